@@ -1,0 +1,3 @@
+//! How long `plan` takes.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The developer's command.
+
+fn main() {}

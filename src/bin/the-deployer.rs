@@ -1,0 +1,3 @@
+//! The operator's command.
+
+fn main() {}

@@ -1,0 +1,90 @@
+//! The only file that asks what time it is, and the only one that draws random digits for ids.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::Timestamp;
+
+use crate::model::id::DeployId;
+
+/// A source of the time: the system's, or one that a test moves by hand.
+#[derive(Debug, Clone, Default)]
+pub struct Clock(Source);
+
+#[derive(Debug, Clone, Default)]
+enum Source {
+    #[default]
+    System,
+    /// Milliseconds since the epoch.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock that stands still until [`Clock::advance`] moves it; clones share it.
+    pub fn manual(start: Timestamp) -> Self {
+        Self(Source::Manual(Arc::new(AtomicI64::new(start.as_millisecond()))))
+    }
+
+    /// The time now, to the millisecond: what is stored is what was read.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub fn now(&self) -> Timestamp {
+        let millis = match &self.0 {
+            Source::System => Timestamp::now().as_millisecond(),
+            Source::Manual(millis) => millis.load(Ordering::SeqCst),
+        };
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Moves a manual clock forward; the system's clock goes by itself.
+    pub fn advance(&self, by: std::time::Duration) {
+        if let Source::Manual(millis) = &self.0 {
+            let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+            millis.fetch_add(by, Ordering::SeqCst);
+        }
+    }
+
+    /// Starts a stopwatch, for durations of stages.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub fn stopwatch(&self) -> Stopwatch {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    /// A new deploy id at this clock's time.
+    pub fn deploy_id(&self) -> DeployId {
+        let now = self.now();
+        let [.., a, b, c] = *uuid::Uuid::now_v7().as_bytes();
+        let id = format!("{}-{a:02x}{b:02x}{c:02x}", now.strftime("%Y%m%d-%H%M%S%3f"));
+        DeployId::parse(id).expect("the pattern is a deploy id's")
+    }
+}
+
+/// Measures one duration.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Microseconds since the start.
+    pub fn micros(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deploy_ids_carry_the_clocks_time_and_sort_by_it() {
+        let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
+        let first = clock.deploy_id();
+        clock.advance(std::time::Duration::from_millis(1));
+        let second = clock.deploy_id();
+        assert!(first.as_str().starts_with("20261121-054812123-"), "{first}");
+        assert!(first < second);
+    }
+}

@@ -1,0 +1,271 @@
+//! A newtype for each identifier. Parsed at the door, so that no later code meets a slash,
+//! a newline or `..` in a name that becomes a path, a label or a host.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not the identifier it was taken for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{shown} is not a {what}: {rule}", shown = Shown(value))]
+pub struct IdError {
+    /// What was expected, in a reader's words: `slug`, `image tag`.
+    pub what: &'static str,
+    /// The text as it came.
+    pub value: String,
+    /// The rule of form that it breaks.
+    pub rule: &'static str,
+}
+
+/// Quotes a hostile text for a message: escaped, and cut after 60 characters.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut: String = self.0.chars().take(60).collect();
+        let more = if cut.len() < self.0.len() { "…" } else { "" };
+        write!(f, "{cut:?}{more}")
+    }
+}
+
+macro_rules! string_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes the text if it has the form of this identifier.
+            ///
+            /// # Errors
+            /// [`IdError`] with the rule of form that the text breaks.
+            pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
+                let value = text.into();
+                let check: fn(&str) -> bool = $check;
+                if check(&value) {
+                    Ok(Self(value))
+                } else {
+                    Err(IdError { what: $what, value, rule: $rule })
+                }
+            }
+
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::parse(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::parse(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+    };
+}
+
+string_id!(
+    /// The name of an app within its namespace; part of every resource's name.
+    Slug,
+    "slug",
+    "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit (RFC 1123)",
+    is_rfc1123_label
+);
+string_id!(
+    /// A Kubernetes namespace.
+    Namespace,
+    "namespace",
+    "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit (RFC 1123)",
+    is_rfc1123_label
+);
+string_id!(
+    /// One cluster, as `deploy` in the WAML and `environment` on GitHub name it.
+    TargetName,
+    "target",
+    "use 1 to 63 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit",
+    |text| text.len() <= 63 && text.split('.').all(is_rfc1123_label)
+);
+string_id!(
+    /// A template's folder name under `apps/`.
+    TemplateName,
+    "template name",
+    "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit",
+    is_rfc1123_label
+);
+string_id!(
+    /// A version folder of a template; `latest` where none is named.
+    TemplateVersion,
+    "template version",
+    "use 1 to 63 letters, digits, `.`, `_` and `-`, beginning with a letter or digit",
+    |text| text.len() <= 63 && is_word(text)
+);
+string_id!(
+    /// An image tag, passed on unchanged (OCI distribution spec 1.1, `<reference>`).
+    ImageTag,
+    "image tag",
+    "use 1 to 128 letters, digits, `_`, `.` and `-`, not beginning with `.` or `-`",
+    |text| text.len() <= 128
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.bytes().all(is_word_byte)
+);
+string_id!(
+    /// A full commit id: 40 hexadecimal digits (SHA-1) or 64 (SHA-256), lower case.
+    CommitSha,
+    "commit id",
+    "use the full 40 or 64 lower-case hexadecimal digits",
+    |text| matches!(text.len(), 40 | 64)
+        && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+);
+string_id!(
+    /// A repository on the forge, `owner/name`.
+    RepoName,
+    "repository name",
+    "use OWNER/NAME with letters, digits, `-`, `_` and `.` (at most 39 and 100 characters)",
+    is_repository
+);
+string_id!(
+    /// GitHub's `X-GitHub-Delivery`: one for an event, the same on redelivery.
+    DeliveryId,
+    "delivery id",
+    "use 1 to 100 letters, digits and `-`",
+    |text| (1..=100).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+);
+string_id!(
+    /// Names a deployment and its revision: `YYYYMMDD-HHMMSSmmm-` and six hexadecimal digits, UTC.
+    ///
+    /// Sorts by time as text, so that a folder listing is the history in order; made by
+    /// `clock`, the only place that knows the time.
+    DeployId,
+    "deploy id",
+    "it looks like 20261121-054812123-3f9a2c",
+    is_deploy_id
+);
+
+/// An app: its namespace and slug. Written `namespace/slug`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AppKey {
+    /// The Kubernetes namespace.
+    pub namespace: Namespace,
+    /// The app's name within it.
+    pub slug: Slug,
+}
+
+impl fmt::Display for AppKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.slug)
+    }
+}
+
+impl RepoName {
+    /// The part before the slash.
+    pub fn owner(&self) -> &str {
+        self.0.split_once('/').map_or("", |(owner, _)| owner)
+    }
+
+    /// The part after the slash.
+    pub fn name(&self) -> &str {
+        self.0.split_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+impl CommitSha {
+    /// The first eight digits, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..8).unwrap_or(&self.0)
+    }
+}
+
+/// Whether a text is an RFC 1123 label: what most Kubernetes names must be.
+pub fn is_rfc1123_label(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(legal)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn is_word_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.bytes().all(is_word_byte)
+}
+
+fn is_repository(text: &str) -> bool {
+    let Some((owner, name)) = text.split_once('/') else { return false };
+    let owner_ok = (1..=39).contains(&owner.len())
+        && owner.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let name_ok = (1..=100).contains(&name.len())
+        && name.bytes().all(is_word_byte)
+        && !matches!(name, "." | "..")
+        && !name.to_ascii_lowercase().ends_with(".git");
+    owner_ok && name_ok
+}
+
+fn is_deploy_id(text: &str) -> bool {
+    let digits = |part: &str, n: usize| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
+    let hex = |part: &str| {
+        part.len() == 6 && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let parts: Vec<&str> = text.split('-').collect();
+    matches!(parts[..], [day, time, random] if digits(day, 8) && digits(time, 9) && hex(random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_texts_are_no_identifiers() {
+        for text in
+            ["", "..", "../../x", "a/b", "a\nb", "-a", "a-", "Ä", "a b", "a\0", &"a".repeat(64)]
+        {
+            assert!(Slug::parse(text).is_err(), "{text:?} as slug");
+            assert!(TargetName::parse(text).is_err(), "{text:?} as target");
+            assert!(DeployId::parse(text).is_err(), "{text:?} as deploy id");
+        }
+        for text in ["", ".", "-x", "a\nb", "a/b", "a b", "é", &"a".repeat(129)] {
+            assert!(ImageTag::parse(text).is_err(), "{text:?} as tag");
+        }
+        for text in ["a", "a/", "/a", "a/..", "a/b/c", "../b", "a/b.git", "a/b\n"] {
+            assert!(RepoName::parse(text).is_err(), "{text:?} as repository");
+        }
+    }
+
+    #[test]
+    fn the_source_documents_names_are_identifiers() {
+        assert!(ImageTag::parse("1.0.202206151506-sha.649008fb").is_ok());
+        assert!(TargetName::parse("prod-cluster-1").is_ok());
+        assert!(DeployId::parse("20261121-054812123-3f9a2c").is_ok());
+        assert!(RepoName::parse("weave-lab/my.app_1").is_ok());
+    }
+
+    #[test]
+    fn an_error_shows_a_hostile_value_escaped_and_cut() {
+        let error = ImageTag::parse(format!("a\n{}", "b".repeat(500))).unwrap_err().to_string();
+        assert!(error.starts_with(r#""a\nbbb"#), "{error}");
+        assert!(error.len() < 200, "{error}");
+    }
+}

@@ -1,0 +1,16 @@
+//! A release: what is to be deployed, independent of where.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{CommitSha, ImageTag, RepoName};
+
+/// One build of one repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The service's repository; its WAML is read there.
+    pub repository: RepoName,
+    /// The commit that the WAML is read at.
+    pub commit: CommitSha,
+    /// The image tag that goes into the manifests.
+    pub tag: ImageTag,
+}

@@ -1,0 +1,75 @@
+//! A target: one cluster that apps are deployed to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::TargetName;
+
+/// What the configuration says of one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Its name, as in `deploy` of the WAML.
+    pub name: TargetName,
+    /// The domain under which apps are reached: host = `hostPrefix` + `.` + this.
+    pub domain: String,
+    /// Which kind of environment it is; decides how strict the policies are.
+    pub environment: Environment,
+    /// The API server's address as Argo CD knows it.
+    pub server: String,
+    /// Free labels, for selecting.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// How careful one must be with a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Environment {
+    /// Users are on it: what cannot be checked is refused.
+    Production,
+    /// Everything else: what cannot be checked is a warning.
+    Development,
+}
+
+/// The clusters that the configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clusters {
+    /// None is configured: every target is accepted, with the domain `<target>.internal`.
+    Any,
+    /// Only these.
+    Known(BTreeMap<TargetName, Target>),
+}
+
+impl Clusters {
+    /// The target of that name, if it may be deployed to.
+    pub fn find(&self, name: &TargetName) -> Option<Target> {
+        match self {
+            Self::Any => Some(Target::unconfigured(name.clone())),
+            Self::Known(targets) => targets.get(name).cloned(),
+        }
+    }
+
+    /// The names one may choose from; empty when every name will do.
+    pub fn names(&self) -> Vec<&TargetName> {
+        match self {
+            Self::Any => Vec::new(),
+            Self::Known(targets) => targets.keys().collect(),
+        }
+    }
+}
+
+impl Target {
+    /// The address of the cluster that Argo CD itself runs in.
+    pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+
+    /// A target while no cluster is configured.
+    pub fn unconfigured(name: TargetName) -> Self {
+        Self {
+            domain: format!("{name}.internal"),
+            name,
+            environment: Environment::Development,
+            server: Self::IN_CLUSTER.to_owned(),
+            labels: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! All integration tests, as one binary: one folder a suite, the machinery in `harness/`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test may fail loudly, and needs real clocks and processes"
+)]
+
+mod cli;
+mod git;
+mod harness;
+mod pipeline;
+mod service;
+mod store;
