@@ -1,1 +1,3 @@
-//! (see docs/architecture.md)
+//! MERGE → DEFAULT → VALIDATE → RENDER → PUSH
+pub mod default;
+pub mod merge;

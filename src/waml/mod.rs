@@ -11,7 +11,16 @@
 pub mod node; // a value with its place
 pub mod yaml; // reading YAML: the one module that knows the YAML crates
 
-mod formats;
+pub mod document;
+mod formats; // named forms of text
+pub mod identities; // what tells the elements of a list apart
+pub mod section; // what a section can set
+pub mod section_network;
+pub mod section_operations;
+pub mod section_workload; // the file as a whole: header and layers
+
+pub use document::Waml;
+pub mod emit; // writing YAML that every reader understands alike
 mod scalar; // what a plain scalar means
 mod shape; // a JSON Schema made ready for checking
 pub mod suggest; // did you mean

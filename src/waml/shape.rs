@@ -92,6 +92,9 @@ impl Shape {
             }
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::Number => "a number".to_owned(),
+            Self::Choice(words) if words.len() == 1 => {
+                super::suggest::list(words.iter().map(String::as_str))
+            }
             Self::Choice(words) => {
                 format!("one of {}", super::suggest::list(words.iter().map(String::as_str)))
             }

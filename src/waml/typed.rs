@@ -26,12 +26,10 @@ pub fn read<T: JsonSchema + DeserializeOwned>(file_name: &str, text: &str) -> Re
     let mut violations = Vec::new();
     let read = yaml::parse(file_name, text.as_bytes(), &Budget::default(), &mut violations)
         .and_then(|mut node| Reader::<T>::new().read(&mut node, &Path::root(), &mut violations));
-    match (read, violations.is_empty()) {
-        (Some(value), true) => Ok(value),
-        _ => {
-            sort(&mut violations);
-            Err(Rejection { violations })
-        }
+    sort(&mut violations);
+    match read {
+        Some(value) if violations.is_empty() => Ok(value),
+        _ => Err(Rejection { violations }),
     }
 }
 
