@@ -160,7 +160,7 @@ impl Walk<'_> {
 
     fn object(&mut self, map: &mut Map, object: &Object, path: &Path, place: &Position) -> Json {
         let mut json = serde_json::Map::new();
-        for (key, entry) in map.iter_mut() {
+        for (key, entry) in map.iter_mut().filter(|(_, entry)| !entry.node.broken) {
             let Some(field) = object.fields.get(key) else {
                 entry.node.broken = true;
                 self.unknown_key(key, &entry.key, object, path);
