@@ -8,6 +8,7 @@ use the_deployer::git::refusal::Kind;
 use the_deployer::git::writer::{Disposition, ManifestRepository, WriteError, Written};
 
 use crate::git::place::{Place, deploy, deploy_files, pushed, settings, write};
+use crate::harness::git::Bare;
 use crate::harness::git_host::{Behaviour, TOKEN};
 
 const RETRY: Disposition = Disposition::Retry { after: None };
@@ -261,9 +262,9 @@ async fn a_clone_of_another_repository_is_replaced_and_a_foreign_folder_is_moved
     assert!(!place.bare.files().contains_key("other"));
 
     fs::remove_dir_all(&clone).unwrap();
-    crate::harness::git::Bare::create(&clone).somebody_writes("dear", "work of years");
+    Bare::create(&clone).somebody_writes("dear", "work of years");
     pushed(&place.open().await, deploy(2, "two")).await;
-    let aside = crate::harness::git::Bare(place.folder.path().join("clone.aside-1"));
+    let aside = Bare(place.folder.path().join("clone.aside-1"));
     assert_eq!(aside.files()["dear"], "work of years");
     assert!(!place.bare.files().contains_key("dear"));
     place.bare.assert_sound();

@@ -148,7 +148,7 @@ async fn backend(world: &World, request: Request) -> Response {
         .env("GIT_PROJECT_ROOT", &world.root)
         .env("GIT_HTTP_EXPORT_ALL", "1")
         .env("REMOTE_USER", "x-access-token")
-        .env("PATH_INFO", parts.uri.path())
+        .env("PATH_INFO", parts.uri.path().trim_start_matches("/moved"))
         .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
         .env("REQUEST_METHOD", parts.method.as_str())
         .env("CONTENT_TYPE", header(header::CONTENT_TYPE))
