@@ -60,9 +60,11 @@ impl Writer {
                     git2::ErrorClass::Net => {
                         WriteError::Unreachable { repository, cause, wait: None }
                     }
-                    git2::ErrorClass::Os => {
-                        WriteError::Disk { folder: repository.clone(), repository, cause }
-                    }
+                    git2::ErrorClass::Os => WriteError::Disk {
+                        repository,
+                        folder: self.home.folder().display().to_string(),
+                        cause,
+                    },
                     _ => WriteError::Corrupt { repository, cause },
                 }
             }

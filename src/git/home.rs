@@ -1,5 +1,7 @@
 //! Who holds the branch: a folder of this machine, or a server with our clone of it here.
 
+use std::path::Path;
+
 use git2::{Oid, Repository};
 
 use crate::git::error::WriteError;
@@ -77,6 +79,11 @@ impl Home {
             Self::Local(local) => local.publish(base, commit),
             Self::Kept(kept) => kept.publish(base, commit),
         }
+    }
+
+    /// Where on this disk git works.
+    pub(super) fn folder(&self) -> &Path {
+        self.repo().path()
     }
 
     pub(super) fn repair(&mut self) -> Result<(), Trouble> {

@@ -2,9 +2,7 @@
 //!
 //! Every question looks at the branch as it is now. Reads only.
 
-use std::path::Path;
-
-use git2::{Delta, ErrorCode, ObjectType, Oid, Repository, Tree};
+use git2::{Delta, ObjectType, Oid, Repository, Tree};
 
 use crate::git::error::WriteError;
 use crate::git::layout;
@@ -15,6 +13,9 @@ use crate::model::revision::ManifestFile;
 
 /// The most paths that [`ManifestRepository::last_change`] lists.
 const CHANGES_LIMIT: usize = 10_000;
+
+/// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
+const FILES_LIMIT: usize = 1_000;
 
 /// An app's revisions on one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,14 +67,17 @@ impl ManifestRepository {
         .await
     }
 
-    /// The files directly in a folder, by name; empty if there is no such folder.
+    /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
     pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.at_tip(move |repo, tip| {
-            let Some(root) = root(repo, tip)? else { return Ok(Vec::new()) };
-            let Some(tree) = folder_at(repo, &root, &folder)? else { return Ok(Vec::new()) };
+            let root = root(repo, tip)?;
+            let found = tree::find_text(root.as_ref(), &folder)?;
+            let Some((id, ObjectType::Tree)) = found else { return Ok(Vec::new()) };
+            let tree = repo.find_tree(id)?;
             let files = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
             files
+                .take(FILES_LIMIT)
                 .map(|entry| {
                     Ok(ManifestFile {
                         name: String::from_utf8_lossy(entry.name_bytes()).into_owned(),
@@ -111,19 +115,4 @@ fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
 
 fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {
     tip.map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree())).transpose()
-}
-
-fn folder_at<'repo>(
-    repo: &'repo Repository,
-    root: &Tree<'_>,
-    folder: &str,
-) -> Result<Option<Tree<'repo>>, git2::Error> {
-    match root.get_path(Path::new(folder)) {
-        Ok(entry) if entry.kind() == Some(ObjectType::Tree) => {
-            Ok(Some(repo.find_tree(entry.id())?))
-        }
-        Ok(_) => Ok(None),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }

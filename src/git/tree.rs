@@ -84,16 +84,29 @@ pub(super) fn find(
     root: Option<&Tree<'_>>,
     path: &RepoPath,
 ) -> Result<Option<(Oid, ObjectType)>, git2::Error> {
-    let Some(root) = root else { return Ok(None) };
-    match root.get_path(Path::new(&path.to_string())) {
+    find_text(root, &path.to_string())
+}
+
+/// The same for any text; what cannot be a path is not there.
+pub(super) fn find_text(
+    root: Option<&Tree<'_>>,
+    path: &str,
+) -> Result<Option<(Oid, ObjectType)>, git2::Error> {
+    let Some(root) = root.filter(|_| is_path(path)) else { return Ok(None) };
+    match root.get_path(Path::new(path)) {
         Ok(entry) => Ok(Some((entry.id(), entry.kind().unwrap_or(ObjectType::Any)))),
-        Err(error) if error.code() == ErrorCode::NotFound && root_is_whole(&error) => Ok(None),
+        Err(error) if error.code() == ErrorCode::NotFound && is_no_entry(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// git2 gives an error for the others that looks like damage.
+fn is_path(text: &str) -> bool {
+    !text.contains('\0') && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
 /// A missing entry and a missing object have the same code; only the first is an answer.
-fn root_is_whole(error: &git2::Error) -> bool {
+fn is_no_entry(error: &git2::Error) -> bool {
     error.class() == git2::ErrorClass::Tree
 }
 

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(judged(403, None), Some(Failure::Unauthorized { status: 403 }));
         assert_eq!(judged(404, None), Some(Failure::NotFound { status: 404 }));
         assert_eq!(judged(502, None), Some(Failure::Server { status: 502 }));
-        let wait = Some(Duration::from_secs(60));
+        let wait = Some(Duration::from_mins(1));
         assert_eq!(judged(403, Some(60)), Some(Failure::Limited { status: 403, wait }));
         assert_eq!(judged(429, None), Some(Failure::Limited { status: 429, wait: None }));
     }

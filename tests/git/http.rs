@@ -140,7 +140,7 @@ async fn a_url_with_a_password_is_refused_and_not_repeated() {
 async fn answers_that_are_not_gits_are_told_apart() {
     let place = Place::http().await;
     let repository = place.open().await;
-    let wait = Some(Duration::from_secs(60));
+    let wait = Some(Duration::from_mins(1));
     let cases = [
         (Behaviour::Status(500, None), RETRY, "HTTP 500"),
         (Behaviour::Status(403, None), Disposition::Stop, "HTTP 403"),

@@ -75,7 +75,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         token: Some(SecretString::from(TOKEN)),
         client: reqwest::Client::builder().no_proxy().build().unwrap(),
         silence: Duration::from_secs(20),
-        total: Duration::from_secs(60),
+        total: Duration::from_mins(1),
     }
 }
 

@@ -147,10 +147,10 @@ async fn run(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_repository_is_what_the_model_says(steps in prop::collection::vec(step(), 1..25)) {
+    fn the_repository_is_what_the_model_says(steps in prop::collection::vec(step(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(run(steps));

@@ -178,7 +178,11 @@ async fn the_last_change_and_the_files_can_be_read() {
         assert_eq!(changes, expected);
         let files = repository.files(&format!("{APP}/latest")).await.unwrap();
         assert_eq!(files, deploy(2, "two").revision.files);
-        assert!(repository.files("no/such/folder").await.unwrap().is_empty());
+        for nowhere in
+            ["no/such/folder", "", "/", "..", "a\0b", &format!("{APP}/latest/deployment.yaml/x")]
+        {
+            assert!(repository.files(nowhere).await.unwrap().is_empty(), "{nowhere:?}");
+        }
         assert_eq!(repository.tip().await.unwrap().unwrap().as_str(), place.bare.tip());
     }
 }

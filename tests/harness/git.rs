@@ -80,8 +80,8 @@ impl Bare {
         let Some(listing) = self.try_run(&["ls-tree", "-r", "main"]) else { return Files::new() };
         let entries: Vec<(&str, &str)> =
             listing.lines().map(|line| line.split_once('\t').unwrap()).collect();
-        let ids: String = entries.iter().map(|(head, _)| format!("{}\n", &head[12..])).collect();
-        let mut rest = &*self.run_with(&["cat-file", "--batch"], &[], &ids);
+        let ids: Vec<&str> = entries.iter().map(|(head, _)| &head[12..]).collect();
+        let mut rest = &*self.run_with(&["cat-file", "--batch"], &[], &(ids.join("\n") + "\n"));
         let mut files = Files::new();
         for (_, path) in entries {
             let (head, tail) = rest.split_once('\n').unwrap();

@@ -10,6 +10,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::serve::ListenerExt as _;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
@@ -55,6 +56,8 @@ impl GitHost {
         let world = Arc::new(World { root: root.path().to_owned(), ..World::default() });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
+        // Else head and body of an answer wait for each other for 40 ms.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
         let router = Router::new().fallback(serve).with_state(Arc::clone(&world));
         let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { root, world, address, server }
