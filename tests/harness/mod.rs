@@ -1,1 +1,5 @@
+//! The machinery of the tests, so that a test itself reads as a sentence.
 
+pub(crate) mod database;
+pub(crate) mod postgres;
+pub(crate) mod requests;
