@@ -56,3 +56,4 @@ CREATE TABLE outbox (
 );
 
 CREATE INDEX outbox_waiting ON outbox (due_at) WHERE sent_at IS NULL AND parked IS NULL;
+CREATE INDEX outbox_parked ON outbox (deployment) WHERE parked IS NOT NULL;

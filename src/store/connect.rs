@@ -60,12 +60,13 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     };
     let open = |source| StoreError::Open { shown: shown.clone(), source };
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
-    try_once(&options).await.map_err(&open)?;
-    let pool = match kind {
-        Kind::Sqlite => connections(SQLITE, CONNECTIONS),
-        // A file does not hang up; a server does, and a round trip finds it out.
-        Kind::Postgres => connections(POSTGRES, CONNECTIONS).test_before_acquire(true),
+    let settings = match kind {
+        Kind::Sqlite => SQLITE,
+        Kind::Postgres => POSTGRES,
     };
+    try_once(&options, settings).await.map_err(&open)?;
+    // A file does not hang up; a server does, and a round trip finds it out.
+    let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
     let migrated = migrator().run(&pool).await;
     migrated.map_err(|source| StoreError::Migrate { shown: shown.clone(), source })?;
@@ -79,9 +80,13 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
 }
 
 /// A pool tries again until its patience is over, and then forgets why; this says why.
-async fn try_once(options: &AnyConnectOptions) -> Result<(), sqlx::Error> {
-    let connection = tokio::time::timeout(PATIENCE, AnyConnection::connect_with(options)).await;
-    connection.map_err(|_| sqlx::Error::PoolTimedOut)??.close().await
+async fn try_once(options: &AnyConnectOptions, settings: &'static str) -> Result<(), sqlx::Error> {
+    let connect = async {
+        let mut connection = AnyConnection::connect_with(options).await?;
+        connection.execute(sqlx::raw_sql(settings)).await?;
+        connection.close().await
+    };
+    tokio::time::timeout(PATIENCE, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {

@@ -1,7 +1,9 @@
 //! The same test on SQLite and on PostgreSQL.
 
 use secrecy::SecretString;
+use sqlx::{Connection as _, Row as _};
 use tempfile::TempDir;
+use the_deployer::model::id::DeployId;
 use the_deployer::store::Store;
 
 use crate::harness::postgres;
@@ -29,6 +31,15 @@ impl Database {
     /// The same database, opened again: another process, or the same one restarted.
     pub(crate) async fn reopened(&self) -> Store {
         Store::open(&SecretString::from(self.url.clone())).await.unwrap()
+    }
+
+    /// When the lease on a deployment ends, or its retry is due; in milliseconds.
+    pub(crate) async fn lease_end(&self, id: &DeployId) -> i64 {
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let query = sqlx::query("SELECT due_at FROM deployments WHERE id = $1").bind(id.as_str());
+        let due_at = query.fetch_one(&mut connection).await.unwrap().get(0);
+        connection.close().await.unwrap();
+        due_at
     }
 }
 

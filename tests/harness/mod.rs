@@ -3,3 +3,5 @@
 pub(crate) mod database;
 pub(crate) mod postgres;
 pub(crate) mod requests;
+pub(crate) mod service;
+pub(crate) mod world;
