@@ -1,0 +1,1 @@
+//! What can go wrong at a code host, and what may help.

@@ -1,0 +1,3 @@
+//! GitHub, and GitHub Enterprise Server.
+
+pub mod webhook; // events, pure
