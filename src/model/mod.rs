@@ -10,4 +10,5 @@ pub mod id;
 pub mod release;
 pub mod revision;
 pub mod target;
+pub mod template;
 pub mod violation;

@@ -1,1 +1,4 @@
+//! Machinery shared by the suites.
 
+pub(crate) mod git;
+pub(crate) mod git_host;
