@@ -10,6 +10,7 @@
 
 mod architecture;
 mod cli;
+mod controller;
 mod git;
 mod harness;
 mod pipeline;
