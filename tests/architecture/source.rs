@@ -51,10 +51,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 impl Source {
-    /// Whether the whole file is a test module, taken in by `#[path]`.
+    /// Whether the whole file is a test module: taken in by `#[path]`, or in a folder `tests`.
     pub(super) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap();
-        name == "tests.rs" || name.ends_with("_tests.rs")
+        name == "tests.rs" || name.ends_with("_tests.rs") || self.path.contains("/tests/")
     }
 
     /// The module's names from the crate's root on; empty for `lib.rs`.
