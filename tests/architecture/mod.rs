@@ -26,7 +26,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
     ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
-    ("config", &["model", "waml"]),
+    // A webhook's rules are a setting; the forge says what they are made of.
+    ("config", &["model", "waml", "forge"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
