@@ -11,6 +11,7 @@
 mod architecture;
 mod cli;
 mod controller;
+mod docs;
 mod git;
 mod harness;
 mod pipeline;

@@ -70,6 +70,20 @@ fn every_part_of_a_section_is_explained_to_who_writes_templates() {
 }
 
 #[test]
+fn the_waml_page_names_what_the_built_in_template_leaves_out() {
+    let page = fs::read_to_string(root().join("docs/waml.md")).unwrap();
+    let (_, after) = page.split_once("`backend-default` does not use").unwrap();
+    let named = after.split_once("\n\n").unwrap().0;
+    let templates = crate::pipeline::templates();
+    let template = templates.iter().find(|t| t.id() == "backend-default@latest").unwrap();
+    let schema = the_deployer::waml::document::json_schema();
+    let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
+    for key in section.keys().filter(|key| *key != "template") {
+        assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
+    }
+}
+
+#[test]
 fn every_file_that_a_page_names_is_there() {
     let mut missing = Vec::new();
     for page in pages() {
