@@ -9,6 +9,7 @@
 )]
 
 mod cli;
+mod controller;
 mod git;
 mod harness;
 mod pipeline;

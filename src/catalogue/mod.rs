@@ -87,7 +87,7 @@ fn collect(
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() && depth > 1 {
             collect(&entry.path(), &format!("{name}/"), depth - 1, files)?;
-        } else if kind.is_file() && (name.ends_with(".tmpl") || name.ends_with(".yaml")) {
+        } else if kind.is_file() && is_text(&name) {
             files.push(TemplateFile { text: read(&entry.path())?, path: name });
         }
         if files.len() > MOST_FILES {
@@ -95,6 +95,10 @@ fn collect(
         }
     }
     Ok(())
+}
+
+fn is_text(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "tmpl" || end == "yaml")
 }
 
 fn read(path: &Path) -> Result<String, CatalogueError> {

@@ -1,1 +1,115 @@
-//! (see docs/architecture.md)
+//! THE LOOPS: events come in, deployments are worked off, the forge is told.
+//!
+//! ```text
+//! webhook ─► inbox ─► store ◄─ worker ─► jobs/deploy: fetch → plan → push
+//!                       ▲                    └─ outcome: end it, or try again when
+//!                       └─ outbox ─► forge
+//! ```
+//!
+//! Everything durable is in the store; a loop that dies loses nothing. Loops wake one another
+//! by signals without data, and by a timer where a signal is lost. Knows neither the forge nor the
+//! templates nor git: they are handed in as [`outside::Outside`].
+
+pub mod inbox; // an event becomes a deployment
+pub mod job; // one claimed deployment: lease, panic, shutdown
+mod jobs; // what is done with it
+pub mod metrics;
+mod outbox; // the forge is told
+pub mod outcome; // every end and every failure: what happens next, pure
+pub mod outside; // what a job needs of the world
+pub mod stages; // how long each stage took, and its log lines
+mod worker; // the loops
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::controller::inbox::Inbox;
+use crate::controller::metrics::Metrics;
+use crate::controller::outcome::Patience;
+use crate::controller::outside::Outside;
+use crate::store::Store;
+
+/// How the loops behave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// This process, for people who look into the database: `host:pid`.
+    pub name: String,
+    /// How many deployments are worked on at once.
+    pub workers: usize,
+    /// After how long without a sign of life another worker takes over. Much longer than the
+    /// clocks of two replicas can differ.
+    pub lease: Duration,
+    /// After how long an attempt is ended, whatever it is at.
+    pub longest_job: Duration,
+    /// How often a loop looks without having been woken: for retries, and other replicas' events.
+    pub poll: Duration,
+    /// How long running deployments may go on after a shutdown was asked for.
+    pub grace: Duration,
+    /// How often a deployment is tried.
+    pub patience: Patience,
+    /// How often a status is tried.
+    pub report_patience: Patience,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            name: "the-deployer".to_owned(),
+            workers: 8,
+            lease: Duration::from_mins(1),
+            longest_job: Duration::from_mins(10),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(20),
+            patience: Patience::default(),
+            report_patience: Patience::default(),
+        }
+    }
+}
+
+/// All loops of this process. Clones share them.
+pub struct Controller<O: Outside>(Arc<Parts<O>>);
+
+struct Parts<O> {
+    store: Store,
+    clock: Clock,
+    outside: O,
+    settings: Settings,
+    metrics: Metrics,
+    wake: Arc<Wake>,
+}
+
+/// Signals that there may be something to do; which, is in the store.
+#[derive(Debug, Default)]
+struct Wake {
+    workers: Notify,
+    outbox: Notify,
+}
+
+impl<O: Outside> Controller<O> {
+    /// Loops over this store and this world; nothing runs before [`Controller::run`].
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        outside: O,
+        settings: Settings,
+        metrics: Metrics,
+    ) -> Self {
+        let wake = Arc::default();
+        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake }))
+    }
+
+    /// Where events are handed in.
+    pub fn inbox(&self) -> Inbox {
+        let parts = &self.0;
+        Inbox::new(parts.store.clone(), parts.clock.clone(), Arc::clone(&parts.wake))
+    }
+}
+
+impl<O: Outside> Clone for Controller<O> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}

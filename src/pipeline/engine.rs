@@ -66,7 +66,6 @@ fn escape(text: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A list, a map or any other value on one line, as data.
-#[expect(clippy::needless_pass_by_value, reason = "the signature that filters have")]
 fn yaml(value: &tera::Value, _: Kwargs, _: &State) -> TeraResult<tera::Value> {
     let json =
         serde_json::to_value(value).map_err(|error| tera::Error::message(error.to_string()))?;
@@ -119,9 +118,8 @@ impl Write for Capped {
 
 /// A template error, at its place in the template.
 fn violation(error: &tera::Error, what: &str) -> Violation {
-    let report = match error.kind() {
-        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => report,
-        _ => return Violation::error("template", format!("{what}: {error}")),
+    let (ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report)) = error.kind() else {
+        return Violation::error("template", format!("{what}: {error}"));
     };
     let span = report.span();
     let position = Position {

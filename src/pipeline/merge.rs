@@ -125,7 +125,9 @@ fn drop_emptied(node: &mut Node, key: &str) {
             if let Some(identity) = identity(key) {
                 list.retain(|element| !is_emptied(element, identity));
             }
-            list.iter_mut().for_each(|element| drop_emptied(element, ""));
+            for element in list {
+                drop_emptied(element, "");
+            }
         }
     }
 }

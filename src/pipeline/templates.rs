@@ -122,6 +122,8 @@ impl Templates {
     }
 }
 
+static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
+
 type Version = (TemplateName, TemplateVersion, Vec<String>);
 
 /// The templates of a set, each with the paths of its files.
@@ -154,7 +156,6 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
         let origin = crate::waml::node::Origin { position, layer: Arc::from(path) };
         return Node::new(Value::Map(Map::new()), origin);
     };
-    static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
     READER.check(&mut listed(node.clone(), ""), &Path::root(), violations);
     node
 }

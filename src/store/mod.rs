@@ -1,1 +1,121 @@
-//! (see docs/architecture.md)
+//! DURABLE STATE: what arrived, where each deployment is in its life, and what the forge is still
+//! to be told. One portable SQL on SQLite and PostgreSQL.
+//!
+//! ```text
+//! accept ─► queued ─ claim ─► running ─ begin_push ─► pushing ─ finish ─► succeeded, failed
+//!              │ ▲               │ │                   │  ▲
+//!              │ └── retry_at ◄──┘ │       retry_at ◄──┘──┘ (stays pushing)
+//!              └─────► superseded ◄┘
+//! ```
+//!
+//! Each operation is one transaction, and writes what the forge is to be told of it in the same
+//! one. Who is next and who is superseded is decided by `model::lane`; here is only SQL. Knows no
+//! clock: times come in. Leases of several replicas compare their clocks, so a lease must be
+//! much longer than these can differ.
+
+mod connect; // a URL becomes a pool
+mod error;
+mod intake; // accept
+mod lane; // the lane that an operation is about, locked
+mod life; // begin_push, retry_at, finish
+mod outbox; // what the forge is still to be told
+mod queue; // claim, extend, release
+mod read; // for pages and people
+mod row; // rows become values
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+pub use crate::store::error::StoreError;
+pub use crate::store::intake::Accepted;
+pub use crate::store::life::{End, Ending, Known, PushTurn};
+pub use crate::store::outbox::{Message, Told};
+pub use crate::store::queue::{Claim, Held};
+pub use crate::store::read::{Counts, Depth, Filter, Page};
+
+use crate::store::connect::Kind;
+
+/// The database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: AnyPool,
+    /// Its commits are on disk when they return; the same pool where all are.
+    durable: AnyPool,
+    kind: Kind,
+    /// SQLite has one writer at a time, and makes the others poll; here they wait in a row
+    /// instead, which is fair and wakes them at once.
+    writers: Arc<Mutex<()>>,
+}
+
+impl Store {
+    /// Opens the database of a URL and brings its tables up to date.
+    ///
+    /// `sqlite:PATH` makes the file and its folder, readable by their owner only;
+    /// `postgres://…` must exist. A password in the URL appears in no error.
+    pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
+        let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
+        Ok(Self { pool, durable, kind, writers: Arc::default() })
+    }
+
+    /// Closes all connections, after the operations under way.
+    pub async fn close(&self) {
+        self.durable.close().await;
+        self.pool.close().await;
+    }
+
+    /// Whether the database answers.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        let asked = sqlx::query("SELECT 1").execute(&self.pool).await;
+        asked.map(drop).map_err(StoreError::doing("asking whether the database answers"))
+    }
+
+    async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
+        self.begin_on(&self.pool, doing).await
+    }
+
+    /// A transaction that survives a power cut once it is committed.
+    async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
+        self.begin_on(&self.durable, doing).await
+    }
+
+    async fn begin_on(&self, pool: &AnyPool, doing: &'static str) -> Result<Write, StoreError> {
+        let (turn, begin) = match self.kind {
+            Kind::Sqlite => {
+                let turn = Arc::clone(&self.writers).lock_owned().await;
+                // One that begins by reading could find the write lock taken in its middle.
+                (Some(turn), pool.begin_with("BEGIN IMMEDIATE").await)
+            }
+            Kind::Postgres => (None, pool.begin().await),
+        };
+        let transaction = begin.map_err(StoreError::doing(doing))?;
+        Ok(Write { transaction, _turn: turn, doing })
+    }
+
+    /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
+    fn locking(&self, sql: &str, lock: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => sql.to_owned(),
+            Kind::Postgres => format!("{sql} {lock}"),
+        })
+    }
+}
+
+/// A transaction that writes; without a commit it never was.
+struct Write {
+    transaction: Transaction<'static, Any>,
+    _turn: Option<OwnedMutexGuard<()>>,
+    doing: &'static str,
+}
+
+impl Write {
+    fn sql(&mut self) -> &mut AnyConnection {
+        &mut self.transaction
+    }
+
+    async fn commit(self) -> Result<(), StoreError> {
+        self.transaction.commit().await.map_err(StoreError::doing(self.doing))
+    }
+}

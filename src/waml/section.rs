@@ -75,6 +75,18 @@ pub struct Section {
     pub versions: Option<Vec<Version>>,
 }
 
+impl Section {
+    /// The services, none where there is no list.
+    pub fn services(&self) -> &[Service] {
+        self.service.as_deref().unwrap_or_default()
+    }
+
+    /// The addresses, none where there is no list.
+    pub fn ingresses(&self) -> &[Ingress] {
+        self.ingress.as_deref().unwrap_or_default()
+    }
+}
+
 /// The lists whose elements have an identity, by the key that holds them; see DESIGN, "Merge".
 ///
 /// A later layer's element joins the earlier one of the same identity; others stay apart.

@@ -31,7 +31,9 @@ fn texts(value: &Json, path: &str, out: &mut Vec<(String, String)>) {
     match value {
         Json::String(text) => out.push((path.to_owned(), text.clone())),
         Json::Array(list) => {
-            list.iter().enumerate().for_each(|(n, v)| texts(v, &format!("{path}/{n}"), out))
+            for (n, v) in list.iter().enumerate() {
+                texts(v, &format!("{path}/{n}"), out);
+            }
         }
         Json::Object(map) => map.iter().for_each(|(k, v)| texts(v, &format!("{path}/{k}"), out)),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
@@ -39,7 +41,9 @@ fn texts(value: &Json, path: &str, out: &mut Vec<(String, String)>) {
 }
 
 /// The shape of what is rendered: every path, without the values.
-fn shape(hostile: &str) -> Option<(Vec<String>, Vec<(String, String)>)> {
+type Texts = Vec<(String, String)>;
+
+fn shape(hostile: &str) -> Option<(Vec<String>, Texts)> {
     let text = waml(&|_| hostile.to_owned()).to_string();
     let rendered = planned(text.as_bytes(), None).ok()?;
     let mut found = Vec::new();

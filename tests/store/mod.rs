@@ -1,1 +1,56 @@
+//! The store, each test on SQLite and on PostgreSQL.
 
+mod files; // what is particular to a file, and to a URL
+mod intake; // once, in order
+mod lanes; // many workers, one at a time per lane
+mod life; // claims, leases, the point of no return
+mod listing;
+mod outbox;
+
+use std::time::Duration;
+
+use the_deployer::model::deployment::{ForgeState, Pushed};
+use the_deployer::model::id::{CommitSha, DeployId};
+use the_deployer::model::revision::Digest;
+use the_deployer::model::status::ForgeStatus;
+use the_deployer::store::{Accepted, Claim, End, Ending, Known, PushTurn, Store};
+
+use crate::harness::requests::{at, delivery, id, request};
+
+const LEASE: Duration = Duration::from_mins(1);
+
+/// Accepts the forge's deployment `n` of a lane, at second `n`.
+async fn accept(store: &Store, lane: &str, n: i64) -> DeployId {
+    let accepted = store.accept(&delivery(n), &request(lane, "prod", n), &id(n), at(n)).await;
+    assert_eq!(accepted.unwrap(), Accepted::New);
+    id(n)
+}
+
+async fn claim(store: &Store, seconds: i64) -> Option<Claim> {
+    store.claim("worker", at(seconds), LEASE).await.unwrap()
+}
+
+fn succeeded() -> Ending {
+    let pushed = Pushed {
+        commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+        changed: true,
+        digest: Digest(format!("sha256:{}", "cd".repeat(32))),
+        files: vec!["deployment.yaml".to_owned()],
+    };
+    Ending {
+        end: End::Succeeded(pushed),
+        summary: "pushed".to_owned(),
+        violations: vec![],
+        known: Known::default(),
+        status: ForgeStatus::new(ForgeState::Success, "pushed"),
+    }
+}
+
+async fn push(store: &Store, claim: &Claim, seconds: i64) -> PushTurn {
+    store.begin_push(claim, &Known::default(), at(seconds)).await.unwrap()
+}
+
+/// The forge's states of a deployment, in order.
+async fn told(store: &Store, id: &DeployId) -> Vec<ForgeState> {
+    store.statuses(id).await.unwrap().into_iter().map(|told| told.status.state).collect()
+}

@@ -8,7 +8,7 @@ use crate::waml::section_workload::Probe;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(probes) = &subject.section.probes else { return };
-    let ports = network::service_ports(&subject.section.service, subject.waml.app.slug.as_str());
+    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
     for (kind, probe) in [
         ("liveness", &probes.liveness),
         ("readiness", &probes.readiness),

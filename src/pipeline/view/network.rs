@@ -20,11 +20,8 @@ pub(crate) struct PortRef<'a> {
 const ONLY_PORT: &str = "http";
 
 /// All ports of all services.
-pub(crate) fn service_ports<'a>(
-    services: &'a Option<Vec<Service>>,
-    slug: &'a str,
-) -> Vec<PortRef<'a>> {
-    services.iter().flatten().flat_map(|service| ports_of(service, slug)).collect()
+pub(crate) fn service_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortRef<'a>> {
+    services.iter().flat_map(|service| ports_of(service, slug)).collect()
 }
 
 fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'a>> {
@@ -80,16 +77,16 @@ pub(crate) struct RouteView {
     port: u16,
 }
 
-pub(crate) fn services(services: &Option<Vec<Service>>, slug: &str) -> Vec<ServiceView> {
+pub(crate) fn services(services: &[Service], slug: &str) -> Vec<ServiceView> {
     let view = |service: &Service| ServiceView {
         name: service.name.clone().unwrap_or_else(|| slug.to_owned()),
         ports: ports_of(service, slug).iter().map(PortView::of).collect(),
     };
-    services.iter().flatten().map(view).collect()
+    services.iter().map(view).collect()
 }
 
 /// The container's ports, each once.
-pub(crate) fn container_ports(services: &Option<Vec<Service>>, slug: &str) -> Vec<PortView> {
+pub(crate) fn container_ports(services: &[Service], slug: &str) -> Vec<PortView> {
     let mut ports: Vec<PortView> = Vec::new();
     for port in service_ports(services, slug) {
         let view = PortView { number: port.target, ..PortView::of(&port) };
@@ -111,8 +108,8 @@ impl PortView {
 }
 
 pub(crate) fn ingresses(
-    ingresses: &Option<Vec<Ingress>>,
-    services: &Option<Vec<Service>>,
+    ingresses: &[Ingress],
+    services: &[Service],
     slug: &str,
     target: &Target,
 ) -> Vec<IngressView> {
@@ -123,7 +120,7 @@ pub(crate) fn ingresses(
         public: ingress.public.unwrap_or(false),
         routes: routes(ingress, &ports),
     };
-    ingresses.iter().flatten().enumerate().map(view).collect()
+    ingresses.iter().enumerate().map(view).collect()
 }
 
 fn host(ingress: &Ingress, target: &Target) -> String {

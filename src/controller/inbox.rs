@@ -1,0 +1,92 @@
+//! An event becomes a deployment, durably, before its sender is answered.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::controller::Wake;
+use crate::model::event::{DeploymentRequest, Event};
+use crate::model::id::{DeliveryId, DeployId};
+use crate::store::{Accepted, Store, StoreError};
+
+/// Where events are handed in. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    store: Store,
+    clock: Clock,
+    wake: Arc<Wake>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// There is nothing to do for it.
+    Nothing,
+    /// It is a new deployment, and stored.
+    New(DeployId),
+    /// It is known already, as this deployment.
+    Known(DeployId),
+}
+
+/// How often a new id is drawn: they have a millisecond and 24 random bits.
+const DRAWS: usize = 3;
+
+impl Inbox {
+    pub(super) fn new(store: Store, clock: Clock, wake: Arc<Wake>) -> Self {
+        Self { store, clock, wake }
+    }
+
+    /// Takes an event in. When this returns, nothing of it can be lost.
+    pub async fn receive(
+        &self,
+        delivery: &DeliveryId,
+        event: &Event,
+    ) -> Result<Received, StoreError> {
+        match event {
+            Event::Ping => Ok(Received::Nothing),
+            Event::Ignored { reason } => {
+                tracing::debug!(%delivery, reason, "event ignored");
+                Ok(Received::Nothing)
+            }
+            Event::Deployment(request) => self.accept(delivery, request).await,
+        }
+    }
+
+    async fn accept(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+    ) -> Result<Received, StoreError> {
+        let (id, accepted) = self.store_new(delivery, request).await?;
+        match accepted {
+            Accepted::New => {
+                self.wake.workers.notify_one();
+                self.wake.outbox.notify_one();
+                tracing::info!(
+                    deployment = %id, %delivery, repository = %request.release.repository,
+                    target = %request.target, tag = %request.release.tag, actor = request.actor,
+                    "deployment accepted"
+                );
+                Ok(Received::New(id))
+            }
+            Accepted::Duplicate(first) => {
+                tracing::info!(deployment = %first, %delivery, "event seen before, nothing to do");
+                Ok(Received::Known(first))
+            }
+        }
+    }
+
+    async fn store_new(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+    ) -> Result<(DeployId, Accepted), StoreError> {
+        let mut draw = 1;
+        loop {
+            let id = self.clock.deploy_id();
+            match self.store.accept(delivery, request, &id, self.clock.now()).await {
+                Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
+                other => return Ok((id, other?)),
+            }
+        }
+    }
+}

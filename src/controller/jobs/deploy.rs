@@ -1,0 +1,136 @@
+//! One attempt at one deployment: fetch, plan, push.
+
+use crate::controller::Parts;
+use crate::controller::outcome::{self, Trouble};
+use crate::controller::outside::{NotPlanned, Outside, Planned, Problem};
+use crate::controller::stages::Stages;
+use crate::model::deployment::{Stage, State};
+use crate::model::id::DeployId;
+use crate::store::{Claim, Ending, Known, PushTurn, StoreError};
+
+/// How far an attempt came.
+pub(in crate::controller) enum Reached {
+    /// The end; it is still to be recorded.
+    End(Ending),
+    /// A newer deployment took its place; that is recorded.
+    Superseded(DeployId),
+    /// Another worker took over.
+    Lost,
+    /// Not to its end.
+    Trouble(Trouble, Known),
+}
+
+/// Makes the attempt.
+pub(in crate::controller) async fn attempt<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    stages: &Stages,
+) -> Result<Reached, StoreError> {
+    let mut known = Known::default();
+    let ended = forward(parts, claim, stages, &mut known).await;
+    known.stages = stages.times();
+    match ended {
+        Ok(ending) => Ok(Reached::End(Ending { known, ..ending })),
+        Err(Stop::Superseded(by)) => Ok(Reached::Superseded(by)),
+        Err(Stop::Lost) => Ok(Reached::Lost),
+        Err(Stop::Trouble(trouble)) => Ok(Reached::Trouble(trouble, known)),
+        Err(Stop::Store(error)) => Err(error),
+    }
+}
+
+/// Ends an attempt in its middle.
+enum Stop {
+    Superseded(DeployId),
+    Lost,
+    Trouble(Trouble),
+    Store(StoreError),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Trouble(Trouble::Problem(problem))
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The sentence: fetch, plan, ask for the turn, push.
+async fn forward<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    stages: &Stages,
+    known: &mut Known,
+) -> Result<Ending, Stop> {
+    if claim.deployment.state == State::Pushing
+        && let Some(ending) = found(parts, claim).await?
+    {
+        return Ok(ending);
+    }
+    let waml = fetch(parts, claim, stages).await?;
+    let planned = plan(parts, claim, waml, stages, known).await?;
+    known.stages = stages.times();
+    match parts.store.begin_push(claim, known, parts.clock.now()).await? {
+        PushTurn::Yes => push(parts, claim, planned, stages).await,
+        PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+        PushTurn::Lost => Err(Stop::Lost),
+    }
+}
+
+/// What an earlier attempt pushed before it died. The plan is not made again for that: by now
+/// the templates may be others, and what is in the repository counts.
+async fn found<O: Outside>(parts: &Parts<O>, claim: &Claim) -> Result<Option<Ending>, Stop> {
+    let tag = &claim.deployment.request.release.tag;
+    let pushed = parts.outside.pushed(&claim.deployment).await?;
+    Ok(pushed.map(|pushed| outcome::succeeded(pushed, tag, vec![], Known::default())))
+}
+
+async fn fetch<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    stages: &Stages,
+) -> Result<Vec<u8>, Stop> {
+    let _going = stages.begin(Stage::Fetch);
+    Ok(parts.outside.waml(&claim.deployment.request).await?)
+}
+
+async fn plan<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    waml: Vec<u8>,
+    stages: &Stages,
+    known: &mut Known,
+) -> Result<Planned<O::Extra>, Stop> {
+    match parts.outside.plan(&claim.deployment, waml, stages).await {
+        Ok(planned) => {
+            known.app = Some(planned.revision.app.clone());
+            known.template = Some(planned.template.clone());
+            Ok(planned)
+        }
+        Err(NotPlanned::Rejected { rejection, app, template }) => {
+            (known.app, known.template) = (app, template);
+            Err(Stop::Trouble(Trouble::Rejected(rejection)))
+        }
+        Err(NotPlanned::Problem(problem)) => Err(problem.into()),
+    }
+}
+
+async fn push<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    planned: Planned<O::Extra>,
+    stages: &Stages,
+) -> Result<Ending, Stop> {
+    let digest = planned.revision.digest.clone();
+    let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
+    let warnings = planned.warnings.clone();
+    let going = stages.begin(Stage::Push);
+    let written = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await?;
+    drop(going);
+    let pushed = outcome::pushed(written, digest, files);
+    let tag = &claim.deployment.request.release.tag;
+    Ok(outcome::succeeded(pushed, tag, warnings, Known::default()))
+}

@@ -1,0 +1,292 @@
+//! Every end and every failure of an attempt, and what happens next. Pure: the only place
+//! that decides about retries, and that words what people read of an outcome.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::controller::outside::{Problem, Remedy, Written};
+use crate::model::deployment::{ForgeState, Pushed};
+use crate::model::id::ImageTag;
+use crate::model::revision::Digest;
+use crate::model::status::{ForgeStatus, one_line};
+use crate::model::violation::{Rejection, Violation};
+use crate::store::{End, Ending, Known};
+
+/// How often something is tried, and with what delays: each twice as long as the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// The delay after the first failure.
+    pub first: Duration,
+    /// No delay is longer, unless the other side asks for it.
+    pub longest: Duration,
+    /// After so many failures it is given up.
+    pub failures: u32,
+}
+
+/// An hour: long enough for an outage that somebody works on.
+impl Default for Patience {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 20 }
+    }
+}
+
+/// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
+const LONGEST_WISH: Duration = Duration::from_hours(2);
+
+/// A page shows a summary whole; in characters.
+const LONGEST_SUMMARY: usize = 2000;
+
+/// Why an attempt did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// The WAML breaks rules.
+    Rejected(Rejection),
+    /// The world has a problem.
+    Problem(Problem),
+    /// Attempts at it have died, as often as is allowed.
+    DiedTooOften,
+}
+
+/// What happens after an attempt that did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// It has failed.
+    End(Box<Ending>),
+    /// Another attempt.
+    Retry {
+        /// When.
+        at: Timestamp,
+        /// What it waits for, for people.
+        summary: String,
+    },
+}
+
+/// What happens after a status could not be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextReport {
+    /// Send it again.
+    At(Timestamp),
+    /// Leave it, for this reason.
+    Park(String),
+}
+
+/// What happens after trouble; `failures` were before it.
+pub fn after(
+    trouble: Trouble,
+    known: Known,
+    failures: u32,
+    patience: &Patience,
+    now: Timestamp,
+) -> Next {
+    let (state, sentence, violations) = match trouble {
+        Trouble::Rejected(rejection) => {
+            (ForgeState::Failure, rejection.to_string(), rejection.violations)
+        }
+        Trouble::DiedTooOften => {
+            let sentence = format!("given up: {failures} attempts failed or died on the way");
+            (ForgeState::Error, sentence, vec![])
+        }
+        Trouble::Problem(Problem { remedy, message }) => match remedy {
+            Remedy::Reject => (ForgeState::Failure, message, vec![]),
+            Remedy::GiveUp => (ForgeState::Error, message, vec![]),
+            Remedy::Retry { after } => {
+                if let Some(at) = patience.next(failures, after, now) {
+                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                }
+                let times = failures.saturating_add(1);
+                let sentence = format!("given up after {times} attempts: {message}");
+                (ForgeState::Error, sentence, vec![])
+            }
+        },
+    };
+    Next::End(Box::new(failed(state, &sentence, violations, known)))
+}
+
+/// What happens after the forge did not take a status, tried so often with this time.
+pub fn after_report(
+    problem: Problem,
+    attempts: u32,
+    patience: &Patience,
+    now: Timestamp,
+) -> NextReport {
+    let Problem { remedy, message } = problem;
+    let failures = attempts.saturating_sub(1);
+    let next = match remedy {
+        Remedy::Reject => return NextReport::Park(message),
+        Remedy::Retry { after } => patience.next(failures, after, now),
+        // A person may give us the right to it; until the patience ends.
+        Remedy::GiveUp => patience.next(failures, None, now),
+    };
+    let parked = || NextReport::Park(format!("given up after {attempts} attempts: {message}"));
+    next.map_or_else(parked, NextReport::At)
+}
+
+/// The end of a deployment that is in the manifest repository.
+pub fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>, known: Known) -> Ending {
+    let commit = pushed.commit.short();
+    let what = if pushed.changed {
+        format!("{tag} is in the manifest repository, commit {commit}")
+    } else {
+        format!("nothing to change for {tag}: commit {commit} has the same manifests")
+    };
+    let sentence = match warnings.len() {
+        0 => what,
+        1 => format!("{what}; 1 warning"),
+        n => format!("{what}; {n} warnings"),
+    };
+    Ending {
+        end: End::Succeeded(pushed),
+        status: ForgeStatus::new(ForgeState::Success, &sentence),
+        summary: sentence,
+        violations: warnings,
+        known,
+    }
+}
+
+/// What a write left behind.
+pub fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
+    let (commit, changed) = match written {
+        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
+        Written::Unchanged { commit } => (commit, false),
+    };
+    Pushed { commit, changed, digest, files }
+}
+
+fn failed(state: ForgeState, sentence: &str, violations: Vec<Violation>, known: Known) -> Ending {
+    Ending {
+        end: End::Failed,
+        status: ForgeStatus::new(state, sentence),
+        summary: one_line(sentence, LONGEST_SUMMARY),
+        violations,
+        known,
+    }
+}
+
+fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
+    let attempt = failures.saturating_add(2);
+    let at = at.strftime("%H:%M:%S");
+    one_line(&format!("attempt {attempt} at {at} UTC: {message}"), LONGEST_SUMMARY)
+}
+
+impl Patience {
+    /// When to try again after this failure; `failures` were before it. `None` when that was
+    /// the last.
+    fn next(&self, failures: u32, wish: Option<Duration>, now: Timestamp) -> Option<Timestamp> {
+        if failures.saturating_add(1) >= self.failures {
+            return None;
+        }
+        let doubled = self.first.saturating_mul(2_u32.saturating_pow(failures));
+        let delay = doubled.min(self.longest).max(wish.unwrap_or_default().min(LONGEST_WISH));
+        let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+        Some(now.checked_add(delay).unwrap_or(Timestamp::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::CommitSha;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+    const PATIENCE: Patience =
+        Patience { first: Duration::from_secs(1), longest: Duration::from_secs(10), failures: 6 };
+
+    fn problem(remedy: Remedy) -> Problem {
+        Problem { remedy, message: "the forge does not answer".to_owned() }
+    }
+
+    fn next(remedy: Remedy, failures: u32) -> Next {
+        after(Trouble::Problem(problem(remedy)), Known::default(), failures, &PATIENCE, NOW)
+    }
+
+    fn end(next: Next) -> Ending {
+        match next {
+            Next::End(ending) => *ending,
+            Next::Retry { .. } => panic!("{next:?}"),
+        }
+    }
+
+    fn delay(next: &Next) -> i64 {
+        match next {
+            Next::Retry { at, .. } => at.as_second(),
+            Next::End(_) => panic!("{next:?}"),
+        }
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let retry = Remedy::Retry { after: None };
+        let delays: Vec<_> = (0..5).map(|failures| delay(&next(retry, failures))).collect();
+        assert_eq!(delays, [1, 2, 4, 8, 10]);
+    }
+
+    #[test]
+    fn the_other_sides_wish_is_heeded_within_bounds() {
+        let wish = |seconds| Remedy::Retry { after: Some(Duration::from_secs(seconds)) };
+        assert_eq!(delay(&next(wish(100), 0)), 100);
+        assert_eq!(delay(&next(wish(0), 3)), 8);
+        assert_eq!(delay(&next(wish(u64::MAX), 0)), 2 * 60 * 60);
+    }
+
+    #[test]
+    fn the_last_failure_ends_it_with_its_reason() {
+        let ending = end(next(Remedy::Retry { after: None }, 5));
+        assert_eq!(ending.summary, "given up after 6 attempts: the forge does not answer");
+        assert_eq!(ending.status.state, ForgeState::Error);
+    }
+
+    #[test]
+    fn a_problem_that_does_not_pass_ends_it_at_once() {
+        assert_eq!(end(next(Remedy::Reject, 0)).status.state, ForgeState::Failure);
+        assert_eq!(end(next(Remedy::GiveUp, 0)).status.state, ForgeState::Error);
+    }
+
+    #[test]
+    fn a_retry_says_when_and_what_for() {
+        let Next::Retry { summary, .. } = next(Remedy::Retry { after: None }, 2) else { panic!() };
+        assert_eq!(summary, "attempt 4 at 00:00:04 UTC: the forge does not answer");
+    }
+
+    #[test]
+    fn a_rejection_keeps_its_violations_and_tells_the_first() {
+        let violations =
+            vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
+        let rejection = Rejection::of(violations.clone()).unwrap();
+        let trouble = Trouble::Rejected(rejection);
+        let ending = end(after(trouble, Known::default(), 0, &PATIENCE, NOW));
+        assert_eq!(ending.violations, violations);
+        assert_eq!(ending.status.description(), "no port [ports-map]");
+    }
+
+    #[test]
+    fn a_success_says_what_was_pushed_or_that_nothing_was() {
+        let commit = CommitSha::parse("ab".repeat(20)).unwrap();
+        let tag = ImageTag::parse("v1").unwrap();
+        let sentence = |written, warnings| {
+            let pushed = pushed(written, Digest(String::new()), vec![]);
+            succeeded(pushed, &tag, warnings, Known::default()).summary
+        };
+        let warning = Violation::warning("slo", "odd");
+        assert_eq!(
+            sentence(Written::Pushed { commit: commit.clone() }, vec![warning]),
+            "v1 is in the manifest repository, commit abababab; 1 warning"
+        );
+        assert_eq!(
+            sentence(Written::Unchanged { commit }, vec![]),
+            "nothing to change for v1: commit abababab has the same manifests"
+        );
+    }
+
+    #[test]
+    fn a_status_is_parked_when_refused_or_after_the_last_attempt() {
+        let report = |remedy, attempts| after_report(problem(remedy), attempts, &PATIENCE, NOW);
+        let at = |seconds| NextReport::At(Timestamp::from_second(seconds).unwrap());
+        assert_eq!(report(Remedy::Retry { after: None }, 1), at(1));
+        assert_eq!(report(Remedy::GiveUp, 3), at(4));
+        assert!(matches!(report(Remedy::Reject, 1), NextReport::Park(_)));
+        let last = report(Remedy::Retry { after: None }, 6);
+        let reason = "given up after 6 attempts: the forge does not answer".to_owned();
+        assert_eq!(last, NextReport::Park(reason));
+    }
+}

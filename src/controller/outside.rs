@@ -1,0 +1,131 @@
+//! What a job needs of the world, in a job's words. `app` makes it of the forge, the templates,
+//! the pipeline and the manifest repository; the tests make it of a world in memory.
+
+use std::future::Future;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::controller::stages::Stages;
+use crate::model::deployment::{Deployment, Pushed};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, CommitSha, RepoName};
+use crate::model::revision::Revision;
+use crate::model::status::ForgeStatus;
+use crate::model::violation::{Rejection, Violation};
+
+/// The world outside. Every call must end by itself, with a timeout of its own.
+pub trait Outside: Send + Sync + 'static {
+    /// What a planner hands to the writer beside the revision; nobody here looks into it.
+    type Extra: Send;
+
+    /// The bytes of the WAML at the release's commit, not longer than the configured limit.
+    fn waml(
+        &self,
+        request: &DeploymentRequest,
+    ) -> impl Future<Output = Result<Vec<u8>, Problem>> + Send;
+
+    /// What would be deployed, or why not. Begins and ends its stages in `stages`.
+    fn plan(
+        &self,
+        deployment: &Deployment,
+        waml: Vec<u8>,
+        stages: &Stages,
+    ) -> impl Future<Output = Result<Planned<Self::Extra>, NotPlanned>> + Send;
+
+    /// Puts the plan into the manifest repository. A deploy id that is there already is not
+    /// pushed again.
+    fn write(
+        &self,
+        deployment: &Deployment,
+        planned: Planned<Self::Extra>,
+        at: Timestamp,
+    ) -> impl Future<Output = Result<Written, Problem>> + Send;
+
+    /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
+    /// was begun and nobody knows how it ended.
+    fn pushed(
+        &self,
+        deployment: &Deployment,
+    ) -> impl Future<Output = Result<Option<Pushed>, Problem>> + Send;
+
+    /// Tells the forge.
+    fn report(
+        &self,
+        repository: &RepoName,
+        forge_id: i64,
+        status: &ForgeStatus,
+    ) -> impl Future<Output = Result<(), Problem>> + Send;
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned<Extra> {
+    /// The rendered files.
+    pub revision: Revision,
+    /// The template and its version: `backend-default@latest`.
+    pub template: String,
+    /// What does not stop the deployment.
+    pub warnings: Vec<Violation>,
+    /// For the writer.
+    pub extra: Extra,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPlanned {
+    /// The WAML breaks rules.
+    Rejected {
+        /// Which ones.
+        rejection: Rejection,
+        /// The app, where the WAML could be read so far.
+        app: Option<AppKey>,
+        /// The template, where it was found.
+        template: Option<String>,
+    },
+    /// Planning could not be done.
+    Problem(Problem),
+}
+
+/// How a write ended well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// It is a new commit.
+    Pushed {
+        /// The commit.
+        commit: CommitSha,
+    },
+    /// The same is there already; no commit was made.
+    Unchanged {
+        /// The tip that has it.
+        commit: CommitSha,
+    },
+    /// An earlier attempt at this deployment had pushed it.
+    AlreadyPushed {
+        /// The commit it made.
+        commit: CommitSha,
+    },
+}
+
+/// Something in the world went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What is to be done about it.
+    pub remedy: Remedy,
+    /// What is wrong, where, and what to do; for the person who deploys. One line, no secret.
+    pub message: String,
+}
+
+/// What is to be done about a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// The request is at fault, and will be the next time: the deployment fails.
+    Reject,
+    /// It may pass: try again, after this time if one is named.
+    Retry {
+        /// What the other side asked for.
+        after: Option<Duration>,
+    },
+    /// It will not pass by itself, and the request is not at fault: give up until a person acts.
+    GiveUp,
+}

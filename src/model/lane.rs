@@ -1,0 +1,173 @@
+//! A lane: the deployments of one repository to one target, of which one runs at a time, in the
+//! forge's order. Decides who is next and who is superseded; knows no database and no clock.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::State;
+use crate::model::id::DeployId;
+
+/// What a lane has in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lane {
+    /// Every deployment that is not finished.
+    pub open: Vec<Entry>,
+    /// The newest of those that ran to an end, well or badly.
+    pub newest_ended: Option<Place>,
+}
+
+/// One unfinished deployment of a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which, and where in the order.
+    pub place: Place,
+    /// `Queued`, `Running` or `Pushing`.
+    pub state: State,
+    /// From when a worker may take it: a retry's time, or the end of a lease.
+    pub due_at: Timestamp,
+}
+
+/// A place in a lane's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The deployment.
+    pub id: DeployId,
+    /// The forge's number; the greater is the newer.
+    pub forge_id: i64,
+}
+
+/// What is to be done in a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Those that are over, each with the newest one that took their place.
+    pub superseded: Vec<(DeployId, DeployId)>,
+    /// The one that a worker may take now.
+    pub take: Option<DeployId>,
+}
+
+impl Lane {
+    /// Who is over and who is next.
+    pub fn turn(&self, now: Timestamp) -> Turn {
+        let superseded: Vec<_> = self
+            .open
+            .iter()
+            .filter(|entry| entry.may_be_superseded(now))
+            .filter_map(|entry| Some((entry.place.id.clone(), self.newer_than(&entry.place)?.id)))
+            .collect();
+        let left = self.open.iter().filter(|e| superseded.iter().all(|(id, _)| *id != e.place.id));
+        let take = left.min_by_key(|entry| (entry.state == State::Queued, entry.place.forge_id));
+        let take = take.filter(|entry| entry.due_at <= now).map(|entry| entry.place.id.clone());
+        Turn { superseded, take }
+    }
+
+    /// The newest deployment of the lane, if it is newer than this place.
+    pub fn newer_than(&self, place: &Place) -> Option<Place> {
+        self.open
+            .iter()
+            .map(|entry| &entry.place)
+            .chain(&self.newest_ended)
+            .filter(|other| other.forge_id > place.forge_id)
+            .max_by_key(|other| other.forge_id)
+            .cloned()
+    }
+}
+
+impl Entry {
+    /// A worker that is at it learns of it when it wants to push; a push that has begun may
+    /// have arrived already, so its outcome must be found out.
+    fn may_be_superseded(&self, now: Timestamp) -> bool {
+        match self.state {
+            State::Queued => true,
+            State::Running => self.due_at <= now,
+            State::Pushing
+            | State::Succeeded
+            | State::Failed
+            | State::Superseded
+            | State::Cancelled => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn place(n: i64) -> Place {
+        Place { id: id(n), forge_id: n }
+    }
+
+    fn id(n: i64) -> DeployId {
+        DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
+    }
+
+    fn entry(n: i64, state: State, due_in_seconds: i64) -> Entry {
+        let due_at = Timestamp::from_second(due_in_seconds).unwrap();
+        Entry { place: place(n), state, due_at }
+    }
+
+    fn turn(open: Vec<Entry>, ended: Option<i64>) -> Turn {
+        Lane { open, newest_ended: ended.map(place) }.turn(NOW)
+    }
+
+    #[test]
+    fn an_empty_lane_has_nothing_to_do() {
+        assert_eq!(turn(vec![], Some(9)), Turn::default());
+    }
+
+    #[test]
+    fn the_only_one_that_waits_is_next() {
+        let turn = turn(vec![entry(1, State::Queued, 0)], None);
+        assert_eq!(turn, Turn { superseded: vec![], take: Some(id(1)) });
+    }
+
+    #[test]
+    fn one_that_waits_for_its_retry_is_not_taken_before() {
+        assert_eq!(turn(vec![entry(1, State::Queued, 5)], None).take, None);
+    }
+
+    #[test]
+    fn only_the_newest_of_those_that_wait_is_left() {
+        let waiting = [2, 3, 1].map(|n| entry(n, State::Queued, 0)).to_vec();
+        let turn = turn(waiting, None);
+        assert_eq!(turn.superseded, vec![(id(2), id(3)), (id(1), id(3))]);
+        assert_eq!(turn.take, Some(id(3)));
+    }
+
+    #[test]
+    fn nothing_is_taken_while_another_runs_or_pushes() {
+        for busy in [State::Running, State::Pushing] {
+            let turn = turn(vec![entry(1, busy, 5), entry(2, State::Queued, 0)], None);
+            assert_eq!(turn, Turn::default(), "while one is {busy:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_arrives_late_never_overtakes() {
+        for newer in [State::Queued, State::Running, State::Pushing] {
+            let turn = turn(vec![entry(2, newer, 5), entry(1, State::Queued, 0)], None);
+            assert_eq!(turn.superseded, vec![(id(1), id(2))], "behind one that is {newer:?}");
+            assert_eq!(turn.take, None);
+        }
+        assert_eq!(turn(vec![entry(1, State::Queued, 0)], Some(2)).superseded, [(id(1), id(2))]);
+    }
+
+    #[test]
+    fn an_older_ended_one_supersedes_nothing() {
+        assert_eq!(turn(vec![entry(3, State::Queued, 0)], Some(2)).take, Some(id(3)));
+    }
+
+    #[test]
+    fn a_dead_workers_deployment_is_taken_over() {
+        assert_eq!(turn(vec![entry(1, State::Running, 0)], None).take, Some(id(1)));
+    }
+
+    #[test]
+    fn a_dead_workers_deployment_is_superseded_unless_its_push_has_begun() {
+        let dead = |state| vec![entry(1, state, 0), entry(2, State::Queued, 0)];
+        let before = turn(dead(State::Running), None);
+        assert_eq!(before, Turn { superseded: vec![(id(1), id(2))], take: Some(id(2)) });
+        let after = turn(dead(State::Pushing), None);
+        assert_eq!(after, Turn { superseded: vec![], take: Some(id(1)) });
+    }
+}

@@ -1,0 +1,76 @@
+//! What the forge is told of a deployment: a state and one short sentence.
+//!
+//! The sentences of the queue are here; those of an outcome are the controller's.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::deployment::ForgeState;
+use crate::model::id::DeployId;
+
+/// One thing to tell the forge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgeStatus {
+    /// GitHub's word.
+    pub state: ForgeState,
+    /// One line, at most [`ForgeStatus::LONGEST`] characters.
+    description: String,
+}
+
+impl ForgeStatus {
+    /// GitHub refuses a status whose description is longer; in characters.
+    pub const LONGEST: usize = 140;
+
+    /// A status; the sentence becomes one line and is cut where it is too long.
+    pub fn new(state: ForgeState, sentence: &str) -> Self {
+        Self { state, description: one_line(sentence, Self::LONGEST) }
+    }
+
+    /// It is stored and waits.
+    pub fn queued() -> Self {
+        Self::new(ForgeState::Queued, "waiting for a worker")
+    }
+
+    /// A worker has begun.
+    pub fn in_progress() -> Self {
+        Self::new(ForgeState::InProgress, "reading, planning and pushing")
+    }
+
+    /// A newer one took its place.
+    pub fn superseded(by: &DeployId, by_forge_id: i64) -> Self {
+        Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
+    }
+
+    /// The sentence.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+}
+
+/// The text on one line, cut after so many characters with a mark that something is missing.
+pub fn one_line(text: &str, longest: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    if line.chars().count() <= longest {
+        return line;
+    }
+    line.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_sentence_is_cut_by_characters() {
+        let status = ForgeStatus::new(ForgeState::Failure, &"ä".repeat(500));
+        assert_eq!(status.description().chars().count(), 140);
+        assert!(status.description().ends_with('…'));
+        let fits = ForgeStatus::new(ForgeState::Failure, &"ä".repeat(140));
+        assert_eq!(fits.description(), "ä".repeat(140));
+    }
+
+    #[test]
+    fn a_sentence_is_one_line() {
+        assert_eq!(one_line("a\n  b\tc\u{7}", 10), "a b c");
+    }
+}

@@ -1,0 +1,198 @@
+//! A URL becomes a pool of connections with our settings, and tables that are up to date.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AnyConnection, AnyPool, Connection as _, Executor as _, SqlSafeStr as _};
+
+use crate::store::error::StoreError;
+
+/// Which database it is; where the SQL must differ, it asks here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// Enough that readers never wait for one another; writers are one at a time anyway on SQLite.
+const CONNECTIONS: u32 = 8;
+
+/// How long an operation waits for a connection before it fails.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// WAL, so that readers do not wait for the writer. NORMAL: a killed process loses nothing, and
+/// what a power cut may take back (the last steps of a deployment) is found out again from the
+/// manifest repository. The busy timeout is for a second process on the same file; within this
+/// one, writers wait for their turn.
+const SQLITE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
+     PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;";
+
+/// FULL, for `accept`: its answer is a promise, so it waits for the disk.
+const SQLITE_DURABLE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
+     PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
+
+/// No statement of ours is long: one that is has met a fault, and must not block its lane.
+const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+     SET idle_in_transaction_session_timeout = '60s';";
+
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "deployments", include_str!("../../migrations/0001_deployments.sql"))];
+
+/// The connections to one database.
+pub(super) struct Pools {
+    pub(super) pool: AnyPool,
+    pub(super) durable: AnyPool,
+    pub(super) kind: Kind,
+}
+
+pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
+    install_default_drivers();
+    let Place { kind, url, shown } = match url.expose_secret().split_once(':') {
+        Some(("sqlite", path)) => sqlite(path)?,
+        Some(("postgres" | "postgresql", _)) => postgres(url)?,
+        _ => return Err(bad(&shown(url.expose_secret()), "no database that is known here")),
+    };
+    let open = |source| StoreError::Open { shown: shown.clone(), source };
+    let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
+    let settings = match kind {
+        Kind::Sqlite => SQLITE,
+        Kind::Postgres => POSTGRES,
+    };
+    try_once(&options, settings).await.map_err(&open)?;
+    // A file does not hang up; a server does, and a round trip finds it out.
+    let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
+    let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
+    let migrated = migrator().run(&pool).await;
+    migrated.map_err(|source| StoreError::Migrate { shown: shown.clone(), source })?;
+    let durable = match kind {
+        Kind::Sqlite => {
+            connections(SQLITE_DURABLE, 1).connect_with(options).await.map_err(&open)?
+        }
+        Kind::Postgres => pool.clone(),
+    };
+    Ok(Pools { pool, durable, kind })
+}
+
+/// A pool tries again until its patience is over, and then forgets why; this says why.
+async fn try_once(options: &AnyConnectOptions, settings: &'static str) -> Result<(), sqlx::Error> {
+    let connect = async {
+        let mut connection = AnyConnection::connect_with(options).await?;
+        connection.execute(sqlx::raw_sql(settings)).await?;
+        connection.close().await
+    };
+    tokio::time::timeout(PATIENCE, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(most)
+        .acquire_timeout(PATIENCE)
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
+        })
+}
+
+fn migrator() -> Migrator {
+    let migrations = MIGRATIONS.map(|(version, name, sql)| {
+        let name = Cow::Borrowed(name);
+        Migration::new(version, name, MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    Migrator { migrations: Cow::Owned(migrations.to_vec()), ..Migrator::DEFAULT }
+}
+
+/// Where a database is: for the driver, and for people.
+struct Place {
+    kind: Kind,
+    url: String,
+    shown: String,
+}
+
+fn sqlite(path: &str) -> Result<Place, StoreError> {
+    let path = path.strip_prefix("//").unwrap_or(path);
+    let shown = format!("sqlite:{path}");
+    if path.is_empty() || path.contains('?') || path == ":memory:" {
+        return Err(bad(&shown, "the path of a file is needed, without options"));
+    }
+    let failed = |source| StoreError::File { path: PathBuf::from(path), source };
+    let path = std::path::absolute(path).map_err(failed)?;
+    make_private(&path)?;
+    let url = format!("sqlite://{}", percent_encoded(&path));
+    Ok(Place { kind: Kind::Sqlite, url, shown })
+}
+
+/// Makes the file before SQLite does: its journal files take over the permissions it has.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let make = || {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path)
+    };
+    make().map(drop).map_err(|source| StoreError::File { path: path.to_owned(), source })
+}
+
+fn percent_encoded(path: &Path) -> String {
+    let mut text = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _infallible = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+fn postgres(url: &SecretString) -> Result<Place, StoreError> {
+    let url = url.expose_secret();
+    let shown = shown(url);
+    if AnyConnectOptions::from_str(url).is_err() {
+        // The parser's own words are left out, they might quote a part of the URL.
+        return Err(bad(&shown, "not a URL"));
+    }
+    Ok(Place { kind: Kind::Postgres, url: url.to_owned(), shown })
+}
+
+/// A URL without what might be secret: no user, no password, no options, and nothing at all of
+/// what is no URL.
+fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "(not shown)".to_owned() };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    format!("{scheme}://{}", place.trim_start_matches('/'))
+}
+
+fn bad(shown: &str, reason: &str) -> StoreError {
+    StoreError::Url { shown: shown.to_owned(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_url_keeps_its_place_and_nothing_secret() {
+        for url in [
+            "postgres://me:s3cret@db.example.com:5432/deployer?password=s3cret",
+            "postgres://me:s3cret@x@db.example.com:5432/deployer",
+        ] {
+            assert_eq!(shown(url), "postgres://db.example.com:5432/deployer");
+        }
+    }
+
+    #[test]
+    fn a_path_with_signs_of_a_url_stays_one_path() {
+        assert_eq!(percent_encoded(Path::new("/a b/ü?#%")), "/a%20b/%C3%BC%3F%23%25");
+    }
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with the database, said for the person who runs it.
+
+use std::path::PathBuf;
+
+use crate::model::id::DeployId;
+
+/// The database could not do what was asked. Nothing of it was done.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The URL names no database that we know.
+    #[error("storage url {shown}: {reason}; use sqlite:PATH or postgres://USER@HOST/DATABASE")]
+    Url {
+        /// The URL without its password.
+        shown: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The SQLite file or its folder could not be made.
+    #[error("cannot make the database file {path}: {source}; is its folder writable?")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No connection.
+    #[error("cannot open the database {shown}: {source}")]
+    Open {
+        /// The URL without its password.
+        shown: String,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// The tables could not be brought up to date.
+    #[error("cannot bring the tables of {shown} up to date: {source}")]
+    Migrate {
+        /// The URL without its password.
+        shown: String,
+        /// What the migrator said.
+        source: sqlx::migrate::MigrateError,
+    },
+    /// A statement failed.
+    #[error("the database failed while {doing}: {source}")]
+    Query {
+        /// What we were at.
+        doing: &'static str,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// A row holds what we never wrote.
+    #[error("the database holds no legal {column} for {row}: {reason}")]
+    Corrupt {
+        /// The row, in a reader's words.
+        row: String,
+        /// The column.
+        column: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is a deployment of that id already; a new id will do.
+    #[error("the deploy id {0} is taken")]
+    IdTaken(DeployId),
+}
+
+impl StoreError {
+    /// For `map_err`: a failed statement, with what we were at.
+    pub(super) fn doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
+        move |source| Self::Query { doing, source }
+    }
+}

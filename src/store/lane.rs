@@ -1,0 +1,134 @@
+//! The lane that an operation is about: locked, read, and cleared of what is superseded.
+//!
+//! Every operation that moves deployments of a lane locks its row first, then reads: two that
+//! overlap would otherwise each decide on a picture without the other's change.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::State;
+use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::lane::{Entry, Lane, Place};
+use crate::model::status::ForgeStatus;
+use crate::store::row::Row;
+use crate::store::{Store, StoreError, Write, outbox};
+
+const DOING: &str = "looking at a lane";
+
+/// Makes the lane's row if need be, and locks it.
+pub(super) async fn ensure(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<(), StoreError> {
+    // The update changes nothing; PostgreSQL locks the row for it.
+    sqlx::query(
+        "INSERT INTO lanes (repository, target) VALUES ($1, $2) \
+         ON CONFLICT (repository, target) DO UPDATE SET target = excluded.target",
+    )
+    .bind(repository.as_str())
+    .bind(target.as_str())
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing(DOING))
+}
+
+/// Locks the lane's row.
+pub(super) async fn lock(
+    store: &Store,
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<(), StoreError> {
+    let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
+    sqlx::query(store.locking(sql, "FOR UPDATE"))
+        .bind(repository.as_str())
+        .bind(target.as_str())
+        .fetch_optional(write.sql())
+        .await
+        .map(drop)
+        .map_err(StoreError::doing(DOING))
+}
+
+/// What is in the lane; its row must be locked.
+pub(super) async fn read(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<Lane, StoreError> {
+    let rows = sqlx::query(
+        "SELECT id, forge_id, state, due_at FROM deployments \
+         WHERE repository = $1 AND target = $2 AND finished_at IS NULL",
+    )
+    .bind(repository.as_str())
+    .bind(target.as_str())
+    .fetch_all(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    let open = rows.into_iter().map(|row| entry(&Row::new(row))).collect::<Result<_, _>>()?;
+    Ok(Lane { open, newest_ended: newest_ended(write, repository, target).await? })
+}
+
+fn entry(row: &Row) -> Result<Entry, StoreError> {
+    Ok(Entry { place: place(row)?, state: row.state()?, due_at: row.time("due_at")? })
+}
+
+fn place(row: &Row) -> Result<Place, StoreError> {
+    Ok(Place { id: row.id("id")?, forge_id: row.number("forge_id")? })
+}
+
+async fn newest_ended(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<Option<Place>, StoreError> {
+    let row = sqlx::query(
+        "SELECT id, forge_id FROM deployments WHERE repository = $1 AND target = $2 \
+         AND state IN ('succeeded', 'failed') ORDER BY forge_id DESC LIMIT 1",
+    )
+    .bind(repository.as_str())
+    .bind(target.as_str())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    row.map(|row| place(&Row::new(row))).transpose()
+}
+
+/// Ends each of these in favour of the newer one beside it.
+pub(super) async fn supersede(
+    write: &mut Write,
+    lane: &Lane,
+    superseded: &[(DeployId, DeployId)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for (id, by) in superseded {
+        let places = lane.open.iter().map(|entry| &entry.place).chain(&lane.newest_ended);
+        let by_forge_id = places.filter(|p| p.id == *by).map(|p| p.forge_id).next().unwrap_or(0);
+        end(write, id, &ForgeStatus::superseded(by, by_forge_id), now).await?;
+    }
+    Ok(())
+}
+
+/// Ends one, unless its worker ended it or began to push since the lane was read.
+async fn end(
+    write: &mut Write,
+    id: &DeployId,
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let done = sqlx::query(
+        "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
+         WHERE id = $1 AND state IN ('queued', 'running')",
+    )
+    .bind(id.as_str())
+    .bind(State::Superseded.as_str())
+    .bind(now.as_millisecond())
+    .bind(status.description())
+    .execute(write.sql())
+    .await
+    .map_err(StoreError::doing("superseding a deployment"))?;
+    if done.rows_affected() == 1 {
+        outbox::tell(write, id, status, now).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! What a worker does with the deployment it has claimed. Each step is refused once another
+//! worker has taken over: the attempt's number is the fence.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::{Pushed, StageTime, State};
+use crate::model::id::{AppKey, DeployId};
+use crate::model::lane::Place;
+use crate::model::status::ForgeStatus;
+use crate::model::violation::Violation;
+use crate::store::queue::{Claim, Held};
+use crate::store::row::{storable, to_json};
+use crate::store::{Store, StoreError, Write, lane, outbox};
+
+/// What a worker has found out so far. What is not known leaves what was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The app that the WAML describes.
+    pub app: Option<AppKey>,
+    /// The template and its version.
+    pub template: Option<String>,
+    /// The stages of this attempt.
+    pub stages: Vec<StageTime>,
+}
+
+/// How a deployment ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Well or badly.
+    pub end: End,
+    /// One sentence for people.
+    pub summary: String,
+    /// Broken rules, and warnings of a success.
+    pub violations: Vec<Violation>,
+    /// What was found out.
+    pub known: Known,
+    /// What the forge is told.
+    pub status: ForgeStatus,
+}
+
+/// The two ends that a worker can bring about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It is in the manifest repository.
+    Succeeded(Pushed),
+    /// It was rejected, or given up.
+    Failed,
+}
+
+/// Whether the push may begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "nothing may be pushed without the turn"]
+pub enum PushTurn {
+    /// It may, and from now on nothing supersedes it.
+    Yes,
+    /// A newer deployment of the lane has come; this one has ended.
+    Superseded {
+        /// The newer one.
+        by: DeployId,
+    },
+    /// Another worker took over, or the deployment has ended. Nothing was changed.
+    Lost,
+}
+
+impl Store {
+    /// The point of no return: asks for the turn to push, unless a newer deployment waits.
+    ///
+    /// A deployment whose push had begun before gets it again.
+    pub async fn begin_push(
+        &self,
+        claim: &Claim,
+        known: &Known,
+        now: Timestamp,
+    ) -> Result<PushTurn, StoreError> {
+        let request = &claim.deployment.request;
+        let (repository, target) = (&request.release.repository, &request.target);
+        let mut write = self.begin("beginning a push").await?;
+        lane::lock(self, &mut write, repository, target).await?;
+        let lane = lane::read(&mut write, repository, target).await?;
+        let me = Place { id: claim.deployment.id.clone(), forge_id: request.forge_id };
+        let turn = match lane.newer_than(&me).filter(|_| claim.deployment.state != State::Pushing) {
+            None => PushTurn::Yes,
+            Some(newer) => PushTurn::Superseded { by: newer.id },
+        };
+        let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
+        if move_on(&mut write, claim, state, known).await? == Held::Lost {
+            return Ok(PushTurn::Lost);
+        }
+        if let PushTurn::Superseded { by } = &turn {
+            lane::supersede(&mut write, &lane, &[(me.id, by.clone())], now).await?;
+        }
+        write.commit().await?;
+        Ok(turn)
+    }
+
+    /// Ends this attempt; another is made at the given time, by whoever is free then.
+    ///
+    /// One that had begun to push stays `Pushing`: the push may have arrived.
+    pub async fn retry_at(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        summary: &str,
+    ) -> Result<Held, StoreError> {
+        let doing = "putting a deployment off";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query(
+            "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
+             failures = failures + 1, \
+             state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
+        )
+        .bind(claim.deployment.id.as_str())
+        .bind(i64::from(claim.deployment.attempts))
+        .bind(at.as_millisecond())
+        .bind(storable(summary))
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(Held::by_rows(done.rows_affected()))
+    }
+
+    /// Ends the deployment, and leaves the news for the forge in the same transaction.
+    pub async fn finish(
+        &self,
+        claim: &Claim,
+        ending: &Ending,
+        now: Timestamp,
+    ) -> Result<Held, StoreError> {
+        let Ending { end, summary, violations, known, status } = ending;
+        let (state, pushed) = match end {
+            End::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
+            End::Failed => (State::Failed, None),
+        };
+        let mut write = self.begin("finishing a deployment").await?;
+        if move_on(&mut write, claim, state, known).await? == Held::Lost {
+            return Ok(Held::Lost);
+        }
+        sqlx::query(
+            "UPDATE deployments SET finished_at = $2, summary = $3, violations = $4, pushed = $5, \
+             worker = NULL WHERE id = $1",
+        )
+        .bind(claim.deployment.id.as_str())
+        .bind(now.as_millisecond())
+        .bind(storable(summary))
+        .bind(to_json(violations))
+        .bind(pushed)
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing("finishing a deployment"))?;
+        outbox::tell(&mut write, &claim.deployment.id, status, now).await?;
+        write.commit().await?;
+        Ok(Held::Yes)
+    }
+}
+
+/// Writes the state and what is known, if the claim still holds.
+async fn move_on(
+    write: &mut Write,
+    claim: &Claim,
+    state: State,
+    known: &Known,
+) -> Result<Held, StoreError> {
+    let Known { app, template, stages } = known;
+    let done = sqlx::query(
+        "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
+         slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7 \
+         WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
+    )
+    .bind(claim.deployment.id.as_str())
+    .bind(i64::from(claim.deployment.attempts))
+    .bind(state.as_str())
+    .bind(app.as_ref().map(|app| app.namespace.as_str().to_owned()))
+    .bind(app.as_ref().map(|app| app.slug.as_str().to_owned()))
+    .bind(template.clone())
+    .bind(to_json(stages))
+    .execute(write.sql())
+    .await
+    .map_err(StoreError::doing("recording a deployment's progress"))?;
+    Ok(Held::by_rows(done.rows_affected()))
+}

@@ -1,0 +1,178 @@
+//! Who works on what: a deployment is claimed with a lease, and nobody else touches it until
+//! the lease ends.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::status::ForgeStatus;
+use crate::store::row::{self, Row};
+use crate::store::{Store, StoreError, Write, lane, outbox};
+
+/// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
+/// until another worker has taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a claim that is dropped blocks its lane until the lease ends"]
+pub struct Claim {
+    /// As it was when it was claimed: `Running`, or `Pushing` where an earlier worker, or an
+    /// earlier attempt, may have pushed already.
+    pub deployment: Deployment,
+    /// How many attempts at it failed or died before this one.
+    pub failures: u32,
+}
+
+/// Whether a claim still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a worker that lost its claim must stop"]
+pub enum Held {
+    /// It does, and what was asked is done.
+    Yes,
+    /// Another worker took over, or the deployment has ended. Nothing was changed.
+    Lost,
+}
+
+impl Held {
+    /// Fenced statements change one row, or none when the fence is closed.
+    pub(super) fn by_rows(rows: u64) -> Self {
+        if rows == 0 { Self::Lost } else { Self::Yes }
+    }
+}
+
+/// How many lanes one claim looks at when others change under its eyes.
+const LOOKS: usize = 16;
+
+const DOING: &str = "claiming a deployment";
+
+impl Store {
+    /// Takes the oldest deployment that may run, if there is one: it waits, or its worker has
+    /// died, and no other of its lane is at work.
+    pub async fn claim(
+        &self,
+        worker: &str,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Option<Claim>, StoreError> {
+        for _ in 0..LOOKS {
+            let mut write = self.begin(DOING).await?;
+            let Some((repository, target)) = self.candidate(&mut write, now).await? else {
+                return Ok(None);
+            };
+            // Read again: what the candidate was chosen by may be older than the lock.
+            let lane = lane::read(&mut write, &repository, &target).await?;
+            let turn = lane.turn(now);
+            lane::supersede(&mut write, &lane, &turn.superseded, now).await?;
+            let claim = match &turn.take {
+                Some(id) => take(&mut write, id, worker, now, lease).await?,
+                None => None,
+            };
+            write.commit().await?;
+            if claim.is_some() {
+                return Ok(claim);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps the claim for another while.
+    pub async fn extend(
+        &self,
+        claim: &Claim,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Held, StoreError> {
+        let doing = "extending a lease";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query(
+            "UPDATE deployments SET due_at = $3 \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
+        )
+        .bind(claim.deployment.id.as_str())
+        .bind(i64::from(claim.deployment.attempts))
+        .bind(end_of(now, lease))
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(Held::by_rows(done.rows_affected()))
+    }
+
+    /// Gives the deployment back, untouched: anybody may take it at once. For a shutdown.
+    pub async fn release(&self, claim: &Claim, now: Timestamp) -> Result<Held, StoreError> {
+        let doing = "giving a deployment back";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query(
+            "UPDATE deployments SET worker = NULL, due_at = $3, \
+             state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
+             WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
+        )
+        .bind(claim.deployment.id.as_str())
+        .bind(i64::from(claim.deployment.attempts))
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(Held::by_rows(done.rows_affected()))
+    }
+
+    /// The lane of the oldest deployment that may run, locked; lanes that others have locked
+    /// are passed over.
+    async fn candidate(
+        &self,
+        write: &mut Write,
+        now: Timestamp,
+    ) -> Result<Option<(RepoName, TargetName)>, StoreError> {
+        let sql = "SELECT d.id, d.repository, d.target FROM deployments d \
+             JOIN lanes l ON l.repository = d.repository AND l.target = d.target \
+             WHERE d.finished_at IS NULL AND d.due_at <= $1 AND NOT EXISTS \
+             (SELECT 1 FROM deployments o WHERE o.repository = d.repository \
+             AND o.target = d.target AND o.finished_at IS NULL AND o.id <> d.id \
+             AND o.state IN ('running', 'pushing')) \
+             ORDER BY d.received_at, d.forge_id LIMIT 1";
+        let row = sqlx::query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"))
+            .bind(now.as_millisecond())
+            .fetch_optional(write.sql())
+            .await
+            .map_err(StoreError::doing(DOING))?;
+        let Some(row) = row.map(Row::new) else { return Ok(None) };
+        Ok(Some((row.id("repository")?, row.id("target")?)))
+    }
+}
+
+/// Marks the deployment as the worker's, unless its former worker came to life since the lane
+/// was read. One that still had a worker lost it: that attempt has failed.
+async fn take(
+    write: &mut Write,
+    id: &DeployId,
+    worker: &str,
+    now: Timestamp,
+    lease: Duration,
+) -> Result<Option<Claim>, StoreError> {
+    let row = sqlx::query(
+        "UPDATE deployments SET attempts = attempts + 1, due_at = $3, worker = $2, \
+         failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
+         state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = $4 \
+         WHERE id = $1 AND finished_at IS NULL AND due_at <= $5 RETURNING *",
+    )
+    .bind(id.as_str())
+    .bind(worker)
+    .bind(end_of(now, lease))
+    .bind("a worker is at it")
+    .bind(now.as_millisecond())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    let Some(row) = row.map(Row::new) else { return Ok(None) };
+    let claim = Claim { deployment: row::deployment(&row)?, failures: row.count("failures")? };
+    if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
+        outbox::tell(write, id, &ForgeStatus::in_progress(), now).await?;
+    }
+    Ok(Some(claim))
+}
+
+fn end_of(now: Timestamp, lease: Duration) -> i64 {
+    let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
+    now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond()
+}

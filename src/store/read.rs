@@ -1,0 +1,149 @@
+//! What pages and people ask. Nothing here changes anything.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sqlx::AssertSqlSafe;
+
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::store::row::{self, Row};
+use crate::store::{Store, StoreError};
+
+/// Which deployments to list; what is absent does not restrict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Of this state.
+    pub state: Option<State>,
+    /// To this target.
+    pub target: Option<TargetName>,
+    /// Of this repository.
+    pub repository: Option<RepoName>,
+    /// Of this app; it is known once the WAML has been read.
+    pub app: Option<AppKey>,
+}
+
+/// One page of a list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The deployments.
+    pub deployments: Vec<Deployment>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<DeployId>,
+}
+
+/// How many deployments there are of each state; of none where it is absent.
+pub type Counts = BTreeMap<&'static str, u64>;
+
+/// What waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Deployments that wait for a worker or for their next attempt.
+    pub queued: u64,
+    /// Deployments that a worker is at.
+    pub running: u64,
+    /// Since when the oldest unfinished deployment waits.
+    pub oldest: Option<Timestamp>,
+    /// Statuses that the forge has not been told yet.
+    pub unsent: u64,
+    /// Statuses that nobody tries to send any more.
+    pub parked: u64,
+}
+
+/// Larger pages are cut to this: a page is answered from memory.
+const MOST: u32 = 500;
+
+impl Store {
+    /// The deployment of an id.
+    pub async fn deployment(&self, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
+        let row = sqlx::query("SELECT * FROM deployments WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(StoreError::doing("reading a deployment"))?;
+        row.map(|row| row::deployment(&Row::new(row))).transpose()
+    }
+
+    /// The newest deployments that pass the filter, before the cursor if one is given.
+    pub async fn deployments(
+        &self,
+        filter: &Filter,
+        before: Option<&DeployId>,
+        limit: u32,
+    ) -> Result<Page, StoreError> {
+        let limit = limit.clamp(1, MOST);
+        let (clauses, values) = conditions(filter, before);
+        let sql =
+            format!("SELECT * FROM deployments {clauses} ORDER BY id DESC LIMIT {}", limit + 1);
+        let query = values.into_iter().fold(
+            // Only placeholders and a number are put into the text.
+            sqlx::query(AssertSqlSafe(sql)),
+            sqlx::query::Query::bind,
+        );
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("listing deployments"))?;
+        let mut deployments = rows
+            .into_iter()
+            .map(|row| row::deployment(&Row::new(row)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let more = deployments.len() > limit as usize;
+        deployments.truncate(limit as usize);
+        let next = deployments.last().filter(|_| more).map(|last| last.id.clone());
+        Ok(Page { deployments, next })
+    }
+
+    /// How many deployments there are of each state.
+    pub async fn counts(&self) -> Result<Counts, StoreError> {
+        let rows =
+            sqlx::query("SELECT state AS id, state, COUNT(*) AS n FROM deployments GROUP BY state")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(StoreError::doing("counting deployments"))?;
+        let count = |row: Row| Ok((row.state()?.as_str(), row.count("n")?));
+        rows.into_iter().map(|row| count(Row::new(row))).collect()
+    }
+
+    /// What waits, for probes and metrics.
+    pub async fn depth(&self) -> Result<Depth, StoreError> {
+        let row = sqlx::query(
+            "SELECT 'depth' AS id, \
+             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
+             (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued') AS running, \
+             (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
+             (SELECT COUNT(*) FROM outbox WHERE sent_at IS NULL AND parked IS NULL) AS unsent, \
+             (SELECT COUNT(*) FROM outbox WHERE parked IS NOT NULL) AS parked",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .map_err(StoreError::doing("measuring the queue"))?;
+        let row = Row::new(row);
+        Ok(Depth {
+            queued: row.count("queued")?,
+            running: row.count("running")?,
+            oldest: row.maybe_time("oldest")?,
+            unsent: row.count("unsent")?,
+            parked: row.count("parked")?,
+        })
+    }
+}
+
+/// The conditions with numbered placeholders, and their values in that order.
+fn conditions(filter: &Filter, before: Option<&DeployId>) -> (String, Vec<String>) {
+    let Filter { state, target, repository, app } = filter;
+    let given = [
+        ("state =", state.map(|state| state.as_str().to_owned())),
+        ("target =", target.as_ref().map(ToString::to_string)),
+        ("repository =", repository.as_ref().map(ToString::to_string)),
+        ("namespace =", app.as_ref().map(|app| app.namespace.to_string())),
+        ("slug =", app.as_ref().map(|app| app.slug.to_string())),
+        ("id <", before.map(ToString::to_string)),
+    ];
+    let given = given.into_iter().filter_map(|(test, value)| Some((test, value?)));
+    let (tests, values): (Vec<_>, Vec<_>) = given.unzip();
+    let tests: Vec<_> =
+        tests.iter().zip(1..).map(|(test, number)| format!("{test} ${number}")).collect();
+    if tests.is_empty() {
+        return (String::new(), values);
+    }
+    (format!("WHERE {}", tests.join(" AND ")), values)
+}

@@ -1,0 +1,114 @@
+//! A worker dies, another finishes, nothing is lost and nothing is doubled.
+
+use the_deployer::controller::Settings;
+use the_deployer::controller::job::Did;
+use the_deployer::model::deployment::{ForgeState, State};
+
+use crate::harness::service::{Service, run_test};
+use crate::harness::world::Point;
+
+/// The process dies when it comes to the point, in the middle of a step or of a report.
+async fn die_at(service: &Service, point: Point) {
+    service.world.hold_at(point);
+    let doomed = service.another(Settings::default());
+    let life = tokio::spawn(async move {
+        doomed.step().await.unwrap();
+        doomed.send().await.unwrap();
+    });
+    service.world.reached().await;
+    life.abort();
+    assert!(life.await.unwrap_err().is_cancelled());
+}
+
+#[tokio::test]
+async fn a_worker_dies_anywhere_and_another_finishes_without_doubling() {
+    for point in [Point::Fetch, Point::Plan, Point::BeforeWrite, Point::AfterWrite] {
+        run_test(async |service| {
+            let id = service.ask("web", 1).await;
+            die_at(service, point).await;
+            assert_eq!(service.step().await, None, "its lease holds for a while ({point:?})");
+            service.wait(61);
+            assert_eq!(service.step().await, Some(Did::Succeeded), "after {point:?}");
+            service.settle().await;
+            assert_eq!(service.state(&id).await, State::Succeeded);
+            assert_eq!(service.world.pushes(), [1], "after {point:?}");
+            let told = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+            assert_eq!(service.world.told(1), told, "after {point:?}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_pushed_counts_even_if_it_could_not_be_planned_again() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        die_at(service, Point::AfterWrite).await;
+        service.world.lock().broken.insert(1);
+        service.wait(61);
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+        let done = service.deployment(&id).await;
+        assert_eq!(done.pushed.unwrap().files, ["deployment.yaml"]);
+        assert_eq!(done.app.unwrap().to_string(), "shop/web");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_workers_push_comes_before_a_newer_deployment() {
+    run_test(async |service| {
+        service.ask("web", 1).await;
+        die_at(service, Point::BeforeWrite).await;
+        service.ask("web", 2).await;
+        assert_eq!(service.step().await, None);
+        service.wait(61);
+        service.settle().await;
+        assert_eq!(service.world.pushes(), [1, 2]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sender_dies_before_it_told_and_another_tells() {
+    run_test(async |service| {
+        service.ask("web", 1).await;
+        die_at(service, Point::BeforeReport).await;
+        service.settle().await;
+        assert_eq!(service.world.told(1), [], "its lease holds for a while");
+        service.wait(61);
+        service.settle().await;
+        let told = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+        assert_eq!(service.world.told(1), told);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_a_sender_that_dies_between_telling_and_recording_tells_twice() {
+    run_test(async |service| {
+        service.ask("web", 1).await;
+        die_at(service, Point::AfterReport).await;
+        service.wait(61);
+        service.settle().await;
+        let told =
+            [ForgeState::Queued, ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+        assert_eq!(service.world.told(1), told);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_kills_every_worker_is_given_up() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        for _ in 0..20 {
+            die_at(service, Point::Plan).await;
+            service.wait(61);
+        }
+        assert_eq!(service.step().await, Some(Did::Failed));
+        let summary = service.deployment(&id).await.summary;
+        assert_eq!(summary, "given up: 20 attempts failed or died on the way");
+        assert!(service.world.pushes().is_empty());
+    })
+    .await;
+}

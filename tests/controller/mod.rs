@@ -1,0 +1,6 @@
+//! The loops: real database, world in memory, clock moved by hand.
+
+mod crashes; // a worker dies, another finishes, nothing is doubled
+mod deployments; // how a deployment ends
+mod loops; // workers side by side, shutdown
+mod reports; // the forge is told

@@ -1,0 +1,52 @@
+//! The same test on SQLite and on PostgreSQL.
+
+use secrecy::SecretString;
+use sqlx::{Connection as _, Row as _};
+use tempfile::TempDir;
+use the_deployer::model::id::DeployId;
+use the_deployer::store::Store;
+
+use crate::harness::postgres;
+
+/// An empty database of one test.
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    url: String,
+    _folder: TempDir,
+}
+
+impl Database {
+    /// A fresh SQLite file.
+    pub(crate) async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("state/deployer.db").display());
+        Self::open(url, folder).await
+    }
+
+    async fn open(url: String, folder: TempDir) -> Self {
+        let store = Store::open(&SecretString::from(url.clone())).await.unwrap();
+        Self { store, url, _folder: folder }
+    }
+
+    /// The same database, opened again: another process, or the same one restarted.
+    pub(crate) async fn reopened(&self) -> Store {
+        Store::open(&SecretString::from(self.url.clone())).await.unwrap()
+    }
+
+    /// When the lease on a deployment ends, or its retry is due; in milliseconds.
+    pub(crate) async fn lease_end(&self, id: &DeployId) -> i64 {
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let query = sqlx::query("SELECT due_at FROM deployments WHERE id = $1").bind(id.as_str());
+        let due_at = query.fetch_one(&mut connection).await.unwrap().get(0);
+        connection.close().await.unwrap();
+        due_at
+    }
+}
+
+/// Runs the test on each database there is.
+pub(crate) async fn run_on_both(test: impl AsyncFn(Database)) {
+    test(Database::sqlite().await).await;
+    if let Some(url) = postgres::fresh_database().await {
+        test(Database::open(url, tempfile::tempdir().unwrap()).await).await;
+    }
+}

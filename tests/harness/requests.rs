@@ -1,0 +1,37 @@
+//! Requests to deploy, as short as a test wants them.
+
+use jiff::Timestamp;
+use the_deployer::model::event::DeploymentRequest;
+use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
+use the_deployer::model::release::Release;
+
+/// The forge's deployment `forge_id` of `acme/<repository>` to a target, tag `v<forge_id>`.
+pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> DeploymentRequest {
+    DeploymentRequest {
+        forge_id,
+        release: Release {
+            repository: RepoName::parse(format!("acme/{repository}")).unwrap(),
+            commit: CommitSha::parse(format!("{forge_id:040x}")).unwrap(),
+            tag: ImageTag::parse(format!("v{forge_id}")).unwrap(),
+        },
+        target: TargetName::parse(target).unwrap(),
+        git_ref: "main".to_owned(),
+        actor: "jo".to_owned(),
+        description: String::new(),
+    }
+}
+
+/// Seconds after some time in 2026.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_795_240_000 + seconds).unwrap()
+}
+
+/// The deploy id of a number; greater numbers sort later.
+pub(crate) fn id(n: i64) -> DeployId {
+    DeployId::parse(format!("20261121-054812123-{n:06x}")).unwrap()
+}
+
+/// The delivery id of a number.
+pub(crate) fn delivery(n: i64) -> DeliveryId {
+    DeliveryId::parse(format!("delivery-{n}")).unwrap()
+}

@@ -1,0 +1,209 @@
+//! A world in memory for the loops: a forge, a planner and a manifest repository with state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use jiff::Timestamp;
+use the_deployer::controller::outside::{NotPlanned, Outside, Planned, Problem, Remedy, Written};
+use the_deployer::controller::stages::Stages;
+use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
+use the_deployer::model::event::DeploymentRequest;
+use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, RepoName, Slug};
+use the_deployer::model::revision::{Digest, ManifestFile, Revision};
+use the_deployer::model::status::ForgeStatus;
+use the_deployer::model::violation::Violation;
+use tokio::sync::Notify;
+
+/// Where a job can be held up; to drop it there is a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Point {
+    Fetch,
+    Plan,
+    BeforeWrite,
+    AfterWrite,
+    BeforeReport,
+    AfterReport,
+}
+
+/// Everything that jobs see of the world, and what they did to it. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    state: Arc<Mutex<State>>,
+    reached: Arc<Notify>,
+    go_on: Arc<Notify>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    /// What every reading fails with.
+    pub(crate) forge_down: Option<Remedy>,
+    /// What every report fails with.
+    pub(crate) reports_refused: Option<Remedy>,
+    /// What every push fails with.
+    pub(crate) push_refused: Option<Remedy>,
+    /// Deployments whose WAML breaks a rule.
+    pub(crate) broken: BTreeSet<i64>,
+    /// Deployments that a planner with a fault panics at.
+    pub(crate) cursed: BTreeSet<i64>,
+    /// Deployments that render to the same, whatever their tag.
+    pub(crate) alike: BTreeSet<i64>,
+    /// The deployments that were pushed, in order.
+    pub(crate) pushed: Vec<(DeployId, String, i64)>,
+    /// What the forge was told.
+    pub(crate) told: Vec<(i64, ForgeState, String)>,
+    latest: BTreeMap<String, Digest>,
+    hold: Option<Point>,
+}
+
+impl World {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// The next job that comes to the point waits there.
+    pub(crate) fn hold_at(&self, point: Point) {
+        self.lock().hold = Some(point);
+    }
+
+    /// A job waits at the point.
+    pub(crate) async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    /// The job that waits goes on.
+    pub(crate) fn go_on(&self) {
+        self.go_on.notify_one();
+    }
+
+    /// The forge's numbers of what was pushed, in order.
+    pub(crate) fn pushes(&self) -> Vec<i64> {
+        self.lock().pushed.iter().map(|(_, _, forge_id)| *forge_id).collect()
+    }
+
+    /// What the forge was told of one deployment.
+    pub(crate) fn told(&self, forge_id: i64) -> Vec<ForgeState> {
+        let state = self.lock();
+        state.told.iter().filter(|told| told.0 == forge_id).map(|told| told.1).collect()
+    }
+
+    async fn point(&self, point: Point) {
+        let held = self.lock().hold.take_if(|hold| *hold == point).is_some();
+        if held {
+            self.reached.notify_one();
+            self.go_on.notified().await;
+        }
+    }
+}
+
+impl State {
+    fn plan(&self, deployment: &Deployment) -> Result<Planned<()>, NotPlanned> {
+        let DeploymentRequest { forge_id, release, target, .. } = &deployment.request;
+        let app = AppKey {
+            namespace: Namespace::parse("shop").unwrap(),
+            slug: Slug::parse(release.repository.name()).unwrap(),
+        };
+        if self.broken.contains(forge_id) {
+            let rejection = Violation::error("ports-map", "port 80 is not served").into();
+            return Err(NotPlanned::Rejected { rejection, app: Some(app), template: None });
+        }
+        let text = if self.alike.contains(forge_id) { "alike" } else { release.tag.as_str() };
+        let files = vec![ManifestFile { name: "deployment.yaml".to_owned(), bytes: text.into() }];
+        let revision = Revision {
+            id: deployment.id.clone(),
+            app,
+            target: target.clone(),
+            files,
+            digest: Digest(format!("sha256:{text}")),
+        };
+        Ok(Planned { revision, template: "backend@latest".to_owned(), warnings: vec![], extra: () })
+    }
+
+    fn write(&mut self, deployment: &Deployment, revision: &Revision) -> Written {
+        let lane = lane(deployment);
+        if let Some(commit) = self.commit_of(&deployment.id) {
+            return Written::AlreadyPushed { commit };
+        }
+        if self.latest.get(&lane) == Some(&revision.digest) {
+            return Written::Unchanged { commit: commit(0) };
+        }
+        self.latest.insert(lane.clone(), revision.digest.clone());
+        self.pushed.push((deployment.id.clone(), lane, deployment.request.forge_id));
+        Written::Pushed { commit: commit(self.pushed.len()) }
+    }
+
+    fn commit_of(&self, id: &DeployId) -> Option<CommitSha> {
+        self.pushed.iter().position(|(pushed, _, _)| pushed == id).map(|at| commit(at + 1))
+    }
+}
+
+impl Outside for World {
+    type Extra = ();
+
+    async fn waml(&self, _request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
+        self.point(Point::Fetch).await;
+        problem(self.lock().forge_down, "the forge does not answer")?;
+        Ok(b"schema: \"2\"".to_vec())
+    }
+
+    async fn plan(
+        &self,
+        deployment: &Deployment,
+        _waml: Vec<u8>,
+        stages: &Stages,
+    ) -> Result<Planned<()>, NotPlanned> {
+        self.point(Point::Plan).await;
+        let _going = stages.begin(Stage::Render);
+        let cursed = self.lock().cursed.contains(&deployment.request.forge_id);
+        assert!(!cursed, "a fault in the planner");
+        self.lock().plan(deployment)
+    }
+
+    async fn write(
+        &self,
+        deployment: &Deployment,
+        planned: Planned<()>,
+        _at: Timestamp,
+    ) -> Result<Written, Problem> {
+        self.point(Point::BeforeWrite).await;
+        problem(self.lock().push_refused, "the branch is protected")?;
+        let written = self.lock().write(deployment, &planned.revision);
+        self.point(Point::AfterWrite).await;
+        Ok(written)
+    }
+
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+        let commit = self.lock().commit_of(&deployment.id);
+        Ok(commit.map(|commit| Pushed {
+            commit,
+            changed: true,
+            digest: self.lock().latest[&lane(deployment)].clone(),
+            files: vec!["deployment.yaml".to_owned()],
+        }))
+    }
+
+    async fn report(
+        &self,
+        _repository: &RepoName,
+        forge_id: i64,
+        status: &ForgeStatus,
+    ) -> Result<(), Problem> {
+        self.point(Point::BeforeReport).await;
+        problem(self.lock().reports_refused, "no right to write statuses")?;
+        let description = status.description().to_owned();
+        self.lock().told.push((forge_id, status.state, description));
+        self.point(Point::AfterReport).await;
+        Ok(())
+    }
+}
+
+fn lane(deployment: &Deployment) -> String {
+    format!("{} {}", deployment.request.release.repository, deployment.request.target)
+}
+
+fn commit(n: usize) -> CommitSha {
+    CommitSha::parse(format!("{n:040x}")).unwrap()
+}
+
+fn problem(remedy: Option<Remedy>, message: &str) -> Result<(), Problem> {
+    remedy.map_or(Ok(()), |remedy| Err(Problem { remedy, message: message.to_owned() }))
+}

@@ -1,0 +1,227 @@
+//! Claims, leases and the point of no return.
+
+use std::time::Duration;
+
+use the_deployer::model::deployment::{ForgeState, Stage, StageTime, State};
+use the_deployer::model::id::{AppKey, Namespace, Slug};
+use the_deployer::store::{End, Ending, Held, Known, PushTurn};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::at;
+use crate::store::{LEASE, accept, claim, push, succeeded, told};
+
+#[tokio::test]
+async fn a_deployment_lives_from_queued_to_succeeded() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let claimed = claim(&db.store, 2).await.unwrap();
+        assert_eq!((claimed.deployment.state, claimed.deployment.attempts), (State::Running, 1));
+        let known = Known {
+            app: Some(AppKey {
+                namespace: Namespace::parse("shop").unwrap(),
+                slug: Slug::parse("web").unwrap(),
+            }),
+            template: Some("backend-default@latest".to_owned()),
+            stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
+        };
+        assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
+        let ending = Ending { known: Known { app: None, ..known.clone() }, ..succeeded() };
+        assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), Held::Yes);
+
+        let done = db.store.deployment(&id).await.unwrap().unwrap();
+        assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(at(4))));
+        assert_eq!((done.app, done.stages), (known.app, known.stages), "what was known stays");
+        assert_eq!(End::Succeeded(done.pushed.unwrap()), ending.end);
+        let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+        assert_eq!(told(&db.store, &id).await, states);
+        assert_eq!(db.store.depth().await.unwrap().running, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_newer_one_stops_one_that_has_not_begun_to_push() {
+    run_on_both(async |db| {
+        let older = accept(&db.store, "web", 1).await;
+        let running = claim(&db.store, 2).await.unwrap();
+        let newer = accept(&db.store, "web", 3).await;
+        assert_eq!(claim(&db.store, 4).await, None, "the lane is busy");
+        let refused = push(&db.store, &running, 5).await;
+        assert_eq!(refused, PushTurn::Superseded { by: newer.clone() });
+        assert_eq!(told(&db.store, &older).await.last(), Some(&ForgeState::Inactive));
+        assert_eq!(claim(&db.store, 6).await.unwrap().deployment.id, newer);
+        assert_eq!(db.store.finish(&running, &succeeded(), at(7)).await.unwrap(), Held::Lost);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_the_point_of_no_return_a_newer_one_waits() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let pushing = claim(&db.store, 2).await.unwrap();
+        assert_eq!(push(&db.store, &pushing, 3).await, PushTurn::Yes);
+        let newer = accept(&db.store, "web", 4).await;
+        assert_eq!(claim(&db.store, 5).await, None);
+        assert_eq!(db.store.finish(&pushing, &succeeded(), at(6)).await.unwrap(), Held::Yes);
+        assert_eq!(claim(&db.store, 7).await.unwrap().deployment.id, newer);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_arrival_and_the_point_of_no_return_at_once_agree() {
+    run_on_both(async |db| {
+        for n in (10..50).step_by(2) {
+            let older = accept(&db.store, &format!("web{n}"), n).await;
+            let running = claim(&db.store, 60).await.unwrap();
+            let lane = format!("web{n}");
+            let (newer, turn) =
+                tokio::join!(accept(&db.store, &lane, n + 1), push(&db.store, &running, 61));
+            match turn {
+                PushTurn::Yes => {
+                    let _yes = db.store.finish(&running, &succeeded(), at(62)).await.unwrap();
+                    let state = db.store.deployment(&older).await.unwrap().unwrap().state;
+                    assert_eq!(state, State::Succeeded);
+                }
+                PushTurn::Superseded { by } => assert_eq!(by, newer),
+                PushTurn::Lost => panic!("nobody else was at it"),
+            }
+            let next = claim(&db.store, 63).await.unwrap();
+            assert_eq!(next.deployment.id, newer);
+            let _yes = db.store.finish(&next, &succeeded(), at(64)).await.unwrap();
+        }
+        assert_eq!(db.store.depth().await.unwrap().oldest, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_workers_deployment_is_taken_over_and_the_dead_is_fenced_off() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let dead = claim(&db.store, 2).await.unwrap();
+        assert_eq!(claim(&db.store, 61).await, None, "its lease still holds");
+        let heir = claim(&db.store, 63).await.unwrap();
+        assert_eq!((heir.deployment.attempts, heir.failures), (2, 1));
+        assert_eq!(push(&db.store, &dead, 64).await, PushTurn::Lost);
+        assert_eq!(db.store.extend(&dead, at(64), LEASE).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.retry_at(&dead, at(65), "later").await.unwrap(), Held::Lost);
+        assert_eq!(db.store.release(&dead, at(64)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.finish(&dead, &succeeded(), at(64)).await.unwrap(), Held::Lost);
+        assert_eq!(push(&db.store, &heir, 65).await, PushTurn::Yes);
+        assert_eq!(db.store.finish(&heir, &succeeded(), at(66)).await.unwrap(), Held::Yes);
+        let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+        assert_eq!(told(&db.store, &id).await, states, "each is told once");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lease_that_is_extended_is_not_taken_over() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let working = claim(&db.store, 2).await.unwrap();
+        assert_eq!(db.store.extend(&working, at(50), LEASE).await.unwrap(), Held::Yes);
+        assert_eq!(claim(&db.store, 100).await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_push_whose_worker_died_is_found_out_before_the_newer_one_runs() {
+    run_on_both(async |db| {
+        let older = accept(&db.store, "web", 1).await;
+        let dead = claim(&db.store, 2).await.unwrap();
+        assert_eq!(push(&db.store, &dead, 3).await, PushTurn::Yes);
+        let newer = accept(&db.store, "web", 4).await;
+        let heir = claim(&db.store, 99).await.unwrap();
+        assert_eq!((&heir.deployment.id, heir.deployment.state), (&older, State::Pushing));
+        assert_eq!(push(&db.store, &heir, 100).await, PushTurn::Yes);
+        assert_eq!(db.store.finish(&heir, &succeeded(), at(101)).await.unwrap(), Held::Yes);
+        assert_eq!(claim(&db.store, 102).await.unwrap().deployment.id, newer);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_whose_worker_died_before_pushing_makes_way_for_a_newer_one() {
+    run_on_both(async |db| {
+        let older = accept(&db.store, "web", 1).await;
+        let _dead = claim(&db.store, 2).await.unwrap();
+        let newer = accept(&db.store, "web", 4).await;
+        assert_eq!(claim(&db.store, 99).await.unwrap().deployment.id, newer);
+        assert_eq!(told(&db.store, &older).await.last(), Some(&ForgeState::Inactive));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_retry_waits_for_its_time_and_says_what_for() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let first = claim(&db.store, 2).await.unwrap();
+        assert_eq!(db.store.retry_at(&first, at(30), "no answer").await.unwrap(), Held::Yes);
+        let waiting = db.store.deployment(&id).await.unwrap().unwrap();
+        assert_eq!((waiting.state, waiting.summary.as_str()), (State::Queued, "no answer"));
+        assert_eq!(claim(&db.store, 29).await, None);
+        let second = claim(&db.store, 30).await.unwrap();
+        assert_eq!((second.deployment.attempts, second.failures), (2, 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_push_that_is_retried_keeps_its_place() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let first = claim(&db.store, 2).await.unwrap();
+        let _yes = push(&db.store, &first, 3).await;
+        let _yes = db.store.retry_at(&first, at(30), "no answer").await.unwrap();
+        accept(&db.store, "web", 4).await;
+        assert_eq!(claim(&db.store, 29).await, None);
+        let second = claim(&db.store, 30).await.unwrap();
+        assert_eq!((second.deployment.id, second.deployment.state), (id, State::Pushing));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_free_at_once_and_has_not_failed() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let stopped = claim(&db.store, 2).await.unwrap();
+        assert_eq!(db.store.release(&stopped, at(3)).await.unwrap(), Held::Yes);
+        let next = claim(&db.store, 3).await.unwrap();
+        assert_eq!((next.deployment.attempts, next.failures), (2, 0));
+        assert_eq!(push(&db.store, &stopped, 4).await, PushTurn::Lost);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_step_that_is_dropped_in_its_middle_never_was() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let claimed = claim(&db.store, 2).await.unwrap();
+        for polls in 1..6 {
+            let ending = succeeded();
+            let mut finish = Box::pin(db.store.finish(&claimed, &ending, at(3)));
+            for _ in 0..polls {
+                let _pending = futures::poll!(&mut finish);
+                tokio::task::yield_now().await;
+            }
+            drop(finish);
+            let now = db.store.deployment(&id).await.unwrap().unwrap();
+            let told = told(&db.store, &id).await;
+            match now.state {
+                State::Running => assert_eq!(told.len(), 2),
+                State::Succeeded => assert_eq!(told.len(), 3),
+                other => panic!("{other:?}"),
+            }
+        }
+        let left = db.store.extend(&claimed, at(4), Duration::from_secs(1)).await.unwrap();
+        assert_eq!(left, Held::Yes, "nothing is locked for ever");
+    })
+    .await;
+}

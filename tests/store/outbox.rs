@@ -1,0 +1,111 @@
+//! Statuses are sent in order and once.
+
+use the_deployer::model::deployment::ForgeState;
+use the_deployer::store::{Held, Message, Store};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::at;
+use crate::store::{LEASE, accept, claim};
+
+async fn take(store: &Store, seconds: i64) -> Vec<Message> {
+    store.take_messages(at(seconds), LEASE, 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn statuses_of_a_deployment_go_one_after_the_other() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let _claim = claim(&db.store, 2).await;
+        let first = take(&db.store, 3).await.pop().unwrap();
+        assert_eq!((&first.deployment, first.seq), (&id, 1));
+        assert_eq!((first.forge_id, first.repository.as_str()), (1, "acme/web"));
+        assert_eq!(take(&db.store, 3).await, [], "the second waits for the first");
+        assert_eq!(db.store.sent(&first, at(4)).await.unwrap(), Held::Yes);
+        let second = take(&db.store, 5).await.pop().unwrap();
+        assert_eq!(second.status.state, ForgeState::InProgress);
+        assert_eq!(db.store.sent(&second, at(6)).await.unwrap(), Held::Yes);
+        assert_eq!(take(&db.store, 999).await, []);
+        let told = db.store.statuses(&id).await.unwrap();
+        let sent: Vec<_> = told.iter().map(|told| told.sent_at).collect();
+        assert_eq!(sent, [Some(at(4)), Some(at(6))]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn statuses_of_different_deployments_go_side_by_side() {
+    run_on_both(async |db| {
+        for n in 1..=12 {
+            accept(&db.store, &format!("app{n}"), n).await;
+        }
+        assert_eq!(take(&db.store, 20).await.len(), 10, "as many as were asked for");
+        assert_eq!(take(&db.store, 20).await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn eight_senders_at_once_take_each_status_once() {
+    run_on_both(async |db| {
+        for n in 1..=40 {
+            accept(&db.store, &format!("app{n}"), n).await;
+        }
+        let senders = (0..8).map(|_| {
+            let store = db.store.clone();
+            tokio::spawn(async move { take(&store, 50).await.len() + take(&store, 50).await.len() })
+        });
+        let taken = futures::future::join_all(senders).await;
+        let mut left = 0;
+        loop {
+            match take(&db.store, 50).await.len() {
+                0 => break,
+                more => left += more,
+            }
+        }
+        assert_eq!(taken.into_iter().map(Result::unwrap).sum::<usize>() + left, 40);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_senders_status_is_sent_by_another() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let dead = take(&db.store, 2).await.pop().unwrap();
+        assert_eq!(take(&db.store, 61).await, []);
+        let heir = take(&db.store, 62).await.pop().unwrap();
+        assert_eq!(heir.attempts, 2);
+        assert_eq!(db.store.park(&dead, "no").await.unwrap(), Held::Lost);
+        assert_eq!(db.store.sent(&heir, at(63)).await.unwrap(), Held::Yes);
+        assert_eq!(db.store.sent(&heir, at(64)).await.unwrap(), Held::Lost, "once is enough");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_status_that_is_not_taken_is_tried_again_and_later_ones_wait() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let _claim = claim(&db.store, 2).await;
+        let first = take(&db.store, 3).await.pop().unwrap();
+        assert_eq!(db.store.send_again_at(&first, at(30)).await.unwrap(), Held::Yes);
+        assert_eq!(take(&db.store, 29).await, []);
+        assert_eq!(take(&db.store, 30).await.pop().unwrap().seq, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_parked_status_says_why_and_lets_the_next_one_go() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let _claim = claim(&db.store, 2).await;
+        let first = take(&db.store, 3).await.pop().unwrap();
+        assert_eq!(db.store.park(&first, "gone").await.unwrap(), Held::Yes);
+        assert_eq!(take(&db.store, 4).await.pop().unwrap().seq, 2);
+        assert_eq!(db.store.statuses(&id).await.unwrap()[0].parked.as_deref(), Some("gone"));
+        let depth = db.store.depth().await.unwrap();
+        assert_eq!((depth.unsent, depth.parked), (1, 1));
+    })
+    .await;
+}
