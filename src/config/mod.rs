@@ -13,6 +13,7 @@ pub mod file; // the file's types, and with them its schema
 pub mod secret; // secrets in files and variables
 pub mod settings; // what the program uses
 
+mod mask; // what may be shown
 mod report; // violations at the place of a value
 mod resolve; // File to Settings
 mod variables; // THE_DEPLOYER_*
@@ -106,12 +107,11 @@ impl Sources {
         }
     }
 
-    /// The text that a violation's position points into: the file's, or a variable's.
-    pub fn text(&self, file: &str) -> Option<&str> {
-        match &self.file {
-            Some((name, text)) if name == file => Some(text),
-            _ => variables::text_of(file, &self.variables),
-        }
+    /// The texts that violations point into, by name: the file, and the variables that are ours.
+    /// What may be a secret is starred or left out.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let file = self.file.iter().map(|(name, text)| (name.clone(), mask::masked(name, text)));
+        file.chain(variables::texts(&self.variables)).collect()
     }
 
     fn settings(&self, violations: &mut Vec<Violation>) -> Option<Settings> {
@@ -123,6 +123,7 @@ impl Sources {
             None => nothing(""),
         };
         variables::overlay(&mut root, &schema(), &self.variables, violations);
+        mask::refuse_plain_secrets(&mut root, violations);
         let json = Reader::<File>::new().check(&mut root, &Way::root(), violations)?;
         let file: File = match serde_json::from_value(json) {
             Ok(file) => file,

@@ -27,8 +27,8 @@ pub enum Source {
 pub struct Found {
     /// Its text, without the newline at its end.
     pub secret: SecretString,
-    /// Whether other users of this machine can read it, too.
-    pub exposed: bool,
+    /// What is doubtful about its place: others can read it, too.
+    pub warning: Option<String>,
 }
 
 /// Why there is no secret.
@@ -70,7 +70,7 @@ pub fn read(source: &Source, variables: &BTreeMap<String, String>) -> Result<Fou
         Source::File(path) => from_file(path),
         Source::Variable(name) => {
             let text = variables.get(name).ok_or_else(|| SecretError::NoVariable(name.clone()))?;
-            Ok(Found { secret: trimmed(text, name)?, exposed: false })
+            Ok(Found { secret: trimmed(text, name)?, warning: None })
         }
     }
 }
@@ -89,7 +89,10 @@ pub fn keep(path: &Path) -> Result<Found, SecretError> {
 fn from_file(path: &Path) -> Result<Found, SecretError> {
     let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
-    let exposed = others_can_read(&file.metadata().map_err(unreadable)?);
+    let warning = others_can_read(&file.metadata().map_err(unreadable)?).then(|| {
+        let path = path.display();
+        format!("other users of this machine can read {path}: take that away with `chmod o-r`")
+    });
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     let no_text = || SecretError::NoText(path.to_owned());
@@ -97,7 +100,7 @@ fn from_file(path: &Path) -> Result<Found, SecretError> {
         return Err(no_text());
     }
     let text = String::from_utf8(bytes).map_err(|_| no_text())?;
-    Ok(Found { secret: trimmed(&text, &path.display().to_string())?, exposed })
+    Ok(Found { secret: trimmed(&text, &path.display().to_string())?, warning })
 }
 
 /// Editors and `echo` end a file with a newline that is not meant.
@@ -207,7 +210,8 @@ mod tests {
         let Source::File(path) = &source else { panic!("a file") };
         for (mode, exposed) in [(0o600, false), (0o640, false), (0o644, true)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(read(&source, &BTreeMap::new()).unwrap().exposed, exposed, "{mode:o}");
+            let found = read(&source, &BTreeMap::new()).unwrap();
+            assert_eq!(found.warning.is_some(), exposed, "{mode:o}");
         }
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let path = folder.path().join("deep/webhook-secret");
         let first = keep(&path).unwrap();
         assert_eq!(first.secret.expose_secret().len(), 2 * RANDOM_BYTES);
-        assert!(!first.exposed);
+        assert_eq!(first.warning, None);
         let again = keep(&path).unwrap();
         assert_eq!(again.secret.expose_secret(), first.secret.expose_secret());
         let files = fs::read_dir(path.parent().unwrap()).unwrap().count();

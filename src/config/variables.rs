@@ -8,8 +8,10 @@ use std::sync::Arc;
 use schemars::Schema;
 use serde_json::Value as Json;
 
+use crate::config::file::File;
+use crate::config::mask::has_credentials;
 use crate::model::violation::{Position, Violation};
-use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
+use crate::waml::node::{Entry, Map, Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::suggest;
 
 const PREFIX: &str = "THE_DEPLOYER_";
@@ -47,11 +49,17 @@ pub(super) fn overlay(
     violations.extend(strangers.into_iter().map(|name| unknown(name, &leaves)));
 }
 
-/// The text of a variable as the file that its violations point into; `None` where the text may
-/// hold a password.
-pub(super) fn text_of<'v>(name: &str, variables: &'v BTreeMap<String, String>) -> Option<&'v str> {
-    let shown = name.starts_with(PREFIX) && name != "THE_DEPLOYER_STORAGE_URL";
-    variables.get(name).filter(|_| shown).map(String::as_str)
+/// Our variables as the files that their violations point into; without those whose text may hold
+/// a password.
+pub(super) fn texts(
+    variables: &BTreeMap<String, String>,
+) -> impl Iterator<Item = (String, String)> {
+    let ours = leaves(&schemars::schema_for!(File));
+    variables
+        .iter()
+        .filter(move |(name, _)| ours.iter().any(|leaf| leaf.variable == **name))
+        .filter(|(name, value)| *name != "THE_DEPLOYER_STORAGE_URL" && !has_credentials(value))
+        .map(|(name, value)| (name.clone(), value.clone()))
 }
 
 /// Kubernetes tells every pod of every Service; one called `the-deployer` is told of like this.
@@ -119,8 +127,8 @@ fn resolved<'j>(json: &'j Json, root: &'j Json) -> &'j Json {
 /// Every text that stands under a key `env`.
 fn named_as_secrets(root: &Node) -> Vec<String> {
     let mut names = Vec::new();
-    root.leaves(&mut crate::waml::node::Path::root(), &mut |path, node| {
-        if path.to_string().ends_with(".env") {
+    root.leaves(&mut Path::root(), &mut |path, node| {
+        if matches!(path.0.last(), Some(Step::Key(key)) if key == "env") {
             names.extend(node.as_text().map(str::to_owned));
         }
     });
@@ -169,7 +177,6 @@ fn set(root: &mut Node, path: &[String], leaf: Node) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::file::File;
 
     #[test]
     fn every_single_value_of_the_file_has_a_variable() {

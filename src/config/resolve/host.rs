@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::file;
+use crate::config::mask::has_credentials;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Forge, Webhook, WebhookSecret};
 use crate::forge::github::client::GITHUB_API;
@@ -88,9 +89,7 @@ impl Resolver<'_> {
 
     /// A token in an address ends in logs.
     pub(super) fn without_credentials(&mut self, path: &str, url: &str) {
-        let authority = url.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') {
+        if has_credentials(url) {
             let message = "an address with a name or a password in it ends in logs";
             self.report.wrong(path, message, "take it out, and give the secret under `token`");
         }

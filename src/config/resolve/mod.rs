@@ -172,9 +172,8 @@ impl Resolver<'_> {
         let path = format!("{path}.{key}");
         match secret::read(&source, self.variables) {
             Ok(found) => {
-                if found.exposed {
-                    let message = "other users of this machine can read this secret";
-                    self.report.doubtful(&path, message, "take the right away: `chmod o-r FILE`");
+                if let Some(warning) = found.warning {
+                    self.report.doubtful(&path, warning, "a secret is for its owner only");
                 }
                 Some(found.secret)
             }
