@@ -29,9 +29,12 @@ pub(super) fn masked(file: &str, text: &str) -> String {
 pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violation>) {
     let mut found = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
-        if node.as_text().is_some()
-            && matches!(path.0.last(), Some(Step::Key(key)) if names_one(key))
-        {
+        let wants_a_place = match keys(path).as_slice() {
+            ["forge" | "manifests", .., last] => matches!(*last, "token" | "webhook_secret"),
+            ["auth", "tokens"] => true,
+            _ => false,
+        };
+        if wants_a_place && node.as_text().is_some() {
             found.push(path.clone());
         }
     });
@@ -55,18 +58,24 @@ pub(super) fn has_credentials(text: &str) -> bool {
 
 /// Under a key that names a secret, but not where it says where the secret is.
 fn is_secret_place(path: &Path) -> bool {
-    let keys = path.0.iter().filter_map(|step| match step {
+    let keys = keys(path);
+    let names_one = |key: &&str| {
+        let key = key.to_ascii_lowercase();
+        key != "tokens" && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+    };
+    match keys.last() {
+        Some(&("file" | "env" | "sha256" | "name")) => false,
+        Some(&"tokens") => true,
+        _ => keys.iter().any(names_one),
+    }
+}
+
+fn keys(path: &Path) -> Vec<&str> {
+    let steps = path.0.iter().filter_map(|step| match step {
         Step::Key(key) => Some(key.as_str()),
         Step::Index(_) => None,
     });
-    let keys: Vec<&str> = keys.collect();
-    let says_where = matches!(keys.last(), Some(&("file" | "env" | "sha256" | "name")));
-    !says_where && keys.into_iter().any(names_one)
-}
-
-fn names_one(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    key != "tokens" && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+    steps.collect()
 }
 
 fn stars<'p>(line: &str, places: impl Iterator<Item = &'p Position>) -> String {

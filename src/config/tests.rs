@@ -313,6 +313,31 @@ fn a_secret_in_the_file_itself_is_refused_and_not_shown() {
 }
 
 #[test]
+fn a_token_where_its_name_and_place_belong_is_not_shown() {
+    for text in [
+        "auth: {tokens: [s3cret]}",
+        "auth: {tokens: s3cret}",
+        "auth:\n  tokens: [{name: a, token: s3cret}]",
+    ] {
+        let shown = format!("{}{:?}", refused(text), sources(Some(text), &[]).texts());
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+    let label = "clusters: [{name: a, environment: production, domain: a.b, labels: {token: x}}]";
+    loaded(label);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,200}", cut in 0..WHOLE.len(), put in "[-:{}\\[\\]*&!a-z0 \n\"']{0,6}") {
+        let _ = sources(Some(&text), &[]).load();
+        let (head, tail) = (WHOLE.get(..cut).unwrap_or(""), WHOLE.get(cut + 1..).unwrap_or(""));
+        let changed = format!("{head}{put}{tail}");
+        let sources = sources(Some(&changed), &SECRETS);
+        let _ = (sources.load(), sources.texts());
+    }
+}
+
+#[test]
 fn settings_never_print_a_secret() {
     let text = format!("{:?}", loaded(WHOLE));
     for secret in ["t0ken-text", "h00k-text", "postgres://"] {
