@@ -23,6 +23,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use crate::config::file::File;
 use crate::config::report::Report;
 use crate::config::resolve::Resolver;
@@ -125,23 +127,34 @@ impl Sources {
         variables::overlay(&mut root, &schema(), &self.variables, violations);
         mask::refuse_plain_secrets(&mut root, violations);
         let json = Reader::<File>::new().check(&mut root, &Way::root(), violations)?;
-        let file: File = match serde_json::from_value(json) {
-            Ok(file) => file,
-            Err(error) => {
-                // What is missing or wrong has been told at its place, if it has been told.
-                if violations.is_empty() {
-                    let message = format!("the configuration cannot be read: {error}");
-                    violations.push(Violation::error(report::RULE, message));
-                }
-                return None;
-            }
-        };
+        let file = readable_parts(json, &mut root, violations);
         let report = Report::new(&root);
         let mut resolver = Resolver { report, variables: &self.variables, home: &self.home };
         let settings = resolver.settings(file);
         violations.append(&mut resolver.report.violations);
         settings
     }
+}
+
+/// The file without the parts that lack something: the others can be judged nevertheless.
+fn readable_parts(json: Json, root: &mut Node, violations: &mut Vec<Violation>) -> File {
+    let Json::Object(mut parts) = json else { return File::default() };
+    parts.retain(|name, part| {
+        let alone = serde_json::json!({name.as_str(): part});
+        let Err(error) = serde_json::from_value::<File>(alone) else { return true };
+        // What is missing or wrong has been told at its place, if it has been told.
+        if violations.is_empty() {
+            let message = format!("`{name}` cannot be read: {error}");
+            violations.push(Violation::error(report::RULE, message).at(name.as_str(), None));
+        }
+        if let Value::Map(map) = &mut root.value
+            && let Some(entry) = map.get_mut(name)
+        {
+            entry.node.broken = true;
+        }
+        false
+    });
+    serde_json::from_value(Json::Object(parts)).unwrap_or_default()
 }
 
 /// At most one byte more than the budget takes, so that the reader can say that it is too much.

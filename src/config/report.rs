@@ -27,11 +27,17 @@ impl<'a> Report<'a> {
         self.add(path, Violation::warning(RULE, message).help(help));
     }
 
+    /// Whether that part is wrong in its form, so that nothing follows from what it says.
+    pub(super) fn is_broken(&self, part: &str) -> bool {
+        self.root.get(part).is_some_and(Node::has_broken)
+    }
+
     /// What is wrong in its form already is told once.
     fn add(&mut self, path: &str, violation: Violation) {
         let way = Path::parse(path).unwrap_or_default();
         let (node, position) = self.root.nearest(&way);
-        if !node.broken {
+        let part = path.split(['.', '[']).next().unwrap_or_default();
+        if !node.broken && !self.root.get(part).is_some_and(|part| part.broken) {
             self.violations.push(violation.at(path, written(position)));
         }
     }

@@ -226,6 +226,26 @@ fn githubs_part_is_checked_too() {
 }
 
 #[test]
+fn what_one_part_lacks_hides_nothing_of_the_others_and_makes_nothing_up() {
+    let lines = refused(
+        "server: {listen: 0.0.0.0:80, shutdown_grace: soon}\nauth: {tokens: [{env: TOKEN}]}\n\
+         forge: {github: {tag: x, token: {env: TOKEN}}}\n\
+         clusters: [{name: a, environment: production, domain: a.b}]\n\
+         manifests: {repositories: [{name: a, targets: [b]}]}\nstorage: {url: 'x:'}\n",
+    );
+    for expected in [
+        "config.yaml:1:46: this is not a time",
+        "`name` is missing from `auth.tokens[0]`",
+        "`webhook_secret` is missing from `forge.github`",
+        "`url` is missing from `manifests.repositories[0]`",
+        "config.yaml:6:16: this names no database",
+    ] {
+        assert!(lines.contains(expected), "{expected} in\n{lines}");
+    }
+    assert_eq!(lines.lines().count(), 5, "{lines}");
+}
+
+#[test]
 fn a_token_is_given_in_exactly_one_way() {
     let lines = refused(
         "auth:\n  tokens:\n  - {name: a}\n  - {name: b, sha256: xyz}\n  - {name: b, sha256: x, env: TOKEN}\n  \

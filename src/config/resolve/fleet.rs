@@ -64,7 +64,9 @@ impl Resolver<'_> {
             let one = self.repository(&path, repository, folder);
             all.push(one);
         }
-        self.every_cluster_has_one(clusters, &all);
+        if !self.report.is_broken("manifests") {
+            self.every_cluster_has_one(clusters, &all);
+        }
         all
     }
 

@@ -36,7 +36,8 @@ impl Resolver<'_> {
             file;
         let storage = self.storage(storage.unwrap_or_default());
         let tokens = self.tokens(auth.and_then(|auth| auth.tokens).unwrap_or_default());
-        let server = self.server(server.unwrap_or_default(), tokens.is_empty());
+        let open = tokens.is_empty() && !self.report.is_broken("auth");
+        let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
         let clusters = self.clusters(clusters.unwrap_or_default());
         let manifests = manifests.and_then(|manifests| manifests.repositories);
