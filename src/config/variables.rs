@@ -28,7 +28,8 @@ struct Leaf {
 
 /// Sets what the variables say, over what the file says.
 ///
-/// A variable that sets nothing is a violation, unless it is named as the place of a secret. Its value is not shown: it may be a secret under a mistyped name.
+/// A variable that sets nothing is a violation, unless it is named as the place of a secret. Its
+/// value is not shown: it may be a secret under a mistyped name.
 pub(super) fn overlay(
     root: &mut Node,
     schema: &Schema,
