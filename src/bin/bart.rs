@@ -1,3 +1,7 @@
 //! The developer's command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    the_deployer::cli::bart::main()
+}

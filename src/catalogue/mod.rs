@@ -1,1 +1,110 @@
-//! (see docs/architecture.md)
+//! TEMPLATES, and where they come from: built in, or a folder of the operator's.
+//!
+//! Gives their text; what is made of it is the pipeline's business.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rust_embed::RustEmbed;
+
+use crate::model::template::{TemplateFile, TemplateSources};
+
+/// Why templates could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// The folder is not one of templates.
+    #[error(
+        "{path} holds no templates: there is no folder `apps` in it; name a folder that has apps/<template>/<version>/*.yaml.tmpl"
+    )]
+    NoApps {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file or folder could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// More than a set of templates can sensibly be.
+    #[error(
+        "{path} is too much: a set of templates has at most {MOST_FILES} files of at most {LARGEST} bytes"
+    )]
+    TooMuch {
+        /// Where it became too much.
+        path: PathBuf,
+    },
+}
+
+const MOST_FILES: usize = 2000;
+const LARGEST: u64 = 256 * 1024;
+/// A template's file is at `apps/<template>/<version>/<file>`.
+const DEPTH: usize = 3;
+
+#[derive(RustEmbed)]
+#[folder = "templates/apps"]
+struct Embedded;
+
+/// The templates that are part of the program.
+pub fn built_in() -> TemplateSources {
+    let file = |path: std::borrow::Cow<'static, str>| {
+        let file = Embedded::get(&path)?;
+        let text = String::from_utf8_lossy(&file.data).into_owned();
+        Some(TemplateFile { path: path.into_owned(), text })
+    };
+    let mut files: Vec<TemplateFile> = Embedded::iter().filter_map(file).collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    TemplateSources { origin: "built in".to_owned(), files }
+}
+
+/// The templates in a folder that has `apps/`.
+///
+/// # Errors
+/// When the folder is not one of templates, or cannot be read.
+pub fn folder(path: &Path) -> Result<TemplateSources, CatalogueError> {
+    let apps = path.join("apps");
+    if !apps.is_dir() {
+        return Err(CatalogueError::NoApps { path: path.to_owned() });
+    }
+    let mut files = Vec::new();
+    collect(&apps, "", DEPTH, &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(TemplateSources { origin: path.display().to_string(), files })
+}
+
+fn collect(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    files: &mut Vec<TemplateFile>,
+) -> Result<(), CatalogueError> {
+    let failed = |source| CatalogueError::Read { path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() && depth > 1 {
+            collect(&entry.path(), &format!("{name}/"), depth - 1, files)?;
+        } else if kind.is_file() && is_text(&name) {
+            files.push(TemplateFile { text: read(&entry.path())?, path: name });
+        }
+        if files.len() > MOST_FILES {
+            return Err(CatalogueError::TooMuch { path: folder.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+fn is_text(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "tmpl" || end == "yaml")
+}
+
+fn read(path: &Path) -> Result<String, CatalogueError> {
+    let failed = |source| CatalogueError::Read { path: path.to_owned(), source };
+    if std::fs::metadata(path).map_err(failed)?.len() > LARGEST {
+        return Err(CatalogueError::TooMuch { path: path.to_owned() });
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a text is not the identifier it was taken for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{shown} is not a {what}: {rule}", shown = Shown(value))]
+#[error("{shown} is not a legal {what}: {rule}", shown = Shown(value))]
 pub struct IdError {
     /// What was expected, in a reader's words: `slug`, `image tag`.
     pub what: &'static str,

@@ -12,4 +12,5 @@ pub mod release;
 pub mod revision;
 pub mod status;
 pub mod target;
+pub mod template;
 pub mod violation;

@@ -1,1 +1,114 @@
-//! (see docs/architecture.md)
+//! HTTP: events in, answers out.
+//!
+//! ```text
+//! POST /webhooks/github           signature ─▶ event ─▶ Inbox::accept ─▶ 202
+//! GET  /api/v1/deployments[/{id}] Records                (bearer token, if one is configured)
+//! GET  /healthz /readyz /metrics  alive? ready? numbers
+//! ```
+//!
+//! Knows no store and no worker: what it needs of them are the traits in [`ports`]. Every error is
+//! an `application/problem+json`; no log line carries a body or a secret.
+
+pub mod auth; // who may call the API
+pub mod ports; // what the server needs of the rest of the program
+pub mod problem; // errors as callers see them
+pub mod serve; // listening and stopping
+
+mod api; // /api/v1
+mod layers; // what happens around every request
+mod probes; // /healthz, /readyz, /metrics
+mod webhook; // /webhooks/github
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use secrecy::SecretString;
+use tokio::sync::Semaphore;
+
+use crate::forge::github::webhook::rules::Rules;
+use crate::server::auth::Tokens;
+use crate::server::ports::Backend;
+
+/// Everything that the routes need; `app` builds it.
+#[derive(Debug)]
+pub struct State<B> {
+    /// The inbox, the records and the readiness checks.
+    pub backend: B,
+    /// What a webhook must satisfy.
+    pub webhook: Webhook,
+    /// Who may call `/api`; nobody named means everybody who can reach the listener.
+    pub tokens: Tokens,
+    /// Bounds.
+    pub limits: Limits,
+    /// Begins every request id: one for each start of the process, so that no id comes twice.
+    pub instance: String,
+}
+
+/// What a webhook must satisfy.
+#[derive(Debug)]
+pub struct Webhook {
+    /// Shared with GitHub.
+    pub secret: SecretString,
+    /// Which events are for us.
+    pub rules: Rules,
+}
+
+/// Bounds of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest body of a webhook, in bytes. GitHub sends at most 25 MiB.
+    pub body_bytes: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long anything may take. GitHub waits ten seconds.
+    pub request_timeout: Duration,
+    /// How many requests are worked on at once; one more is told to come again.
+    pub requests: usize,
+}
+
+impl Limits {
+    /// GitHub's own bound: a larger event is not sent.
+    pub const LARGEST_BODY: usize = 25 * 1024 * 1024;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 1024 * 1024,
+            body_timeout: Duration::from_secs(7),
+            request_timeout: Duration::from_secs(9),
+            requests: 1024,
+        }
+    }
+}
+
+/// What the handlers share.
+struct Shared<B> {
+    state: State<B>,
+    slots: Arc<Semaphore>,
+    requests: AtomicU64,
+}
+
+/// All routes.
+pub fn router<B: Backend>(state: State<B>) -> Router {
+    let slots = Arc::new(Semaphore::new(state.limits.requests));
+    let shared = Arc::new(Shared { state, slots, requests: AtomicU64::new(0) });
+    let working = Router::new()
+        .route("/webhooks/github", post(webhook::github::<B>))
+        .nest("/api/v1", api::routes(&shared));
+    let routes = Router::new()
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz::<B>))
+        .route("/metrics", get(probes::metrics::<B>))
+        .merge(layers::bounded(working, &shared))
+        .fallback(problem::unknown_route)
+        .method_not_allowed_fallback(problem::unknown_method)
+        .with_state(shared.clone());
+    layers::around(routes, &shared)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,7 @@
+//! The manifest repository against the real git: in a folder, and over real HTTP.
 
+mod http;
+mod place;
+mod property;
+mod races;
+mod writes;

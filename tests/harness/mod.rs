@@ -1,6 +1,8 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
 pub(crate) mod database;
+pub(crate) mod git;
+pub(crate) mod git_host;
 pub(crate) mod postgres;
 pub(crate) mod requests;
 pub(crate) mod service;

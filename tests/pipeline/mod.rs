@@ -1,1 +1,134 @@
+//! Cases as data: a folder with `waml.yaml` and what comes of it.
+//!
+//! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
+//! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`.
+//! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
+mod hostile;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use the_deployer::model::facts::Facts;
+use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use the_deployer::model::release::Release;
+use the_deployer::model::target::Clusters;
+use the_deployer::model::violation::{Rejection, Violation};
+use the_deployer::pipeline::render::Rendered;
+use the_deployer::pipeline::templates::Templates;
+use the_deployer::pipeline::{Input, plan};
+use the_deployer::waml::Waml;
+
+pub(crate) fn release() -> Release {
+    Release {
+        repository: RepoName::parse("weave-lab/my-app").unwrap(),
+        commit: CommitSha::parse("649008fb649008fb649008fb649008fb649008fb").unwrap(),
+        tag: ImageTag::parse("1.0.202206151506-sha.649008fb").unwrap(),
+    }
+}
+
+pub(crate) fn templates() -> Arc<Templates> {
+    Arc::new(Templates::compile(&the_deployer::catalogue::built_in()).unwrap())
+}
+
+pub(crate) fn facts() -> Facts {
+    Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any }
+}
+
+pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rejection> {
+    let waml = Waml::parse(".weave.yaml", text)?;
+    let first = waml.targets().first().map(|target| (*target).clone());
+    let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
+    let target = target.unwrap_or(TargetName::parse("none").unwrap());
+    let input = Input { waml: waml.into(), target, release: release(), templates: templates() };
+    plan(&input, &facts())
+}
+
+fn said(violations: &[Violation]) -> String {
+    violations
+        .iter()
+        .map(|v| {
+            let help = v.help.as_ref().map_or(String::new(), |help| format!("    help: {help}\n"));
+            format!("{:?} {v}\n{help}", v.severity)
+        })
+        .collect()
+}
+
+fn outcome(case: &Path) -> BTreeMap<PathBuf, String> {
+    let text = fs::read(case.join("waml.yaml")).unwrap();
+    let target = fs::read_to_string(case.join("target")).ok();
+    let (files, violations) = match planned(&text, target.as_deref().map(str::trim)) {
+        Ok(rendered) => (rendered.files, rendered.warnings),
+        Err(rejection) => (Vec::new(), rejection.violations),
+    };
+    let manifests = files.into_iter().map(|file| {
+        (Path::new("expected").join(file.name), String::from_utf8(file.bytes).unwrap())
+    });
+    let told = (!violations.is_empty()).then(|| ("violations.txt".into(), said(&violations)));
+    manifests.chain(told).collect()
+}
+
+fn recorded(case: &Path) -> BTreeMap<PathBuf, String> {
+    let expected = fs::read_dir(case.join("expected")).into_iter().flatten();
+    let files = expected.map(|entry| Path::new("expected").join(entry.unwrap().file_name()));
+    files
+        .chain(["violations.txt".into()])
+        .filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(&path)).ok()?)))
+        .collect()
+}
+
+fn record(case: &Path, outcome: &BTreeMap<PathBuf, String>) {
+    let _ = fs::remove_dir_all(case.join("expected"));
+    let _ = fs::remove_file(case.join("violations.txt"));
+    for (path, text) in outcome {
+        let path = case.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn every_case_gives_what_is_recorded_of_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pipeline");
+    let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<PathBuf> = folders.filter(|path| path.join("waml.yaml").exists()).collect();
+    cases.sort();
+    assert!(cases.len() >= 10, "cases are missing");
+    for case in cases {
+        let outcome = outcome(&case);
+        if std::env::var_os("UPDATE_EXPECTED").is_some() {
+            record(&case, &outcome);
+        }
+        assert_eq!(recorded(&case), outcome, "{}", case.display());
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let text = include_bytes!("example/waml.yaml");
+    let first = planned(text, None).unwrap();
+    for _ in 0..20 {
+        let again = planned(text, None).unwrap();
+        assert_eq!(again.files, first.files);
+        assert_eq!(again.digest, first.digest);
+    }
+}
+
+#[test]
+fn the_digest_is_on_the_workload_and_nowhere_on_its_pods() {
+    let rendered = planned(include_bytes!("example/waml.yaml"), None).unwrap();
+    let key = "the-deployer.dev/digest";
+    for file in &rendered.files {
+        let text = std::str::from_utf8(&file.bytes).unwrap();
+        let object: serde_json::Value = serde_yaml::from_str(text).unwrap();
+        let on_it = &object["metadata"]["annotations"][key];
+        if object["kind"] == "Deployment" {
+            assert_eq!(*on_it, rendered.digest.to_string());
+            assert_eq!(text.matches(key).count(), 1);
+        } else {
+            assert_eq!(text.matches(key).count(), 0);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `bart`: the one tool besides GitHub that a developer needs.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::error::Outcome;
+use super::{explain, render, schema, validate};
+
+/// Checks, renders and explains a service's `.weave.yaml` (the WAML), and shows its deployments.
+///
+/// validate, render, explain and schema need no service and no network.
+///
+/// Exit codes: 0 done, 1 violations or a failed deployment, 2 wrong usage or something that could
+/// not be read or reached.
+#[derive(Debug, Parser)]
+#[command(name = "bart", version, arg_required_else_help = true)]
+pub struct Bart {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Validate(validate::Validate),
+    Render(render::Render),
+    Explain(explain::Explain),
+    Schema(schema::Schema),
+}
+
+impl Bart {
+    fn run(&self) -> Outcome {
+        match &self.command {
+            Command::Validate(command) => command.run(),
+            Command::Render(command) => command.run(),
+            Command::Explain(command) => command.run(),
+            Command::Schema(command) => command.run(),
+        }
+    }
+}
+
+/// Parses the arguments, runs the command, and gives the exit code.
+pub fn main() -> ExitCode {
+    match Bart::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}

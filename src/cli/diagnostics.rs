@@ -1,0 +1,79 @@
+//! Violations as a compiler shows them: the rule, the line with the place underlined, what is
+//! expected there, and what to do.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
+
+use crate::model::violation::{Position, Severity, Violation};
+
+/// The texts of the files that violations point into, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Sources(HashMap<String, String>);
+
+impl Sources {
+    pub(crate) fn add(&mut self, file: &str, text: impl Into<String>) {
+        self.0.insert(file.to_owned(), text.into());
+    }
+}
+
+/// All violations, one after the other, and a line that counts them.
+pub(crate) fn render(violations: &[Violation], sources: &Sources) -> String {
+    let renderer = Renderer::styled();
+    let shown = violations.iter().map(|violation| one(violation, sources, &renderer));
+    shown.chain([summary(violations)]).collect::<Vec<_>>().join("\n")
+}
+
+fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String {
+    let level = match violation.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(violation.message.as_str()).id(violation.rule.as_ref());
+    let found = violation.position.as_ref().and_then(|place| {
+        let text = sources.0.get(place.file.as_ref())?;
+        Some((place, text, range(text, place)))
+    });
+    let snippet = found.as_ref().map(|(place, text, range)| {
+        let label = violation.expected.as_deref().unwrap_or_default();
+        let mark = AnnotationKind::Primary.span(range.clone()).label(label);
+        Element::from(Snippet::source(text.as_str()).path(place.file.as_ref()).annotation(mark))
+    });
+    let place = snippet.is_none().then(|| unread(violation)).flatten();
+    let help = violation.help.as_deref().map(|help| Element::from(Level::HELP.message(help)));
+    let elements: Vec<Element<'_>> = snippet.into_iter().chain(place).chain(help).collect();
+    format!("{}\n", renderer.render(&[Group::with_title(title).elements(elements)]))
+}
+
+/// A place in a file whose text we do not have.
+fn unread(violation: &Violation) -> Option<Element<'_>> {
+    let place = violation.position.as_ref()?;
+    let origin = annotate_snippets::Origin::path(place.file.as_ref());
+    Some(Element::from(origin.line(place.line as usize).char_column(place.column as usize)))
+}
+
+fn summary(violations: &[Violation]) -> String {
+    let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
+    let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    match (errors, warnings) {
+        (0, 0) => String::new(),
+        (0, n) => format!("{}\n", plural(n, "warning")),
+        (n, 0) => format!("{}\n", plural(n, "violation")),
+        (n, m) => format!("{}, {}\n", plural(n, "violation"), plural(m, "warning")),
+    }
+}
+
+/// The bytes that a position underlines.
+fn range(text: &str, place: &Position) -> Range<usize> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let line_index = (place.line as usize).saturating_sub(1);
+    let start: usize = text.split_inclusive('\n').take(line_index).map(str::len).sum();
+    let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+    let byte = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
+    let column = (place.column as usize).saturating_sub(1);
+    let from = start + byte(column);
+    let to = start + byte(column + place.length as usize);
+    from..to.max(from)
+}

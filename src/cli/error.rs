@@ -1,0 +1,70 @@
+//! What a command ends with when it does not succeed: a kind, a cause and a next step.
+
+use std::process::ExitCode;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub struct CliError {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+}
+
+/// What kind of failure it is; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Violations were found, or a deployment failed. They are already printed. Exit code 1.
+    Rejected,
+    /// The arguments are wrong. Exit code 2.
+    Usage,
+    /// Something could not be read, written or reached. Exit code 2.
+    Io,
+}
+
+impl CliError {
+    /// Violations were found and printed.
+    pub fn rejected() -> Self {
+        Self { kind: Kind::Rejected, message: String::new(), hint: None }
+    }
+
+    /// The arguments do not go together.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, message: message.into(), hint: None }
+    }
+
+    /// Something outside could not be used.
+    pub fn io(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Io, message: message.into(), hint: None }
+    }
+
+    /// The same with what to do next.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Prints the error for people on standard error, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        match self.kind {
+            Kind::Rejected => ExitCode::from(1),
+            Kind::Usage | Kind::Io => {
+                super::output::error(&self.message, self.hint.as_deref());
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What a command returns.
+pub type Outcome = Result<(), CliError>;

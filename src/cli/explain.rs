@@ -1,0 +1,143 @@
+//! `bart explain`: where every value comes from.
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::error::{CliError, Outcome};
+use super::offline::{self, Source, World};
+use super::output::{self, Format};
+use crate::model::id::TargetName;
+use crate::model::violation::Rejection;
+use crate::pipeline::{default, merge};
+use crate::waml::Waml;
+use crate::waml::node::{Node, Path, Value};
+
+/// Shows every value that a target ends up with: where it is written, and in which layer.
+///
+/// The layers are the header, each matching `defaults[n]`, `deploy.<target>`, and the template's
+/// defaults.yaml. PATH narrows it down: `env`, `resources.limits`, `ingress[0].paths[0]`.
+#[derive(Debug, Args)]
+#[command(override_usage = "bart explain [FILE] --target <TARGET> [PATH]")]
+pub(super) struct Explain {
+    /// The WAML (`.weave.yaml` if absent), and the part to explain (everything if absent).
+    /// A single word is a file if there is one of that name, else a part
+    #[arg(value_name = "FILE|PATH", num_args = 0..=2)]
+    words: Vec<String>,
+    /// A folder of templates with `apps/` in it, instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    templates: Option<std::path::PathBuf>,
+    /// The target under `deploy`
+    #[arg(long, short, value_parser = offline::target)]
+    target: TargetName,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// One value and its origin; stable for programs.
+#[derive(Debug, Serialize)]
+struct Explained {
+    path: String,
+    value: serde_json::Value,
+    layer: String,
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+impl Explain {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Violations, an unknown part, or a file that cannot be read.
+    pub(super) fn run(&self) -> Outcome {
+        let (file, part) = self.file_and_part();
+        let path = Path::parse(&part).ok_or_else(|| {
+            CliError::usage(format!("`{part}` is not a path"))
+                .hint("write it like `env`, `resources.limits.cpu` or `ingress[0].paths[0]`")
+        })?;
+        let source = Source { file: file.into(), templates: self.templates.clone() };
+        let world = source.open(self.output)?;
+        let explained = world.waml.as_ref().map_err(Clone::clone);
+        let explained = explained.and_then(|waml| values(waml, &self.target, &world, &path));
+        match explained {
+            Ok(values) if values.is_empty() => {
+                Err(CliError::usage(format!("nothing is set at `{part}` for `{}`", self.target))
+                    .hint("leave PATH away to see everything that is set"))
+            }
+            Ok(values) if self.output == Format::Json => output::json(&values),
+            Ok(values) => output::print(&table(&values)),
+            Err(rejection) => {
+                Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
+            }
+        }
+    }
+
+    fn file_and_part(&self) -> (String, String) {
+        let is_file = |word: &String| word == "-" || std::path::Path::new(word).is_file();
+        match self.words.as_slice() {
+            [file, part, ..] => (file.clone(), part.clone()),
+            [file] if is_file(file) => (file.clone(), String::new()),
+            [part] => (offline::WAML_FILE.to_owned(), part.clone()),
+            [] => (offline::WAML_FILE.to_owned(), String::new()),
+        }
+    }
+}
+
+/// The values at and below the path, in the order of the merged settings; the header's first.
+fn values(
+    waml: &Waml,
+    target: &TargetName,
+    world: &World,
+    path: &Path,
+) -> Result<Vec<Explained>, Rejection> {
+    if waml.is_broken() {
+        return Err(Rejection { violations: waml.violations.clone() });
+    }
+    let merged = merge::layers(waml, target)?;
+    let template = world.templates.choose(&merged)?;
+    let complete = default::fill(merged, &template.defaults);
+    let mut found = Vec::new();
+    let mut visit = |at: &Path, node: &Node| {
+        if path.contains(at) {
+            found.push(explained(at, node));
+        }
+    };
+    for (key, entry) in waml.root.as_map().into_iter().flatten() {
+        if !matches!(key.as_str(), "defaults" | "deploy" | "template") {
+            entry.node.leaves(&mut Path::root().key(key), &mut visit);
+        }
+    }
+    complete.tree.leaves(&mut Path::root(), &mut visit);
+    Ok(found)
+}
+
+fn explained(path: &Path, node: &Node) -> Explained {
+    let origin = &node.origin;
+    Explained {
+        path: path.to_string(),
+        value: match &node.value {
+            Value::Scalar(scalar) => scalar.text.clone().into(),
+            Value::Null => serde_json::Value::Null,
+            Value::List(_) => serde_json::json!([]),
+            Value::Map(_) => serde_json::json!({}),
+        },
+        layer: origin.layer.to_string(),
+        file: origin.position.file.to_string(),
+        line: origin.position.line,
+        column: origin.position.column,
+    }
+}
+
+fn table(values: &[Explained]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["PATH", "VALUE", "WRITTEN AT", "LAYER"]);
+    for Explained { path, value, layer, file, line, column } in values {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        table.add_row([path, &value, &format!("{file}:{line}:{column}"), layer]);
+    }
+    let lines = table.lines().map(|line| line.trim().to_owned() + "\n");
+    lines.collect()
+}

@@ -1,0 +1,138 @@
+//! What `validate`, `render` and `explain` share: a WAML from a file, templates from the program
+//! or a folder, and no service anywhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::diagnostics::{self, Sources};
+use super::error::{CliError, Outcome};
+use super::output::{self, Format};
+use crate::catalogue;
+use crate::model::facts::Facts;
+use crate::model::id::TargetName;
+use crate::model::target::Clusters;
+use crate::model::template::TemplateSources;
+use crate::model::violation::{Rejection, Severity, Violation};
+use crate::pipeline::templates::Templates;
+use crate::waml::Waml;
+
+/// The file of a service's repository.
+pub(crate) const WAML_FILE: &str = ".weave.yaml";
+
+/// Which file, and with which templates.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// The WAML; `-` reads standard input
+    #[arg(default_value = WAML_FILE)]
+    pub(crate) file: PathBuf,
+    /// A folder of templates with `apps/` in it, instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    pub(crate) templates: Option<PathBuf>,
+}
+
+/// A command's world: the file as read, and the texts to point into.
+pub(crate) struct World {
+    pub(crate) waml: Result<Arc<Waml>, Rejection>,
+    pub(crate) templates: Arc<Templates>,
+    pub(crate) sources: Sources,
+}
+
+/// Rules are checked against no cluster in particular.
+pub(crate) fn facts() -> Facts {
+    Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any }
+}
+
+impl Source {
+    /// Reads the WAML and the templates.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the templates are broken (their violations are printed).
+    pub(crate) fn open(&self, format: Format) -> Result<World, CliError> {
+        let bytes = read(&self.file)?;
+        let name = self.name();
+        let texts = self.template_sources()?;
+        let mut sources = Sources::default();
+        sources.add(&name, String::from_utf8_lossy(&bytes));
+        for file in &texts.files {
+            sources.add(&file.path, file.text.as_str());
+        }
+        let templates = match Templates::compile(&texts) {
+            Ok(templates) => Arc::new(templates),
+            Err(rejection) => return Err(refuse(&rejection.violations, &sources, format)?),
+        };
+        Ok(World { waml: Waml::parse(&name, &bytes).map(Arc::new), templates, sources })
+    }
+
+    fn template_sources(&self) -> Result<TemplateSources, CliError> {
+        match &self.templates {
+            None => Ok(catalogue::built_in()),
+            Some(folder) => {
+                catalogue::folder(folder).map_err(|error| CliError::io(error.to_string()))
+            }
+        }
+    }
+
+    /// How violations name the file.
+    fn name(&self) -> String {
+        if self.file == Path::new("-") {
+            "<stdin>".to_owned()
+        } else {
+            self.file.display().to_string()
+        }
+    }
+}
+
+/// Reads a file whole, but never more than a WAML can be.
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    use std::io::Read;
+    const MOST: u64 = 16 * 1024 * 1024;
+    let mut bytes = Vec::new();
+    let opened: std::io::Result<Box<dyn Read>> = if path == Path::new("-") {
+        Ok(Box::new(std::io::stdin()))
+    } else {
+        std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>)
+    };
+    let done = opened.and_then(|input| input.take(MOST).read_to_end(&mut bytes));
+    done.map_err(|error| {
+        CliError::io(format!("cannot read {}: {error}", path.display()))
+            .hint(format!("name the file, or run the command where `{WAML_FILE}` is"))
+    })?;
+    Ok(bytes)
+}
+
+/// Prints violations in the chosen format; the error to end with.
+///
+/// # Errors
+/// When printing fails.
+pub(crate) fn refuse(
+    violations: &[Violation],
+    sources: &Sources,
+    format: Format,
+) -> Result<CliError, CliError> {
+    tell(violations, sources, format)?;
+    Ok(CliError::rejected())
+}
+
+/// Prints violations and warnings in the chosen format.
+///
+/// # Errors
+/// When printing fails.
+pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
+    match format {
+        Format::Json => {
+            let valid = !violations.iter().any(|v| v.severity == Severity::Error);
+            output::json(&serde_json::json!({"valid": valid, "violations": violations}))
+        }
+        Format::Text => {
+            output::note(&diagnostics::render(violations, sources));
+            Ok(())
+        }
+    }
+}
+
+/// Reads a target's name from an argument.
+pub(crate) fn target(text: &str) -> Result<TargetName, String> {
+    TargetName::parse(text).map_err(|error| error.to_string())
+}

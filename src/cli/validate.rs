@@ -1,0 +1,116 @@
+//! `bart validate`: every rule that can be checked without a service.
+
+use clap::Args;
+
+use super::error::Outcome;
+use super::offline::{self, Source};
+use super::output::{self, Format, GOOD};
+use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::violation::{Severity, Violation, sort};
+use crate::pipeline::{Input, plan};
+use crate::waml::Waml;
+
+/// Checks a WAML: that it is well formed, and that what it gives for each target keeps the rules.
+///
+/// All violations are told at once, each with its line and what to do. Exit code 0 when nothing is
+/// wrong, 1 when there are violations, 2 when the file cannot be read.
+#[derive(Debug, Args)]
+pub(super) struct Validate {
+    #[command(flatten)]
+    source: Source,
+    /// Only this target; without it, every target under `deploy`
+    #[arg(long, short, value_parser = offline::target)]
+    target: Option<TargetName>,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Validate {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Violations, or a file that cannot be read.
+    pub(super) fn run(&self) -> Outcome {
+        let world = self.source.open(self.output)?;
+        let mut violations = match &world.waml {
+            Err(rejection) => rejection.violations.clone(),
+            Ok(waml) => {
+                let targets = self.targets(waml);
+                let all = targets.iter().flat_map(|target| of_target(waml, target, &world));
+                let found: Vec<Violation> = all.chain(waml.violations.clone()).collect();
+                once(found)
+            }
+        };
+        sort(&mut violations);
+        let wrong = violations.iter().any(|v| v.severity == Severity::Error);
+        if self.output == Format::Json || !violations.is_empty() {
+            offline::tell(&violations, &world.sources, self.output)?;
+        }
+        match &world.waml {
+            Ok(waml) if !wrong => self.praise(waml),
+            _ => Err(super::error::CliError::rejected()),
+        }
+    }
+
+    fn targets(&self, waml: &Waml) -> Vec<TargetName> {
+        match &self.target {
+            Some(target) => vec![target.clone()],
+            None => waml.targets().into_iter().cloned().collect(),
+        }
+    }
+
+    fn praise(&self, waml: &Waml) -> Outcome {
+        if self.output == Format::Json {
+            return Ok(());
+        }
+        let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
+        let file = self.source.file.display();
+        let for_targets = if targets.is_empty() {
+            ", but has no target under `deploy`".to_owned()
+        } else {
+            format!(" for {}", targets.join(", "))
+        };
+        output::print(&format!("{GOOD}ok{GOOD:#} {file} is valid{for_targets}\n"))
+    }
+}
+
+/// What is said of one target; warnings too.
+fn of_target(
+    waml: &std::sync::Arc<Waml>,
+    target: &TargetName,
+    world: &offline::World,
+) -> Vec<Violation> {
+    let input = Input {
+        waml: waml.clone(),
+        target: target.clone(),
+        release: some_release(waml),
+        templates: world.templates.clone(),
+    };
+    match plan(&input, &offline::facts()) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    }
+}
+
+/// A release to check with: nothing of it can be wrong.
+fn some_release(waml: &Waml) -> Release {
+    let repository = format!("local/{}", waml.app.slug);
+    Release {
+        repository: RepoName::parse(repository).expect("a slug is a legal repository name"),
+        commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
+        tag: ImageTag::parse("validate").expect("a word is a tag"),
+    }
+}
+
+/// What several targets say alike is said once.
+fn once(violations: Vec<Violation>) -> Vec<Violation> {
+    let mut kept: Vec<Violation> = Vec::new();
+    for violation in violations {
+        if !kept.contains(&violation) {
+            kept.push(violation);
+        }
+    }
+    kept
+}

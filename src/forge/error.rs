@@ -1,0 +1,126 @@
+//! What can go wrong at a code host, and what may help.
+//!
+//! Each message says what to do, because it ends in a deployment's status where the person who
+//! deployed reads it.
+
+use std::time::Duration;
+
+use crate::model::id::{CommitSha, RepoName};
+
+/// Why a code host did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgeError {
+    /// The repository is not there, or not for us.
+    #[error("repository {repository} is not there: {help}")]
+    NoRepository {
+        /// The repository.
+        repository: RepoName,
+        /// What to do, as this kind of host needs it.
+        help: String,
+    },
+    /// The repository has no such commit.
+    #[error("repository {repository} has no commit {commit}: push it, then deploy again")]
+    NoCommit {
+        /// The repository.
+        repository: RepoName,
+        /// The commit that was asked for.
+        commit: CommitSha,
+    },
+    /// The commit has no such file.
+    #[error(
+        "repository {repository} has no file {path} at commit {}: add it, then deploy that commit",
+        commit.short()
+    )]
+    NoFile {
+        /// The repository.
+        repository: RepoName,
+        /// The commit that was read.
+        commit: CommitSha,
+        /// The file's path.
+        path: String,
+    },
+    /// The file is larger than we read.
+    #[error("{path} of {repository} is larger than {limit} bytes: make it smaller")]
+    TooLarge {
+        /// The repository.
+        repository: RepoName,
+        /// The file's path.
+        path: String,
+        /// How many bytes are read at most.
+        limit: usize,
+    },
+    /// The host does not take our credentials, or not for this.
+    #[error("{host} refuses our credentials for {repository}: {help}")]
+    Unauthorized {
+        /// Who refuses.
+        host: String,
+        /// The repository.
+        repository: RepoName,
+        /// What to do.
+        help: String,
+    },
+    /// We asked too often.
+    #[error("{host} asks us to wait before the next request; it will be tried again")]
+    RateLimited {
+        /// Who asks.
+        host: String,
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// No answer, or one that a fault of the host or the network explains.
+    #[error("{host} cannot be reached ({problem}); it will be tried again")]
+    Unreachable {
+        /// Who.
+        host: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The host understood and says no; the same request would fail again.
+    #[error("{host} refuses the request for {repository} ({status}): {message}")]
+    Refused {
+        /// Who.
+        host: String,
+        /// The repository.
+        repository: RepoName,
+        /// The HTTP status.
+        status: u16,
+        /// The host's own words, cut.
+        message: String,
+    },
+    /// The repository can be opened and not read.
+    #[error("repository {repository} cannot be read ({problem}): run `git fsck` in it")]
+    Corrupt {
+        /// The repository.
+        repository: RepoName,
+        /// What the reader says.
+        problem: String,
+    },
+}
+
+/// What to do after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// Try again, with a growing delay.
+    Retry,
+    /// Try again, not sooner than this.
+    RetryAfter(Duration),
+    /// Nothing changes until a person acts.
+    Stop,
+}
+
+impl ForgeError {
+    /// What to do next.
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::RateLimited { retry_after, .. } => Disposition::RetryAfter(*retry_after),
+            Self::Unreachable { .. } => Disposition::Retry,
+            Self::NoRepository { .. }
+            | Self::NoCommit { .. }
+            | Self::NoFile { .. }
+            | Self::TooLarge { .. }
+            | Self::Unauthorized { .. }
+            | Self::Refused { .. }
+            | Self::Corrupt { .. } => Disposition::Stop,
+        }
+    }
+}

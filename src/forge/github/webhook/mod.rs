@@ -1,0 +1,124 @@
+//! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
+//!
+//! ```text
+//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Ignored} | Malformed
+//! ```
+//!
+//! Knows no HTTP: the server hands in header values and the raw body. The signature is to be
+//! verified first; nothing here reads a body that is not signed.
+
+pub mod rules; // which events are for us, and where the tag comes from
+pub mod signature; // HMAC over the raw body
+
+mod field; // one value of a JSON document, taken leniently
+mod form; // application/x-www-form-urlencoded
+mod payload; // the shape of a deployment event, as far as it is used
+mod request; // payload to DeploymentRequest
+
+use std::borrow::Cow;
+
+use crate::forge::github::webhook::payload::Body;
+use crate::forge::github::webhook::rules::Rules;
+use crate::model::event::Event;
+
+/// How the body of a delivery is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    /// `application/json`: the body is the document.
+    Json,
+    /// `application/x-www-form-urlencoded`: the document is the field `payload`.
+    Form,
+}
+
+impl ContentType {
+    /// The content type of that header value, parameters aside; `None` if GitHub never sends it.
+    pub fn of(header: &str) -> Option<Self> {
+        let essence = header.split(';').next().unwrap_or_default().trim();
+        if essence.eq_ignore_ascii_case("application/json") {
+            Some(Self::Json)
+        } else if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            Some(Self::Form)
+        } else {
+            None
+        }
+    }
+}
+
+/// Why a signed delivery cannot be used. No variant carries more of the body than a short,
+/// escaped piece of the one field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// The body is a form without the field `payload`.
+    #[error("the form has no field `payload`")]
+    NoPayloadField,
+    /// The body is not JSON.
+    #[error("the body is not JSON: it breaks off or is wrong at line {line}, column {column}")]
+    NotJson {
+        /// Line of the first mistake, from 1.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// The body is JSON, but not an object as GitHub sends it.
+    #[error("the body has not the shape of a deployment event (line {line}, column {column})")]
+    Shape {
+        /// Line of the value that is out of place, from 1.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// One value is missing or not what it should be.
+    #[error("{field}: {problem}")]
+    Field {
+        /// The field's path in the event: `deployment.environment`.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// What a delivery asks of us.
+///
+/// `event` is the header `X-GitHub-Event`. Bodies of events that are not used are not read.
+///
+/// # Errors
+/// [`Malformed`], which says which field is wrong.
+pub fn parse(
+    event: &str,
+    content_type: ContentType,
+    body: &[u8],
+    rules: &Rules,
+) -> Result<Event, Malformed> {
+    match event {
+        "ping" => Ok(Event::Ping),
+        "deployment" => {
+            let document = document(content_type, body)?;
+            request::decide(&Body::read(&document)?, rules)
+        }
+        other => Ok(ignored(format!("event {} is not used", shown(other)))),
+    }
+}
+
+fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
+    match content_type {
+        ContentType::Json => Ok(Cow::Borrowed(body)),
+        ContentType::Form => {
+            form::field(body, b"payload").map(Cow::Owned).ok_or(Malformed::NoPayloadField)
+        }
+    }
+}
+
+fn ignored(reason: String) -> Event {
+    Event::Ignored { reason }
+}
+
+/// Quotes a foreign text for a message: escaped, and cut after 60 characters.
+fn shown(text: &str) -> String {
+    let mut escaped = text.chars().flat_map(char::escape_debug);
+    let cut: String = escaped.by_ref().take(60).collect();
+    let more = if escaped.next().is_some() { "…" } else { "" };
+    format!("\"{cut}\"{more}")
+}
+
+#[cfg(test)]
+mod tests;

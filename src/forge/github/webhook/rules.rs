@@ -1,0 +1,183 @@
+//! Which events are for us, and where the image tag comes from when nobody names it. Pure.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::model::id::{CommitSha, RepoName};
+
+/// What the configuration says about incoming deployments.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Repositories that may deploy.
+    pub repositories: Repositories,
+    /// A deployment's `task` that means us; GitHub's default is `deploy`.
+    pub tasks: Vec<String>,
+    /// The image tag of a deployment whose payload names none.
+    pub tag: TagRule,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            repositories: Repositories::any(),
+            tasks: vec!["deploy".to_owned()],
+            tag: TagRule::default(),
+        }
+    }
+}
+
+/// Which repositories may deploy, as globs over `owner/name`.
+#[derive(Debug, Clone)]
+pub struct Repositories(Option<GlobSet>);
+
+impl Repositories {
+    /// Every repository.
+    pub fn any() -> Self {
+        Self(None)
+    }
+
+    /// Those that match one of the globs; `*` stops at the slash and letter case does not count,
+    /// as in GitHub's own names.
+    ///
+    /// # Errors
+    /// The first glob that cannot be read.
+    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            set.add(GlobBuilder::new(glob).literal_separator(true).case_insensitive(true).build()?);
+        }
+        Ok(Self(Some(set.build()?)))
+    }
+
+    /// Whether that repository may deploy.
+    pub fn allow(&self, repository: &RepoName) -> bool {
+        self.0.as_ref().is_none_or(|set| set.is_match(repository.as_str()))
+    }
+}
+
+/// How an image tag is made of a deployment: a text with `{ref}`, `{sha}` or `{short_sha}` in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagRule(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Ref,
+    Sha,
+    ShortSha,
+}
+
+/// Why a text is no tag rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TagRuleError {
+    /// A name in braces that we do not know.
+    #[error("`{{{name}}}` is not known: use {{ref}}, {{sha}} or {{short_sha}}")]
+    Unknown {
+        /// The name between the braces.
+        name: String,
+    },
+    /// An opening brace without its closing one.
+    #[error("a `{{` is not closed")]
+    Unclosed,
+    /// Nothing in it changes from build to build.
+    #[error("every deployment would get the same tag: use {{ref}}, {{sha}} or {{short_sha}}")]
+    Constant,
+}
+
+impl Default for TagRule {
+    fn default() -> Self {
+        Self(vec![Part::Sha])
+    }
+}
+
+impl TagRule {
+    /// Reads a rule: `{sha}`, `v-{short_sha}`.
+    ///
+    /// # Errors
+    /// [`TagRuleError`] with what to use instead.
+    pub fn parse(text: &str) -> Result<Self, TagRuleError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').ok_or(TagRuleError::Unclosed)?;
+            parts.extend([Part::Text(before.to_owned()), Part::named(name)?]);
+            rest = after;
+        }
+        if parts.is_empty() {
+            return Err(TagRuleError::Constant);
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        parts.retain(|part| *part != Part::Text(String::new()));
+        Ok(Self(parts))
+    }
+
+    /// The tag of a deployment of that commit; it may not be a legal one, with a `/` from a branch.
+    pub fn apply(&self, git_ref: &str, commit: &CommitSha) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Ref => git_ref.to_owned(),
+            Part::Sha => commit.as_str().to_owned(),
+            Part::ShortSha => commit.short().to_owned(),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+impl fmt::Display for TagRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(text),
+            Part::Ref => f.write_str("{ref}"),
+            Part::Sha => f.write_str("{sha}"),
+            Part::ShortSha => f.write_str("{short_sha}"),
+        })
+    }
+}
+
+impl Part {
+    fn named(name: &str) -> Result<Self, TagRuleError> {
+        match name {
+            "ref" => Ok(Self::Ref),
+            "sha" => Ok(Self::Sha),
+            "short_sha" => Ok(Self::ShortSha),
+            _ => Err(TagRuleError::Unknown { name: name.to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_stop_at_the_slash_and_do_not_mind_letter_case() {
+        let repositories = Repositories::matching(["weave-lab/*", "acme/shop-*"]).unwrap();
+        let allow = |name: &str| repositories.allow(&RepoName::parse(name).unwrap());
+        assert!(allow("weave-lab/my-app") && allow("Weave-Lab/My-App") && allow("acme/shop-web"));
+        assert!(!allow("acme/other") && !allow("evil/weave-lab"));
+        assert!(Repositories::any().allow(&RepoName::parse("a/b").unwrap()));
+        let none = Repositories::matching([]).unwrap();
+        assert!(!none.allow(&RepoName::parse("a/b").unwrap()), "an empty list allows nobody");
+    }
+
+    #[test]
+    fn a_tag_rule_fills_in_the_ref_and_the_commit() {
+        let commit = CommitSha::parse("0123456789abcdef0123456789abcdef01234567").unwrap();
+        let tag = |rule: &str| TagRule::parse(rule).unwrap().apply("v1.10", &commit);
+        assert_eq!(tag("{ref}"), "v1.10");
+        assert_eq!(tag("{sha}"), commit.as_str());
+        assert_eq!(tag("x-{ref}-sha.{short_sha}.y"), "x-v1.10-sha.01234567.y");
+        assert_eq!(TagRule::parse("a{sha}b").unwrap().to_string(), "a{sha}b");
+    }
+
+    #[test]
+    fn a_rule_that_cannot_work_is_refused_with_what_to_use() {
+        let refused = |rule: &str| TagRule::parse(rule).unwrap_err();
+        assert_eq!(refused("latest"), TagRuleError::Constant);
+        assert_eq!(refused(""), TagRuleError::Constant);
+        assert_eq!(refused("{sha"), TagRuleError::Unclosed);
+        let unknown = refused("{commit}").to_string();
+        assert_eq!(unknown, "`{commit}` is not known: use {ref}, {sha} or {short_sha}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Is a delivery GitHub's: HMAC-SHA256 over the raw body, compared in constant time. Pure.
+
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
+
+/// The header that carries the signature.
+pub const HEADER: &str = "x-hub-signature-256";
+
+const PREFIX: &str = "sha256=";
+
+/// Why a delivery is not taken for GitHub's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadSignature {
+    /// There is no signature at all.
+    #[error("the header X-Hub-Signature-256 is missing: set a secret on the webhook")]
+    Missing,
+    /// The header has another form.
+    #[error("the header X-Hub-Signature-256 is not `sha256=` and 64 hexadecimal digits")]
+    Form,
+    /// Another secret, or another body.
+    #[error("the signature does not match: the webhook's secret is not the configured one")]
+    Wrong,
+}
+
+/// Checks the header `X-Hub-Signature-256` against the raw body.
+///
+/// # Errors
+/// [`BadSignature`]; it tells a caller nothing about the secret.
+pub fn verify(
+    secret: &SecretString,
+    body: &[u8],
+    header: Option<&str>,
+) -> Result<(), BadSignature> {
+    let digits = header.ok_or(BadSignature::Missing)?.trim();
+    let digits = digits.strip_prefix(PREFIX).ok_or(BadSignature::Form)?;
+    let mut signature = [0; 32];
+    hex::decode_to_slice(digits, &mut signature).map_err(|_| BadSignature::Form)?;
+    mac(secret, body).verify_slice(&signature).map_err(|_| BadSignature::Wrong)
+}
+
+/// The header's value for a body: what GitHub would send. For the demo and for tests.
+pub fn sign(secret: &SecretString, body: &[u8]) -> String {
+    format!("{PREFIX}{}", hex::encode(mac(secret, body).finalize().into_bytes()))
+}
+
+fn mac(secret: &SecretString, body: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
+        .expect("HMAC takes keys of every length");
+    mac.update(body);
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From GitHub's page "Validating webhook deliveries".
+    const SECRET: &str = "It's a Secret to Everybody";
+    const BODY: &[u8] = b"Hello, World!";
+    const DIGITS: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+    fn check(header: Option<&str>) -> Result<(), BadSignature> {
+        verify(&SECRET.into(), BODY, header)
+    }
+
+    #[test]
+    fn githubs_documented_example_is_verified() {
+        assert_eq!(sign(&SECRET.into(), BODY), format!("sha256={DIGITS}"));
+        assert_eq!(check(Some(&format!("sha256={DIGITS}"))), Ok(()));
+        assert_eq!(check(Some(&format!("sha256={}", DIGITS.to_uppercase()))), Ok(()));
+    }
+
+    #[test]
+    fn another_secret_another_body_or_one_other_bit_is_wrong() {
+        let header = format!("sha256={DIGITS}");
+        let wrong = Err(BadSignature::Wrong);
+        assert_eq!(verify(&"other".into(), BODY, Some(&header)), wrong);
+        assert_eq!(verify(&SECRET.into(), b"Hello, World", Some(&header)), wrong);
+        assert_eq!(verify(&SECRET.into(), b"", Some(&header)), wrong);
+        assert_eq!(check(Some(&header.replace("e17", "e16"))), wrong);
+    }
+
+    #[test]
+    fn other_forms_of_the_header_are_told_apart() {
+        assert_eq!(check(None), Err(BadSignature::Missing));
+        let long = format!("sha256={DIGITS}00");
+        let sha1 = format!("sha1={DIGITS}");
+        for header in ["", "sha256=", DIGITS, &sha1, &long, "sha256=zz", "sha256=äöü"] {
+            assert_eq!(check(Some(header)), Err(BadSignature::Form), "{header:?}");
+        }
+    }
+}

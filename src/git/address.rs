@@ -1,0 +1,115 @@
+//! What an operator may write as the address of a manifest repository. Pure.
+//!
+//! Never prints what stands before an `@`: an address with a password in it is refused, and must
+//! not reach a log on its way out.
+
+use std::path::PathBuf;
+
+/// A manifest repository's address, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A bare repository on this machine.
+    Local(PathBuf),
+    /// A repository behind git's smart HTTP; without a slash at its end, query or credentials.
+    Http(reqwest::Url),
+}
+
+impl Address {
+    /// Reads a path, a `file://`, `http://` or `https://` address.
+    ///
+    /// # Errors
+    /// A sentence with what is wrong and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("file://") {
+            return local(path);
+        }
+        match text.split_once("://") {
+            Some(("http" | "https", _)) => http(text),
+            Some((scheme, _)) => Err(format!(
+                "a manifest repository cannot be reached by {:?}: use https:// with a token file, or a path",
+                scheme.chars().take(20).collect::<String>()
+            )),
+            None if is_scp_like(text) => Err("a manifest repository cannot be reached over ssh: \
+                 use https:// with a token file, or a path"
+                .to_owned()),
+            None => local(text),
+        }
+    }
+}
+
+/// As people may see it.
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Local(path) => write!(f, "{}", path.display()),
+            Self::Http(url) => f.write_str(url.as_str()),
+        }
+    }
+}
+
+fn local(path: &str) -> Result<Address, String> {
+    if path.is_empty() || path.contains('\0') {
+        return Err("the address of the manifest repository is empty".to_owned());
+    }
+    Ok(Address::Local(PathBuf::from(path)))
+}
+
+fn http(text: &str) -> Result<Address, String> {
+    // The parser's own message could repeat a password, so it is not passed on.
+    let mut url = reqwest::Url::parse(text)
+        .map_err(|_| "the address of the manifest repository is not a URL".to_owned())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the address of the manifest repository holds a user name or password: \
+             write it without, and put the token into the token file"
+            .to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("the address of the manifest repository holds a `?` or `#`: write it without"
+            .to_owned());
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(Address::Http(url))
+}
+
+/// `git@github.com:owner/name.git`, which would otherwise be taken for a folder of that name.
+fn is_scp_like(text: &str) -> bool {
+    let before_slash = text.split('/').next().unwrap_or_default();
+    before_slash.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_files_and_http_are_addresses() {
+        let path = |text: &str| Address::Local(PathBuf::from(text));
+        assert_eq!(Address::parse("./x/m.git"), Ok(path("./x/m.git")));
+        assert_eq!(Address::parse("file:///srv/m.git"), Ok(path("/srv/m.git")));
+        let address = Address::parse("https://git.example/a/m.git/").unwrap();
+        assert_eq!(address.to_string(), "https://git.example/a/m.git");
+    }
+
+    #[test]
+    fn credentials_in_an_address_are_refused_and_not_repeated() {
+        for text in [
+            "https://user:hunter2@git.example/m.git",
+            "https://hunter2@git.example/m.git",
+            "https://user:hunter2@[::1",
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        let error = Address::parse("https://a:b@git.example/m").unwrap_err();
+        assert!(error.contains("token file"), "{error}");
+    }
+
+    #[test]
+    fn what_we_cannot_speak_is_refused_with_a_way_out() {
+        for text in ["ssh://git@h/x", "git@github.com:o/n.git", "git://h/x", "ext::sh -c x", ""] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+        assert!(Address::parse("git@github.com:o/n").unwrap_err().contains("https://"));
+    }
+}

@@ -1,0 +1,122 @@
+//! What can go wrong with the manifest repository, each with what happens next.
+//!
+//! Texts name the repository by its address without secrets; they never hold a token.
+
+use std::time::Duration;
+
+use crate::git::refusal::Refusal;
+
+/// Why a deployment is not in the manifest repository.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The server took the commit, looked at it, and said no.
+    #[error("{repository} refused the push to {branch}: {refusal}")]
+    Refused {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was pushed to.
+        branch: String,
+        /// The server's words, and what to do.
+        refusal: Refusal,
+    },
+    /// The token is missing, wrong, or may not write.
+    #[error(
+        "{repository} does not accept our token (HTTP {status}): \
+         put a token that may write there into the token file of this manifest repository"
+    )]
+    Unauthorized {
+        /// The manifest repository.
+        repository: String,
+        /// 401 or 403.
+        status: u16,
+    },
+    /// Nothing is there, or the token may not see it.
+    #[error(
+        "there is no manifest repository at {repository}: \
+         create it, correct its address in the configuration, or let the token see it"
+    )]
+    NotFound {
+        /// The address that was tried.
+        repository: String,
+    },
+    /// The server cannot be talked to at the moment, or asks us to wait.
+    #[error("{repository} cannot be reached: {cause}")]
+    Unreachable {
+        /// The manifest repository.
+        repository: String,
+        /// What happened, in one sentence.
+        cause: String,
+        /// How long the server asks us to wait, if it said so.
+        wait: Option<Duration>,
+    },
+    /// Somebody else was faster every time.
+    #[error("{repository}: others pushed to {branch} before us {tries} times in a row")]
+    LostRaces {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was pushed to.
+        branch: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// A file is where a folder must be.
+    #[error(
+        "{repository} has a file at {path}, where the layout needs a folder: move that file away"
+    )]
+    Blocked {
+        /// The manifest repository.
+        repository: String,
+        /// The path within it.
+        path: String,
+    },
+    /// Objects are missing or damaged, and making the clone again did not help.
+    #[error("{repository} is damaged ({cause}): run `git fsck` there")]
+    Corrupt {
+        /// The manifest repository.
+        repository: String,
+        /// What git says.
+        cause: String,
+    },
+    /// Our own disk does not do what it must.
+    #[error("cannot use the folder {folder} for {repository}: {cause}")]
+    Disk {
+        /// The manifest repository.
+        repository: String,
+        /// Where the clone is kept.
+        folder: String,
+        /// What the operating system says.
+        cause: String,
+    },
+    /// A setting or an input cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// What happens next after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It may go away by itself: try again, not before the time if one is given.
+    Retry {
+        /// The least time to wait, where the server said so.
+        after: Option<Duration>,
+    },
+    /// It stays until a person changes something.
+    Stop,
+}
+
+impl WriteError {
+    /// Whether trying again can help. The only place that decides it.
+    pub fn disposition(&self) -> Disposition {
+        match self {
+            Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
+            Self::LostRaces { .. } | Self::Disk { .. } => Disposition::Retry { after: None },
+            Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
+            Self::Refused { .. }
+            | Self::Unauthorized { .. }
+            | Self::NotFound { .. }
+            | Self::Blocked { .. }
+            | Self::Corrupt { .. }
+            | Self::Invalid(_) => Disposition::Stop,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Who holds the branch: a folder of this machine, or a server with our clone of it here.
+
+use std::path::Path;
+
+use git2::{Oid, Repository};
+
+use crate::git::error::WriteError;
+use crate::git::kept::{Kept, Seen};
+use crate::git::local::Local;
+use crate::git::refusal::Refusal;
+
+/// Who holds the branch.
+pub(super) enum Home {
+    Local(Local),
+    Kept(Kept),
+}
+
+/// What became of moving the branch.
+#[derive(Debug)]
+pub(super) enum Published {
+    /// It is at our commit.
+    Done,
+    /// Somebody moved it first.
+    Lost,
+    /// Somebody is moving it now; the error is for when that lasts.
+    Locked(WriteError),
+    /// The server does not want it.
+    Refused(Refusal),
+    /// The connection ended after the pack was sent: only the branch itself can tell.
+    Unclear(WriteError),
+}
+
+/// Why a step did not work.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Known, typed, final for this write.
+    Error(WriteError),
+    /// git itself failed on our side: the clone may be damaged.
+    Damaged(git2::Error),
+}
+
+impl From<WriteError> for Trouble {
+    fn from(error: WriteError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<git2::Error> for Trouble {
+    fn from(error: git2::Error) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+impl Home {
+    pub(super) fn repo(&self) -> &Repository {
+        match self {
+            Self::Local(local) => &local.repo,
+            Self::Kept(kept) => &kept.repo,
+        }
+    }
+
+    /// The tip to begin with: the last one seen, where asking costs a request.
+    pub(super) fn first_tip(&mut self) -> Result<Tip, Trouble> {
+        match self {
+            Self::Kept(Kept { tip: Seen::At(at), .. }) => Ok(Tip { at: *at, fresh: false }),
+            Self::Local(_) | Self::Kept(_) => Ok(Tip { at: self.look()?, fresh: true }),
+        }
+    }
+
+    pub(super) fn look(&mut self) -> Result<Option<Oid>, Trouble> {
+        match self {
+            Self::Local(local) => local.look(),
+            Self::Kept(kept) => kept.look(),
+        }
+    }
+
+    pub(super) fn publish(&mut self, base: Option<Oid>, commit: Oid) -> Result<Published, Trouble> {
+        match self {
+            Self::Local(local) => local.publish(base, commit),
+            Self::Kept(kept) => kept.publish(base, commit),
+        }
+    }
+
+    /// Where on this disk git works.
+    pub(super) fn folder(&self) -> &Path {
+        self.repo().path()
+    }
+
+    pub(super) fn repair(&mut self) -> Result<(), Trouble> {
+        match self {
+            Self::Local(local) => local.reopen(),
+            Self::Kept(kept) => kept.renew(),
+        }
+    }
+
+    pub(super) fn keep_house(&mut self) {
+        match self {
+            // Not ours to pack: whoever owns the folder runs `git gc` there.
+            Self::Local(_) => {}
+            Self::Kept(kept) => kept.recycle_if_full(),
+        }
+    }
+}
+
+/// A tip, and whether it was seen in this write.
+pub(super) struct Tip {
+    pub(super) at: Option<Oid>,
+    pub(super) fresh: bool,
+}

@@ -1,0 +1,184 @@
+//! Where things are in a manifest repository, and how much history an app keeps. Pure.
+//!
+//! Every path is made here and only here, from identifiers that cannot hold a slash or `..`.
+
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::revision::Revision;
+
+/// How many revisions an app keeps on a target: enough to walk back over a bad day.
+pub const REVISIONS_KEPT: usize = 5;
+/// The folder that Argo CD syncs.
+pub const LATEST: &str = "latest";
+/// The most files of one revision; a template has a dozen.
+const FILES_LIMIT: usize = 500;
+
+/// A path within the repository: its folders and its last name, none with a slash in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RepoPath(Vec<String>);
+
+impl RepoPath {
+    /// The names from the root on.
+    pub fn parts(&self) -> &[String] {
+        &self.0
+    }
+
+    /// One deeper.
+    #[must_use]
+    pub fn join(&self, name: impl Into<String>) -> Self {
+        let mut parts = self.0.clone();
+        parts.push(name.into());
+        Self(parts)
+    }
+}
+
+impl std::fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join("/"))
+    }
+}
+
+/// `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
+pub fn app_folder(target: &TargetName, app: &AppKey) -> RepoPath {
+    path([
+        "manifests".to_owned(),
+        target.to_string(),
+        app.namespace.to_string(),
+        app.slug.to_string(),
+    ])
+}
+
+/// `manifests/<cluster>/<namespace>/<app>/<deploy id>`
+pub fn revision_folder(target: &TargetName, app: &AppKey, id: &DeployId) -> RepoPath {
+    app_folder(target, app).join(id.as_str())
+}
+
+/// `manifests/<cluster>/<namespace>/<app>/latest`
+pub fn latest_folder(target: &TargetName, app: &AppKey) -> RepoPath {
+    app_folder(target, app).join(LATEST)
+}
+
+/// `apps/<cluster>/<namespace>.<app>.yaml`: the app's Argo CD Application.
+pub fn application_file(target: &TargetName, app: &AppKey) -> RepoPath {
+    let file = format!("{}.{}.yaml", app.namespace, app.slug);
+    path(["apps".to_owned(), target.to_string(), file])
+}
+
+/// `apps/<cluster>.yaml`: the cluster's app of apps.
+pub fn parent_file(target: &TargetName) -> RepoPath {
+    path(["apps".to_owned(), format!("{target}.yaml")])
+}
+
+fn path<const N: usize>(parts: [String; N]) -> RepoPath {
+    RepoPath(parts.into())
+}
+
+/// Which revisions go when `written` joins `present` (its folder may hold it already).
+///
+/// The newest [`REVISIONS_KEPT`] stay, the one just written among them whatever its time; so does
+/// `live`, the one that `latest` equals, however old it is.
+pub fn pruned(present: &[DeployId], written: &DeployId, live: &DeployId) -> Vec<DeployId> {
+    let mut others: Vec<&DeployId> = present.iter().filter(|id| *id != written).collect();
+    others.sort_unstable();
+    others.dedup();
+    let too_many = others.len().saturating_sub(REVISIONS_KEPT - 1);
+    others.into_iter().take(too_many).filter(|id| *id != live).cloned().collect()
+}
+
+/// Checks that the files can be a folder in git, on any file system of those who clone it.
+///
+/// # Errors
+/// A sentence with the first name that cannot be used.
+pub fn check_files(revision: &Revision) -> Result<(), String> {
+    let Revision { id, files, .. } = revision;
+    if files.is_empty() || files.len() > FILES_LIMIT {
+        return Err(format!(
+            "revision {id} has {} files; it must have 1 to {FILES_LIMIT}",
+            files.len()
+        ));
+    }
+    if let Some(file) = files.iter().find(|file| !is_file_name(&file.name)) {
+        return Err(format!("revision {id} has a file {:?}, which is not a plain name", file.name));
+    }
+    let mut names: Vec<String> = files.iter().map(|file| file.name.to_lowercase()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair.first() == pair.last()) {
+        Some(pair) => Err(format!(
+            "revision {id} has the file {} twice",
+            pair.first().map_or("", |name| name)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Letters, digits, `.`, `_` and `-`, not beginning with a dot: so never `..`, `.git` or a path.
+fn is_file_name(name: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    (1..=200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(legal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::revision::{Digest, ManifestFile};
+
+    fn id(n: u32) -> DeployId {
+        DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap()
+    }
+
+    fn ids(numbers: &[u32]) -> Vec<DeployId> {
+        numbers.iter().copied().map(id).collect()
+    }
+
+    #[test]
+    fn the_paths_are_the_layouts() {
+        let target = TargetName::parse("prod-cluster-1").unwrap();
+        let app = AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() };
+        let text = |path: RepoPath| path.to_string();
+        assert_eq!(text(application_file(&target, &app)), "apps/prod-cluster-1/devx.my-app.yaml");
+        assert_eq!(text(parent_file(&target)), "apps/prod-cluster-1.yaml");
+        assert_eq!(
+            text(latest_folder(&target, &app)),
+            "manifests/prod-cluster-1/devx/my-app/latest"
+        );
+        let revision = text(revision_folder(&target, &app, &id(7)));
+        assert_eq!(revision, "manifests/prod-cluster-1/devx/my-app/20261121-000000007-abcdef");
+    }
+
+    #[test]
+    fn the_sixth_revision_drops_the_oldest() {
+        assert!(pruned(&ids(&[1, 2, 3, 4]), &id(5), &id(5)).is_empty());
+        assert_eq!(pruned(&ids(&[3, 1, 2, 5, 4]), &id(6), &id(6)), ids(&[1]));
+        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6, 7]), &id(8), &id(8)), ids(&[1, 2, 3]));
+    }
+
+    #[test]
+    fn the_one_just_written_stays_even_if_it_is_the_oldest() {
+        assert_eq!(pruned(&ids(&[2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
+        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6]), &id(1), &id(1)), ids(&[2]));
+    }
+
+    #[test]
+    fn the_live_revision_stays_however_old() {
+        assert_eq!(pruned(&ids(&[1, 2, 3, 4, 5, 6]), &id(7), &id(1)), ids(&[2]));
+    }
+
+    #[test]
+    fn names_that_are_no_plain_files_are_refused() {
+        let named = |names: &[&str]| Revision {
+            id: id(1),
+            app: AppKey { namespace: "a".parse().unwrap(), slug: "b".parse().unwrap() },
+            target: "c".parse().unwrap(),
+            files: names
+                .iter()
+                .map(|name| ManifestFile { name: (*name).to_owned(), bytes: Vec::new() })
+                .collect(),
+            digest: Digest(String::new()),
+        };
+        for name in ["", ".", "..", ".git", "a/b", "a\\b", "a\0", "a\n", "ä", &"a".repeat(201)] {
+            assert!(check_files(&named(&[name])).is_err(), "{name:?}");
+        }
+        assert!(check_files(&named(&[])).is_err());
+        assert!(check_files(&named(&["a.yaml", "A.yaml"])).is_err());
+        assert!(check_files(&named(&["deployment.yaml", "service.yaml"])).is_ok());
+    }
+}

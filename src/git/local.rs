@@ -1,0 +1,97 @@
+//! A manifest repository in a folder of this machine: written in place.
+//!
+//! No clone and no push. libgit2's own push to a folder moves the branch without comparing it to
+//! what the push was based on, so a commit that came in between would be lost. Here the branch is
+//! compared and moved under git's own lock on it, which every other git respects too.
+
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+
+use crate::git::error::WriteError;
+use crate::git::home::{Published, Trouble};
+
+/// An opened bare repository of this machine.
+pub(super) struct Local {
+    path: PathBuf,
+    reference: String,
+    pub(super) repo: Repository,
+}
+
+impl Local {
+    pub(super) fn open(path: &Path, reference: &str) -> Result<Self, Trouble> {
+        let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
+        Ok(Self { path: path.to_owned(), reference: reference.to_owned(), repo })
+    }
+
+    pub(super) fn reopen(&mut self) -> Result<(), Trouble> {
+        *self = Self::open(&self.path, &self.reference)?;
+        Ok(())
+    }
+
+    /// Where the branch is now.
+    pub(super) fn look(&self) -> Result<Option<Oid>, Trouble> {
+        if !self.path.exists() {
+            return Err(WriteError::NotFound { repository: self.path.display().to_string() }.into());
+        }
+        match self.repo.refname_to_id(&self.reference) {
+            Ok(id) => Ok(Some(id)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves the branch from `base` to `commit`, if it is at `base`.
+    ///
+    /// Another process may hold the lock, or have moved the branch before we got it: both are
+    /// tried again. Between the comparison and the move the lock keeps everybody out.
+    pub(super) fn publish(&self, base: Option<Oid>, commit: Oid) -> Result<Published, Trouble> {
+        let mut transaction = self.repo.transaction()?;
+        match transaction.lock_ref(&self.reference) {
+            Ok(()) => {}
+            Err(error) if error.code() == ErrorCode::Locked => return Ok(self.locked()),
+            Err(error) => return Err(error.into()),
+        }
+        if self.look()? != base {
+            return Ok(Published::Lost);
+        }
+        let made = self.repo.find_commit(commit)?;
+        transaction.set_target(&self.reference, commit, Some(&made.committer()), "deploy")?;
+        transaction.commit()?;
+        Ok(Published::Done)
+    }
+
+    /// Somebody moves the branch now; or a git that was killed has left its lock behind, and only
+    /// a person can know that.
+    fn locked(&self) -> Published {
+        let lock = self.path.join(format!("{}.lock", self.reference));
+        Published::Locked(WriteError::Unreachable {
+            repository: self.path.display().to_string(),
+            cause: format!("{} stays: remove it if no git runs there", lock.display()),
+            wait: None,
+        })
+    }
+}
+
+/// Makes an empty bare repository whose first branch will be `branch`; leaves an existing one alone.
+pub(super) fn create(path: &Path, branch: &str) -> Result<(), WriteError> {
+    if Repository::open_bare(path).is_ok() {
+        return Ok(());
+    }
+    let mut options = RepositoryInitOptions::new();
+    options.bare(true).mkpath(true).external_template(false).initial_head(branch);
+    Repository::init_opts(path, &options).map(drop).map_err(|error| WriteError::Disk {
+        repository: path.display().to_string(),
+        folder: path.display().to_string(),
+        cause: error.message().to_owned(),
+    })
+}
+
+fn not_open(path: &Path, error: &git2::Error) -> Trouble {
+    let repository = path.display().to_string();
+    if error.code() == ErrorCode::NotFound && !path.join(".git").exists() {
+        return WriteError::NotFound { repository }.into();
+    }
+    let help = "name a bare repository (`git init --bare`)";
+    WriteError::Invalid(format!("{repository} is no bare repository: {help}")).into()
+}

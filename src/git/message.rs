@@ -1,0 +1,138 @@
+//! The words of a commit: its subject and its trailers. Pure.
+//!
+//! Other tools find a deployment by its trailers, so nobody but this file may write one: free text
+//! is made one bounded line behind its own key.
+
+use crate::model::id::{CommitSha, DeployId, ImageTag, RepoName};
+use crate::model::revision::Revision;
+
+/// How many characters of a free text go into a commit: a reason is a sentence, not an essay.
+const TEXT_LIMIT: usize = 500;
+
+/// What the commit says beside the revision itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The image tag that is deployed.
+    pub tag: ImageTag,
+    /// The service's repository.
+    pub repository: RepoName,
+    /// The commit that its WAML was read at.
+    pub commit: CommitSha,
+    /// Who asked; free text.
+    pub actor: String,
+    /// The template and its version, `backend-default@latest`; free text.
+    pub template: String,
+    /// Why; free text, left out when empty.
+    pub reason: String,
+}
+
+/// The whole commit message.
+pub fn commit_message(revision: &Revision, note: &Note) -> String {
+    let Revision { id, app, target, digest, .. } = revision;
+    let Note { tag, repository, commit, actor, template, reason } = note;
+    let trailers = [
+        (DEPLOY_ID, id.to_string()),
+        ("Repository", repository.to_string()),
+        ("Commit", commit.to_string()),
+        ("Actor", one_line(actor)),
+        ("Template", one_line(template)),
+        ("Tree-Digest", one_line(&digest.0)),
+        ("Reason", one_line(reason)),
+    ];
+    let mut message = format!("deploy {app} {tag} to {target}\n\n");
+    for (key, value) in trailers.iter().filter(|(_, value)| !value.is_empty()) {
+        message.extend([key, ": ", value, "\n"]);
+    }
+    message
+}
+
+/// Whether a commit message is the one of that deployment.
+pub fn is_of(message: &str, id: &DeployId) -> bool {
+    let wanted = format!("{DEPLOY_ID}: {id}");
+    message.lines().skip(2).any(|line| line == wanted)
+}
+
+const DEPLOY_ID: &str = "Deploy-Id";
+
+/// Makes any text one line of visible characters, cut to [`TEXT_LIMIT`].
+///
+/// Line ends of every kind become spaces, so that no trailer can be forged; characters that change
+/// the direction of writing go too, since they make a log say something else than it holds.
+fn one_line(text: &str) -> String {
+    let visible = |c: char| if c.is_control() || is_separator_or_direction(c) { ' ' } else { c };
+    let clean: String = text.chars().take(TEXT_LIMIT * 4).map(visible).collect();
+    let words: Vec<&str> = clean.split_whitespace().collect();
+    words.join(" ").chars().take(TEXT_LIMIT).collect::<String>().trim_end().to_owned()
+}
+
+fn is_separator_or_direction(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}'
+        | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::AppKey;
+    use crate::model::revision::Digest;
+
+    fn message(actor: &str, reason: &str) -> String {
+        let revision = Revision {
+            id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
+            app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
+            target: "prod-cluster-1".parse().unwrap(),
+            files: Vec::new(),
+            digest: Digest("sha256:ab".into()),
+        };
+        let note = Note {
+            tag: "1.10".parse().unwrap(),
+            repository: "weave-lab/my-app".parse().unwrap(),
+            commit: "a".repeat(40).parse().unwrap(),
+            actor: actor.into(),
+            template: "backend-default@latest".into(),
+            reason: reason.into(),
+        };
+        commit_message(&revision, &note)
+    }
+
+    #[test]
+    fn a_message_has_a_subject_and_its_trailers_in_order() {
+        insta::assert_snapshot!(message("alice", "new button"), @"
+        deploy devx/my-app 1.10 to prod-cluster-1
+
+        Deploy-Id: 20261121-054812123-3f9a2c
+        Repository: weave-lab/my-app
+        Commit: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+        Actor: alice
+        Template: backend-default@latest
+        Tree-Digest: sha256:ab
+        Reason: new button
+        ");
+    }
+
+    #[test]
+    fn free_text_cannot_forge_a_trailer() {
+        for end in ["\n", "\r\n", "\r", "\u{85}", "\u{2028}", "\u{2029}", "\u{b}", "\u{c}", "\0"] {
+            let text = message(&format!("eve{end}Deploy-Id: x"), &format!("{end}{end}Actor: root"));
+            let keys: Vec<_> = text.lines().skip(2).filter_map(|l| l.split_once(": ")).collect();
+            assert_eq!(keys.iter().filter(|(key, _)| *key == "Deploy-Id").count(), 1, "{text:?}");
+            assert_eq!(keys.iter().filter(|(key, _)| *key == "Actor").count(), 1, "{text:?}");
+            assert!(!text.contains('\r') && !text.contains('\0'), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_reason_is_left_out_and_a_long_one_is_cut() {
+        assert!(!message("a", " \n ").contains("Reason"));
+        let long = message("a", &"é ".repeat(10_000));
+        assert!(long.lines().all(|line| line.chars().count() <= TEXT_LIMIT + 20));
+    }
+
+    #[test]
+    fn a_message_is_recognised_by_its_deploy_id_and_not_by_its_subject_or_reason() {
+        let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
+        assert!(is_of(&message("a", "b"), &id));
+        let other = DeployId::parse("20261121-054812123-000000").unwrap();
+        assert!(!is_of(&message("a", &format!("Deploy-Id: {other}")), &other));
+    }
+}

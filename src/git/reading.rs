@@ -1,0 +1,118 @@
+//! What is in a manifest repository: an app's history, what is live, and what was written last.
+//!
+//! Every question looks at the branch as it is now. Reads only.
+
+use git2::{Delta, ObjectType, Oid, Repository, Tree};
+
+use crate::git::error::WriteError;
+use crate::git::layout;
+use crate::git::tree;
+use crate::git::writer::ManifestRepository;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::revision::ManifestFile;
+
+/// The most paths that [`ManifestRepository::last_change`] lists.
+const CHANGES_LIMIT: usize = 10_000;
+
+/// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
+const FILES_LIMIT: usize = 1_000;
+
+/// An app's revisions on one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// Newest first.
+    pub revisions: Vec<DeployId>,
+    /// The newest one whose files `latest` has; `None` if somebody edited `latest` by hand.
+    pub live: Option<DeployId>,
+}
+
+/// A path that a commit touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathChange {
+    /// From the root of the repository.
+    pub path: String,
+    /// What happened to it.
+    pub what: Touched,
+}
+
+/// What a commit did to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touched {
+    /// It is new.
+    Added,
+    /// It has other bytes.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+impl ManifestRepository {
+    /// The commit that the branch is at; `None` in an empty repository.
+    pub async fn tip(&self) -> Result<Option<CommitSha>, WriteError> {
+        self.at_tip(|_, tip| Ok(tip.and_then(|id| CommitSha::parse(id.to_string()).ok()))).await
+    }
+
+    /// The revisions of an app on a target, and which one is live.
+    pub async fn history(&self, target: &TargetName, app: &AppKey) -> Result<History, WriteError> {
+        let folder = layout::app_folder(target, app);
+        let latest = layout::latest_folder(target, app);
+        self.at_tip(move |repo, tip| {
+            let root = root(repo, tip)?;
+            let mut found = tree::revision_folders(repo, root.as_ref(), &folder)?;
+            found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+            let latest = tree::find(root.as_ref(), &latest)?.map(|(id, _)| id);
+            let live = found.iter().find(|(_, id)| Some(*id) == latest).map(|(id, _)| id.clone());
+            Ok(History { revisions: found.into_iter().map(|(id, _)| id).collect(), live })
+        })
+        .await
+    }
+
+    /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
+    pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
+        let folder = folder.to_owned();
+        self.at_tip(move |repo, tip| {
+            let root = root(repo, tip)?;
+            let found = tree::find_text(root.as_ref(), &folder)?;
+            let Some((id, ObjectType::Tree)) = found else { return Ok(Vec::new()) };
+            let tree = repo.find_tree(id)?;
+            let files = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
+            files
+                .take(FILES_LIMIT)
+                .map(|entry| {
+                    Ok(ManifestFile {
+                        name: String::from_utf8_lossy(entry.name_bytes()).into_owned(),
+                        bytes: repo.find_blob(entry.id())?.content().to_vec(),
+                    })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    /// The paths that the commit at the tip touched, in order, at most ten thousand.
+    pub async fn last_change(&self) -> Result<Vec<PathChange>, WriteError> {
+        self.at_tip(|repo, tip| {
+            let Some(tip) = tip else { return Ok(Vec::new()) };
+            let commit = repo.find_commit(tip)?;
+            // The parent of a shallow clone's oldest commit is not here: then all of it is new.
+            let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
+            let diff = repo.diff_tree_to_tree(before.as_ref(), Some(&commit.tree()?), None)?;
+            Ok(diff.deltas().take(CHANGES_LIMIT).map(|delta| path_change(&delta)).collect())
+        })
+        .await
+    }
+}
+
+fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
+    let (file, what) = match delta.status() {
+        Delta::Added => (delta.new_file(), Touched::Added),
+        Delta::Deleted => (delta.old_file(), Touched::Removed),
+        _ => (delta.new_file(), Touched::Changed),
+    };
+    let path = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
+    PathChange { path, what }
+}
+
+fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {
+    tip.map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree())).transpose()
+}

@@ -1,0 +1,176 @@
+//! What a git server means when it does not move the branch. Pure: words in, a decision out.
+//!
+//! Servers differ in wording and not in kind, so this reads words. A text that it does not know
+//! is a refusal: shown to a person and not tried for ever.
+
+use std::fmt;
+
+/// How many characters of a server's message are kept; enough for GitHub's longest rule list.
+const MESSAGE_LIMIT: usize = 1_000;
+
+/// What became of the branch, by the server's status line for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Somebody moved the branch first: look again, and apply the change to what is there now.
+    LostRace,
+    /// The server does not want this push.
+    Refused(Refusal),
+}
+
+/// The server's no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which rule it was, as far as the words tell.
+    pub kind: Kind,
+    /// The server's words, cleaned and cut.
+    pub message: String,
+}
+
+/// The kinds of refusal that need different help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Branch protection or a repository rule.
+    Protected,
+    /// Too big, or no space left by quota.
+    Quota,
+    /// A hook of that server.
+    Hook,
+    /// The server failed at storing the objects; nobody forbade anything.
+    ServerFault,
+    /// Something else.
+    Other,
+}
+
+impl Refusal {
+    /// Whether it may pass by itself.
+    pub fn passes(&self) -> bool {
+        self.kind == Kind::ServerFault
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self.kind {
+            Kind::Protected => {
+                "let this service's account bypass the rule, or name a branch without it"
+            }
+            Kind::Quota => "make room on the server, or raise its limit",
+            Kind::Hook => "ask who runs that hook to let this service's commits through",
+            Kind::ServerFault => {
+                "it is tried again; if it stays, look at the server's disk and log"
+            }
+            Kind::Other => "settle it on the server, then redeploy",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}. What to do: {}", self.message, self.help())
+    }
+}
+
+/// Reads the server's status for the branch, with what it printed beside it.
+pub fn classify(status: &str, printed: &str) -> Verdict {
+    if is_lost_race(status) {
+        return Verdict::LostRace;
+    }
+    let both = format!("{status}\n{printed}").to_lowercase();
+    Verdict::Refused(Refusal { kind: kind(&both), message: message(status, printed) })
+}
+
+/// The words of git, libgit2, Gitea, GitLab and GitHub for a branch that moved under us.
+///
+/// Only the status line counts: what a hook prints is free text, and could say anything.
+fn is_lost_race(status: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "cannot lock ref",
+        "failed to lock",
+        "incorrect old value",
+        "fetch first",
+        "failed to update ref",
+        "non-fast-forward",
+        "reference already exists",
+        "old reference value does not match",
+        "stale info",
+    ];
+    let status = status.to_lowercase();
+    WORDS.iter().any(|words| status.contains(words))
+}
+
+fn kind(text: &str) -> Kind {
+    const TABLE: [(Kind, &[&str]); 4] = [
+        (
+            Kind::ServerFault,
+            &["unpacker error", "unpack failed", "internal error", "no space left"],
+        ),
+        (Kind::Quota, &["quota", "exceeds", "too large", "large files detected", "gh001"]),
+        (
+            Kind::Protected,
+            &["protected", "gh006", "gh013", "rule violation", "not allowed to push"],
+        ),
+        (Kind::Hook, &["hook declined", "hook"]),
+    ];
+    let found = TABLE.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
+    found.map_or(Kind::Other, |(kind, _)| *kind)
+}
+
+/// One line: the status, then what was printed, without control characters.
+fn message(status: &str, printed: &str) -> String {
+    let text = if printed.trim().is_empty() {
+        status.to_owned()
+    } else {
+        format!("{status} ({})", printed.trim())
+    };
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let words: Vec<&str> = clean.split_whitespace().collect();
+    words.join(" ").chars().take(MESSAGE_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_of(status: &str, printed: &str) -> Option<Kind> {
+        match classify(status, printed) {
+            Verdict::LostRace => None,
+            Verdict::Refused(refusal) => Some(refusal.kind),
+        }
+    }
+
+    #[test]
+    fn a_branch_that_moved_first_is_a_lost_race() {
+        for status in [
+            "cannot lock ref 'refs/heads/main': is at 1a2b but expected 3c4d",
+            "incorrect old value provided",
+            "fetch first",
+            "failed to update ref",
+            "reference already exists",
+        ] {
+            assert_eq!(classify(status, ""), Verdict::LostRace, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_hook_that_prints_the_words_of_a_lost_race_is_still_a_refusal() {
+        assert_eq!(kind_of("pre-receive hook declined", "please fetch first"), Some(Kind::Hook));
+    }
+
+    #[test]
+    fn the_kinds_are_told_apart() {
+        let gh006 = "error: GH006: Protected branch update failed for refs/heads/main.";
+        assert_eq!(kind_of("protected branch hook declined", gh006), Some(Kind::Protected));
+        assert_eq!(kind_of("pre-receive hook declined", "no"), Some(Kind::Hook));
+        assert_eq!(kind_of("pre-receive hook declined", "over quota"), Some(Kind::Quota));
+        assert_eq!(kind_of("unpacker error", ""), Some(Kind::ServerFault));
+        assert_eq!(kind_of("shallow update not allowed", ""), Some(Kind::Other));
+    }
+
+    #[test]
+    fn a_message_is_one_bounded_line_with_the_servers_words_and_a_way_out() {
+        let printed = format!("\u{1b}[31mGH006\r\nno{}", "x".repeat(5_000));
+        let Verdict::Refused(refusal) = classify("declined", &printed) else { panic!() };
+        assert!(refusal.message.starts_with("declined ( [31mGH006 no"), "{}", refusal.message);
+        assert!(refusal.message.len() <= MESSAGE_LIMIT);
+        assert!(refusal.to_string().contains("What to do: let this service's account"));
+    }
+}

@@ -1,0 +1,147 @@
+//! What can go wrong on the way to a git server, and how an HTTP answer is judged. Pure but for
+//! the types of the HTTP client it reads.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+
+use crate::git::error::WriteError;
+
+/// A failed HTTP exchange.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("HTTP {status}: the token is not accepted")]
+    Unauthorized { status: u16 },
+    #[error("HTTP {status}: no repository there")]
+    NotFound { status: u16 },
+    #[error("HTTP {status}: the server asks us to wait")]
+    Limited { status: u16, wait: Option<Duration> },
+    #[error("the server answers with HTTP {status}")]
+    Server { status: u16 },
+    #[error("the repository has moved to {to}: write the new address into the configuration")]
+    Moved { to: String },
+    #[error("the answer is not git's ({content_type}): is the address a git repository's?")]
+    NotGit { content_type: String },
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Failure {
+    /// Of the HTTP client's error: the innermost cause says most, and the address is left out.
+    pub(super) fn of(error: &reqwest::Error) -> Self {
+        let what = match error {
+            error if error.is_connect() => "no connection",
+            error if error.is_timeout() => "no answer in time",
+            error if error.is_body() || error.is_decode() => "the connection was cut",
+            _ => "the request failed",
+        };
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        let inner =
+            if std::ptr::addr_eq(cause, error) { String::new() } else { format!(" ({cause})") };
+        Self::Broken(clean(&format!("{what}{inner}")))
+    }
+
+    pub(super) fn silent(after: Duration) -> Self {
+        Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
+    }
+
+    pub(super) fn cut(error: &std::io::Error) -> Self {
+        Self::Broken(clean(&format!("the connection was cut ({error})")))
+    }
+
+    /// Whether the server surely did nothing with what was sent.
+    pub(super) fn is_definite(&self) -> bool {
+        matches!(self, Self::Unauthorized { .. } | Self::NotFound { .. } | Self::Limited { .. })
+    }
+
+    /// The same, as the writer's error.
+    pub(super) fn into_error(self, repository: String) -> WriteError {
+        let cause = self.to_string();
+        match self {
+            Self::Unauthorized { status } => WriteError::Unauthorized { repository, status },
+            Self::NotFound { .. } => WriteError::NotFound { repository },
+            Self::Limited { wait, .. } => WriteError::Unreachable { repository, cause, wait },
+            Self::Moved { .. } | Self::NotGit { .. } | Self::TooLarge { .. } => {
+                WriteError::Invalid(format!("{repository}: {cause}"))
+            }
+            Self::Server { .. } | Self::Broken(_) => {
+                WriteError::Unreachable { repository, cause, wait: None }
+            }
+        }
+    }
+}
+
+/// Judges an answer by its head alone.
+pub(super) fn check(
+    response: &reqwest::Response,
+    base: &reqwest::Url,
+    expected: &str,
+) -> Result<(), Failure> {
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let wait = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
+    judge(response.status(), wait.map(Duration::from_secs))?;
+    // The parts after the first would go to the old address, with another method: nothing works.
+    if response.url().origin() != base.origin() || !response.url().path().starts_with(base.path()) {
+        let to = response.url().path().split("/info/refs").next().unwrap_or_default();
+        let to = format!("{}{to}", response.url().origin().ascii_serialization());
+        return Err(Failure::Moved { to: clean(&to) });
+    }
+    let content_type = header(CONTENT_TYPE).unwrap_or("no content type");
+    if content_type.split(';').next().map(str::trim) != Some(expected) {
+        return Err(Failure::NotGit { content_type: clean(content_type) });
+    }
+    Ok(())
+}
+
+fn judge(status: StatusCode, wait: Option<Duration>) -> Result<(), Failure> {
+    let number = status.as_u16();
+    match number {
+        200 => Ok(()),
+        // GitHub's limits come as 403 or 429; of the 403s only a limit says how long to wait.
+        403 | 503 if wait.is_some() => Err(Failure::Limited { status: number, wait }),
+        429 => Err(Failure::Limited { status: number, wait }),
+        401 | 403 => Err(Failure::Unauthorized { status: number }),
+        404 | 410 => Err(Failure::NotFound { status: number }),
+        _ => Err(Failure::Server { status: number }),
+    }
+}
+
+/// Text of others for our messages: one line, bounded, and no NUL for libgit2 to trip over.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(status: u16, wait: Option<u64>) -> Option<Failure> {
+        let status = StatusCode::from_u16(status).unwrap();
+        judge(status, wait.map(Duration::from_secs)).err()
+    }
+
+    #[test]
+    fn a_status_says_what_to_do_next() {
+        assert_eq!(judged(200, None), None);
+        assert_eq!(judged(401, None), Some(Failure::Unauthorized { status: 401 }));
+        assert_eq!(judged(403, None), Some(Failure::Unauthorized { status: 403 }));
+        assert_eq!(judged(404, None), Some(Failure::NotFound { status: 404 }));
+        assert_eq!(judged(502, None), Some(Failure::Server { status: 502 }));
+        let wait = Some(Duration::from_mins(1));
+        assert_eq!(judged(403, Some(60)), Some(Failure::Limited { status: 403, wait }));
+        assert_eq!(judged(429, None), Some(Failure::Limited { status: 429, wait: None }));
+    }
+
+    #[test]
+    fn only_an_answer_of_the_door_is_definite() {
+        assert!(Failure::Unauthorized { status: 401 }.is_definite());
+        assert!(!Failure::Server { status: 502 }.is_definite());
+        assert!(!Failure::silent(Duration::from_secs(1)).is_definite());
+    }
+}

@@ -1,0 +1,94 @@
+//! DEFAULT: the template's `defaults.yaml` fills every hole.
+//!
+//! The WAML's values always win. A default fills a hole in something that is there and never
+//! calls an optional thing into being: `ingress: {port: 8000}` makes no ingress. Over a list, a
+//! default map applies to each element. A `null` of the WAML keeps its hole empty.
+
+use crate::model::id::TargetName;
+use crate::pipeline::merge::{Merged, find};
+use crate::waml::Waml;
+use crate::waml::node::{Map, Node, Value};
+use crate::waml::section::{always_exists, identity};
+
+/// One section for one target with nothing left to fill.
+#[derive(Debug, Clone)]
+#[must_use = "complete settings are not yet valid"]
+pub struct Complete<'a> {
+    /// The WAML that it was made of.
+    pub waml: &'a Waml,
+    /// The target that it was made for.
+    pub target: TargetName,
+    /// The section; a map without `null`s. Every value has its origin.
+    pub tree: Node,
+}
+
+/// Fills the holes of a merged section.
+pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
+    let Merged { waml, target, mut tree } = merged;
+    let slug = waml.app.slug.as_str();
+    if let (Value::Map(map), Some(defaults)) = (&mut tree.value, defaults.as_map()) {
+        for (part, default) in defaults {
+            match map.get_mut(part) {
+                Some(entry) => fill_hole(&mut entry.node, &default.node, part, slug),
+                None if always_exists(part) => add(map, part, &default.node, &default.key),
+                None => {}
+            }
+        }
+    }
+    strip_nulls(&mut tree);
+    Complete { waml, target, tree }
+}
+
+fn fill_hole(node: &mut Node, default: &Node, key: &str, slug: &str) {
+    match (&mut node.value, &default.value) {
+        (Value::Map(map), Value::Map(defaults)) => {
+            for (key, default) in defaults {
+                match map.get_mut(key) {
+                    Some(entry) => fill_hole(&mut entry.node, &default.node, key, slug),
+                    None => add(map, key, &default.node, &default.key),
+                }
+            }
+        }
+        (Value::List(list), Value::Map(_)) => {
+            for element in list {
+                fill_hole(element, default, "", slug);
+            }
+        }
+        (Value::List(list), Value::List(defaults)) if always_exists(key) => {
+            for default in defaults {
+                match find(list, default, key, slug) {
+                    Some(element) => fill_hole(element, default, "", slug),
+                    None => list.push(default.clone()),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
+fn add(map: &mut Map, key: &str, default: &Node, place: &crate::model::violation::Position) {
+    let for_elements = identity(key).is_some() && default.as_map().is_some();
+    if !for_elements {
+        let entry = crate::waml::node::Entry { key: place.clone(), node: default.clone() };
+        map.insert(key.to_owned(), entry);
+    }
+}
+
+fn strip_nulls(node: &mut Node) {
+    match &mut node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::List(list) => {
+            list.retain(|node| !node.is_null());
+            list.iter_mut().for_each(strip_nulls);
+        }
+        Value::Map(map) => {
+            map.retain(|_, entry| !entry.node.is_null());
+            map.values_mut().for_each(|entry| strip_nulls(&mut entry.node));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "default_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! MERGE: the layers of a WAML that are for one target become one tree.
+//!
+//! `defaults` whose glob matches, in file order, then `deploy.<target>`. Maps merge deep,
+//! scalars and plain lists are replaced, lists of things with an identity merge by it. `null`
+//! takes away what earlier layers set, and stays in the tree, so that the template's default
+//! does not put it back. Every value keeps its origin.
+
+use crate::model::id::TargetName;
+use crate::model::violation::Rejection;
+use crate::waml::Waml;
+use crate::waml::identities;
+use crate::waml::node::{Node, Value};
+use crate::waml::section::{Identity, identity};
+
+/// One section for one target, `null`s still in place.
+#[derive(Debug, Clone)]
+#[must_use = "merged settings still lack the template's defaults"]
+pub struct Merged<'a> {
+    /// The WAML that it was made of.
+    pub waml: &'a Waml,
+    /// The target that it was made for.
+    pub target: TargetName,
+    /// The section; a map.
+    pub tree: Node,
+}
+
+/// The name of the template where a WAML names none.
+pub const DEFAULT_TEMPLATE: &str = "backend-default";
+
+/// Merges all layers that are for the target.
+///
+/// # Errors
+/// When the target is not under `deploy`; with everything else that is wrong with the file.
+pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rejection> {
+    let Some(deploy) = waml.deploy.get(target) else {
+        let mut violations = waml.violations.clone();
+        violations.push(waml.unknown_target(target));
+        crate::model::violation::sort(&mut violations);
+        return Err(Rejection { violations });
+    };
+    let mut tree = header(waml);
+    let slug = waml.app.slug.as_str();
+    let matching = waml.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
+    for section in matching.map(|entry| &entry.section).chain([deploy]) {
+        // `prod:` with nothing behind it is a section that sets nothing.
+        if !section.is_null() {
+            over(&mut tree, section, "", slug);
+        }
+    }
+    drop_emptied(&mut tree, "");
+    Ok(Merged { waml, target: target.clone(), tree })
+}
+
+impl Merged<'_> {
+    /// The template that the section asks for, NAME or NAME@VERSION.
+    pub fn template(&self) -> &str {
+        self.tree.get("template").and_then(Node::as_text).unwrap_or(DEFAULT_TEMPLATE)
+    }
+}
+
+/// What the header says that a section can say too.
+fn header(waml: &Waml) -> Node {
+    let mut tree = Node::new(Value::Map(crate::waml::node::Map::new()), waml.root.origin.clone());
+    if let (Value::Map(map), Some(root)) = (&mut tree.value, waml.root.as_map())
+        && let Some(template) = root.get("template")
+    {
+        map.insert("template".to_owned(), template.clone());
+    }
+    tree
+}
+
+/// Lays `layer` over `base`; `key` is what both stand under.
+pub(crate) fn over(base: &mut Node, layer: &Node, key: &str, slug: &str) {
+    match (&mut base.value, &layer.value) {
+        (Value::Map(map), Value::Map(upper)) => {
+            for (key, entry) in upper {
+                match map.get_mut(key) {
+                    Some(lower) => {
+                        over(&mut lower.node, &entry.node, key, slug);
+                        lower.key = entry.key.clone();
+                    }
+                    None => drop(map.insert(key.clone(), entry.clone())),
+                }
+            }
+        }
+        (Value::List(list), Value::List(upper)) if identity(key).is_some() => {
+            for element in upper {
+                match find(list, element, key, slug) {
+                    Some(lower) => over(lower, element, "", slug),
+                    None => list.push(element.clone()),
+                }
+            }
+        }
+        _ => {
+            *base = layer.clone();
+            return;
+        }
+    }
+    base.origin = layer.origin.clone();
+    base.broken |= layer.broken;
+}
+
+/// The element of the list that is the same thing.
+pub(crate) fn find<'a>(
+    list: &'a mut [Node],
+    element: &Node,
+    key: &str,
+    slug: &str,
+) -> Option<&'a mut Node> {
+    let identity = identity(key)?;
+    let wanted = identities::of(element, identity, slug)?;
+    list.iter_mut().find(|other| identities::of(other, identity, slug).as_ref() == Some(&wanted))
+}
+
+/// An element of which `null`s have left nothing but its name is gone.
+fn drop_emptied(node: &mut Node, key: &str) {
+    match &mut node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::Map(map) => {
+            for (key, entry) in map.iter_mut() {
+                drop_emptied(&mut entry.node, key);
+            }
+        }
+        Value::List(list) => {
+            if let Some(identity) = identity(key) {
+                list.retain(|element| !is_emptied(element, identity));
+            }
+            for element in list {
+                drop_emptied(element, "");
+            }
+        }
+    }
+}
+
+fn is_emptied(element: &Node, identity: Identity) -> bool {
+    let Some(map) = element.as_map() else { return false };
+    let mut rest =
+        map.iter().filter(|(key, _)| !identity.keys().contains(&key.as_str())).peekable();
+    rest.peek().is_some() && rest.all(|(_, entry)| entry.node.is_null())
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -1,0 +1,233 @@
+//! RENDER: valid settings and a template become manifests.
+//!
+//! A template's text is only a way to say what the objects are. It is read back, checked, given
+//! the labels that every object carries, and written by [`emit`]: the same settings, template
+//! and version of the-deployer give the same bytes on any machine.
+
+use serde_json::{Map, Value as Json};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::id::{AppKey, ImageTag};
+use crate::model::revision::{Digest, ManifestFile};
+use crate::model::target::Target;
+use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::templates::Template;
+use crate::pipeline::validate::{Valid, rendered};
+use crate::pipeline::{OUR_PREFIX, engine, view};
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+use crate::waml::{emit, node::Node};
+
+/// What would be deployed.
+#[derive(Debug, Clone)]
+#[must_use = "rendered manifests are for pushing or showing"]
+pub struct Rendered {
+    /// Whose they are.
+    pub app: AppKey,
+    /// Where to.
+    pub target: Target,
+    /// The template and version that made them.
+    pub template: String,
+    /// The manifests, one object each, sorted by name.
+    pub files: Vec<ManifestFile>,
+    /// Over all files, without the annotation that carries it.
+    pub digest: Digest,
+    /// What a reader should know.
+    pub warnings: Vec<Violation>,
+}
+
+/// One rendered object, and the template file that made it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Object {
+    pub(crate) source: String,
+    pub(crate) json: Map<String, Json>,
+}
+
+impl Object {
+    pub(crate) fn text(&self, pointer: [&str; 2]) -> &str {
+        let [first, second] = pointer;
+        let value = self.json.get(first);
+        let value = if second.is_empty() { value } else { value.and_then(|v| v.get(second)) };
+        value.and_then(Json::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        self.text(["kind", ""])
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.text(["metadata", "name"])
+    }
+}
+
+/// Kinds that run pods: they carry the digest.
+const WORKLOADS: [&str; 6] =
+    ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Rollout"];
+
+/// Limits for what one template file renders to.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+
+/// Renders all files of the template.
+///
+/// # Errors
+/// Faults of the template, at their place in it, and everything that is wrong with the objects.
+pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rejection> {
+    let app = &valid.waml().app;
+    let mut objects = objects(valid, template)?;
+    for object in &mut objects {
+        complete(object, app, &valid.release().tag);
+    }
+    let violations = rendered::check(&objects, app, template);
+    if let Some(rejection) = Rejection::of(violations) {
+        return Err(rejection);
+    }
+    let mut named = name_files(objects, app);
+    let digest = digest(&named);
+    for (_, object) in &mut named {
+        annotate(object, &digest);
+    }
+    Ok(Rendered {
+        app: app.clone(),
+        target: valid.target().clone(),
+        template: template.id(),
+        files: named.into_iter().map(|(name, object)| file(name, object)).collect(),
+        digest,
+        warnings: valid.warnings().to_vec(),
+    })
+}
+
+fn objects(valid: &Valid<'_>, template: &Template) -> Result<Vec<Object>, Rejection> {
+    let context = tera::Context::from_serialize(&view::of(valid))
+        .map_err(|error| Rejection::from(Violation::error("rendered", error.to_string())))?;
+    let mut objects = Vec::new();
+    let mut violations = Vec::new();
+    for source in &template.files {
+        match read(source, template, &context) {
+            Ok(found) => objects.extend(found),
+            Err(violation) => violations.push(violation),
+        }
+    }
+    match Rejection::of(violations) {
+        Some(rejection) => Err(rejection),
+        None => Ok(objects),
+    }
+}
+
+/// Renders one file and reads it back.
+fn read(
+    source: &str,
+    template: &Template,
+    context: &tera::Context,
+) -> Result<Vec<Object>, Violation> {
+    let text = engine::render(&template.engine, source, context)?;
+    let shown = format!("{source} (rendered)");
+    let documents = yaml::parse_stream(&shown, &text, &BUDGET).map_err(|violation| *violation)?;
+    documents.iter().filter(|node| !node.is_null()).map(|node| object(source, node)).collect()
+}
+
+fn object(source: &str, node: &Node) -> Result<Object, Violation> {
+    match untyped(node) {
+        Json::Object(json) => Ok(Object { source: source.to_owned(), json }),
+        _ => Err(Violation::error(
+            "rendered",
+            format!("{source} renders {}, not an object", node.kind()),
+        )
+        .at("", Some(node.origin.position.clone()))
+        .help("a template renders objects with `apiVersion` and `kind`, or nothing")),
+    }
+}
+
+/// Adds what every object carries and a template need not say.
+fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
+    let metadata = map_in(&mut object.json, "metadata");
+    metadata.entry("namespace").or_insert_with(|| app.namespace.as_str().into());
+    let labels = map_in(metadata, "labels");
+    for (key, value) in [
+        ("app.kubernetes.io/name", app.slug.to_string()),
+        ("app.kubernetes.io/part-of", app.namespace.to_string()),
+        ("app.kubernetes.io/version", label_value(tag)),
+        ("app.kubernetes.io/managed-by", "the-deployer".to_owned()),
+    ] {
+        labels.insert(key.to_owned(), value.into());
+    }
+    in_order(metadata);
+}
+
+/// The order in which a reader looks for them; the rest as the template has it.
+fn in_order(metadata: &mut Map<String, Json>) {
+    let first = ["name", "namespace", "labels", "annotations"];
+    let mut ordered = Map::new();
+    for key in first {
+        if let Some(value) = metadata.shift_remove(key) {
+            ordered.insert(key.to_owned(), value);
+        }
+    }
+    ordered.append(metadata);
+    *metadata = ordered;
+}
+
+/// A tag as a label's value: at most 63 characters, ending with a letter or digit.
+fn label_value(tag: &ImageTag) -> String {
+    let cut: String = tag.as_str().chars().take(63).collect();
+    cut.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+}
+
+fn map_in<'a>(map: &'a mut Map<String, Json>, key: &str) -> &'a mut Map<String, Json> {
+    let entry = map.entry(key).or_insert_with(|| Json::Object(Map::new()));
+    if !entry.is_object() {
+        *entry = Json::Object(Map::new());
+    }
+    entry.as_object_mut().expect("it was made an object the line before")
+}
+
+/// One file an object, named by kind; where a kind is there more than once, the one that has the
+/// app's name keeps the short name.
+fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
+    let kinds: Vec<String> =
+        objects.iter().map(|object| object.kind().to_ascii_lowercase()).collect();
+    let alone = |kind: &str| kinds.iter().filter(|other| *other == kind).count() == 1;
+    let mut named: Vec<(String, Object)> = objects
+        .into_iter()
+        .zip(&kinds)
+        .map(|(object, kind)| {
+            let short = alone(kind) || object.name() == app.slug.as_str();
+            let name = if short {
+                format!("{kind}.yaml")
+            } else {
+                format!("{kind}-{}.yaml", object.name())
+            };
+            (name, object)
+        })
+        .collect();
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    named
+}
+
+/// Over names, lengths and bytes, so that no two sets of files look alike.
+fn digest(named: &[(String, Object)]) -> Digest {
+    let mut hash = Sha256::new();
+    for (name, object) in named {
+        let text = text(object);
+        hash.update(name.as_bytes());
+        hash.update([0]);
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    }
+    Digest(format!("sha256:{}", hex::encode(hash.finalize())))
+}
+
+/// On the workload's own metadata: on the pod template it would restart pods.
+fn annotate(object: &mut Object, digest: &Digest) {
+    if WORKLOADS.contains(&object.kind()) {
+        let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
+        annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
+    }
+}
+
+fn text(object: &Object) -> String {
+    emit::document(&Json::Object(object.json.clone()))
+}
+
+fn file(name: String, object: Object) -> ManifestFile {
+    ManifestFile { name, bytes: emit::document(&Json::Object(object.json)).into_bytes() }
+}

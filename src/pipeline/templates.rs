@@ -1,0 +1,190 @@
+//! Templates made ready: parsed, their defaults read, and checked as far as that goes without a
+//! WAML. A set is taken whole or not at all.
+//!
+//! ```text
+//! apps/<template>/defaults.yaml
+//! apps/<template>/<version>/<file>.yaml.tmpl
+//! ```
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use crate::model::id::{TemplateName, TemplateVersion};
+use crate::model::template::{TemplateFile, TemplateSources};
+use crate::model::violation::{Position, Rejection, Violation};
+use crate::pipeline::engine;
+use crate::pipeline::merge::Merged;
+use crate::waml::node::{Map, Node, Path, Value};
+use crate::waml::section::{Section, identity};
+use crate::waml::suggest;
+use crate::waml::typed::Reader;
+use crate::waml::yaml::{self, Budget};
+
+/// A checked set of templates.
+#[derive(Debug)]
+pub struct Templates {
+    /// Where they come from, for people.
+    pub origin: String,
+    by_id: BTreeMap<(TemplateName, TemplateVersion), Arc<Template>>,
+}
+
+/// One version of one template.
+#[derive(Debug)]
+pub struct Template {
+    /// Its folder's name.
+    pub name: TemplateName,
+    /// Its version folder's name.
+    pub version: TemplateVersion,
+    /// `defaults.yaml`; a map.
+    pub defaults: Node,
+    /// The names of its files in `engine`, sorted.
+    pub(crate) files: Vec<String>,
+    pub(crate) engine: Arc<tera::Tera>,
+    uses: HashSet<String>,
+}
+
+impl Template {
+    /// `backend-default@latest`
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+
+    /// Whether any file of the template looks at that part of the settings.
+    pub fn uses(&self, part: &str) -> bool {
+        self.uses.contains(part)
+    }
+}
+
+impl Templates {
+    /// Parses and checks a set of templates.
+    ///
+    /// # Errors
+    /// Every violation, at its place in a template or a `defaults.yaml`.
+    pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
+        let mut violations = Vec::new();
+        let engine = engine::load(&sources.files).map_err(Rejection::from)?;
+        let engine = Arc::new(engine);
+        let mut by_id = BTreeMap::new();
+        for (name, version, files) in versions(&sources.files) {
+            let defaults = defaults(&sources.files, &name, &mut violations);
+            let uses = engine::variables(&engine, &files);
+            let template =
+                Template { name, version, defaults, files, engine: engine.clone(), uses };
+            by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
+        }
+        match Rejection::of(violations) {
+            Some(rejection) => Err(rejection),
+            None => Ok(Self { origin: sources.origin.clone(), by_id }),
+        }
+    }
+
+    /// All templates, by name and version.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Template>> {
+        self.by_id.values()
+    }
+
+    /// The template that merged settings ask for.
+    ///
+    /// # Errors
+    /// When there is none of that name or version, with everything else that is wrong.
+    pub fn choose(&self, merged: &Merged<'_>) -> Result<Arc<Template>, Rejection> {
+        let wanted = merged.template();
+        let (name, version) = wanted.split_once('@').unwrap_or((wanted, "latest"));
+        let mut all = self.by_id.values();
+        if let Some(found) = all.find(|t| t.name.as_str() == name && t.version.as_str() == version)
+        {
+            return Ok(found.clone());
+        }
+        let (_, place) = merged.tree.nearest(&Path::root().key("template"));
+        let mut violations = merged.waml.violations.clone();
+        violations.push(self.missing(name, version).at("template", Some(place)));
+        crate::model::violation::sort(&mut violations);
+        Err(Rejection { violations })
+    }
+
+    fn missing(&self, name: &str, version: &str) -> Violation {
+        let versions: Vec<&str> = self
+            .by_id
+            .keys()
+            .filter(|(n, _)| n.as_str() == name)
+            .map(|(_, v)| v.as_str())
+            .collect();
+        if versions.is_empty() {
+            let mut names: Vec<&str> = self.by_id.keys().map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            return Violation::error("template", format!("there is no template `{name}`"))
+                .expected("no such template")
+                .help(suggest::hint(name, names));
+        }
+        Violation::error("template", format!("the template `{name}` has no version `{version}`"))
+            .expected("no such version")
+            .help(suggest::hint(version, versions))
+    }
+}
+
+static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
+
+type Version = (TemplateName, TemplateVersion, Vec<String>);
+
+/// The templates of a set, each with the paths of its files.
+fn versions(files: &[TemplateFile]) -> Vec<Version> {
+    let mut found: BTreeMap<(TemplateName, TemplateVersion), Vec<String>> = BTreeMap::new();
+    for file in files {
+        let mut parts = file.path.split('/');
+        if let (Some(name), Some(version), Some(_), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+            && file.path.ends_with(engine::SUFFIX)
+            && let (Ok(name), Ok(version)) =
+                (TemplateName::parse(name), TemplateVersion::parse(version))
+        {
+            found.entry((name, version)).or_default().push(file.path.clone());
+        }
+    }
+    found.into_iter().map(|((name, version), files)| (name, version, files)).collect()
+}
+
+fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Violation>) -> Node {
+    let path = format!("{name}/defaults.yaml");
+    let read = files
+        .iter()
+        .find(|file| file.path == path)
+        .and_then(|file| yaml::parse(&path, file.text.as_bytes(), &Budget::default(), violations));
+    let Some(node) = read else {
+        violations
+            .push(Violation::error("template", format!("{path} is missing or cannot be read")));
+        let position = Position { file: Arc::from(path.as_str()), line: 1, column: 1, length: 1 };
+        let origin = crate::waml::node::Origin { position, layer: Arc::from(path) };
+        return Node::new(Value::Map(Map::new()), origin);
+    };
+    READER.check(&mut listed(node.clone(), ""), &Path::root(), violations);
+    node
+}
+
+/// The same with each map that stands for the elements of a list put into one, for checking.
+fn listed(mut node: Node, key: &str) -> Node {
+    if let Value::Map(map) = &mut node.value {
+        for (key, entry) in map.iter_mut() {
+            entry.node = listed(entry.node.clone(), key);
+        }
+        if identity(key).is_some() {
+            let origin = node.origin.clone();
+            return Node::new(Value::List(vec![with_identity(node, key)]), origin);
+        }
+    }
+    node
+}
+
+/// What a map of defaults cannot say, because each element says it itself.
+fn with_identity(mut node: Node, key: &str) -> Node {
+    use crate::waml::section::Identity;
+    if let (Some(Identity::Name), Value::Map(map)) = (identity(key), &mut node.value) {
+        let value =
+            Value::Scalar(crate::waml::node::Scalar { text: "each".to_owned(), quoted: true });
+        let name = Node::new(value, node.origin.clone());
+        map.insert(
+            "name".to_owned(),
+            crate::waml::node::Entry { key: node.origin.position.clone(), node: name },
+        );
+    }
+    node
+}

@@ -1,0 +1,49 @@
+//! Nodes can be drained without taking the app away, and can be drained at all.
+
+use super::scaling::number;
+use super::{NumberOrPercent, Report, Subject};
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(disruption) = &subject.section.disruption else { return };
+    let path = Path::root().key("disruption");
+    let available = number(
+        "disruption",
+        disruption.min_available.as_deref(),
+        &path.key("minAvailable"),
+        report,
+    );
+    let unavailable = number(
+        "disruption",
+        disruption.max_unavailable.as_deref(),
+        &path.key("maxUnavailable"),
+        report,
+    );
+    let blocked = match available {
+        Some(NumberOrPercent::Number(least)) => {
+            subject.fewest_pods().is_some_and(|pods| least >= pods)
+        }
+        Some(NumberOrPercent::Percent(percent)) => percent >= 100,
+        None => unavailable.is_some_and(NumberOrPercent::is_zero),
+    };
+    if blocked {
+        let key = if available.is_some() { "minAvailable" } else { "maxUnavailable" };
+        let violation =
+            Violation::warning("disruption", "no pod may be away, so no node can be drained")
+                .expected("blocks every drain")
+                .help("allow at least one pod to be away");
+        report.add(&path.key(key), violation);
+    }
+}
+
+impl Subject<'_> {
+    /// The smallest number of pods that the app can have.
+    fn fewest_pods(&self) -> Option<u32> {
+        let horizontal = self.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref());
+        match horizontal {
+            Some(horizontal) => Some(horizontal.min_replicas.unwrap_or(1)),
+            None => self.section.scaling.as_ref().and_then(|scaling| scaling.replicas),
+        }
+    }
+}

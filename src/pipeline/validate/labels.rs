@@ -1,0 +1,79 @@
+//! Labels and annotations: legal keys and values, and none of those that are ours.
+
+use indexmap::IndexMap;
+
+use super::{Report, Subject};
+use crate::model::id::is_rfc1123_label;
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+
+/// Prefixes under which we, and Argo CD, write ourselves.
+const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::pipeline::OUR_PREFIX];
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let section = subject.section;
+    for (list, entries, is_label) in
+        [("labels", &section.labels, true), ("annotations", &section.annotations, false)]
+    {
+        for (key, value) in entries.iter().flatten() {
+            let path = Path::root().key(list).key(key);
+            check_key(key, &path, report);
+            if is_label {
+                check_value(value.as_deref().unwrap_or_default(), &path, report);
+            }
+        }
+    }
+    check_size(section.annotations.as_ref(), report);
+}
+
+fn check_key(key: &str, path: &Path, report: &mut Report<'_>) {
+    let shown = crate::waml::typed::quoted(key);
+    if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
+        let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
+            .expected("not yours to set")
+            .help(format!("use a key that does not begin with `{prefix}`"));
+        report.add(path, violation);
+    } else if !is_qualified_name(key) {
+        let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit, with an optional DNS prefix and `/`";
+        let violation = Violation::error("labels", format!("{shown} is not a legal key"));
+        report.add(path, violation.expected("not a legal key").help(help));
+    }
+}
+
+fn check_value(value: &str, path: &Path, report: &mut Report<'_>) {
+    if !value.is_empty() && !is_name_part(value) {
+        let shown = crate::waml::typed::quoted(value);
+        let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; other text fits into an annotation";
+        let violation = Violation::error("labels", format!("{shown} is not a legal label value"));
+        report.add(path, violation.expected("not a legal value").help(help));
+    }
+}
+
+/// Kubernetes allows 256 KiB of annotations on an object; half is left to others.
+fn check_size(annotations: Option<&IndexMap<String, Option<String>>>, report: &mut Report<'_>) {
+    let sizes = annotations.into_iter().flatten();
+    let size: usize = sizes.map(|(k, v)| k.len() + v.as_deref().unwrap_or_default().len()).sum();
+    if size > 128 * 1024 {
+        let violation = Violation::error("labels", format!("the annotations have {size} bytes"));
+        let violation = violation.expected("too large").help("keep them under 131072 bytes");
+        report.add(&Path::root().key("annotations"), violation);
+    }
+}
+
+fn is_qualified_name(key: &str) -> bool {
+    match key.split_once('/') {
+        None => is_name_part(key),
+        Some((prefix, name)) => {
+            prefix.len() <= 253 && prefix.split('.').all(is_rfc1123_label) && is_name_part(name)
+        }
+    }
+}
+
+/// The form of a label's value, and of a key's last part.
+pub(crate) fn is_name_part(text: &str) -> bool {
+    let end_ok = |c: char| c.is_ascii_alphanumeric();
+    (1..=63).contains(&text.len())
+        && text.starts_with(end_ok)
+        && text.ends_with(end_ok)
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}

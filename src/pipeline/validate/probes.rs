@@ -1,0 +1,87 @@
+//! Probes use ports that the app has.
+
+use super::{Report, Subject};
+use crate::model::violation::Violation;
+use crate::pipeline::view::network::{self, PortRef};
+use crate::waml::node::{Node, Path};
+use crate::waml::section_workload::Probe;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(probes) = &subject.section.probes else { return };
+    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    for (kind, probe) in [
+        ("liveness", &probes.liveness),
+        ("readiness", &probes.readiness),
+        ("startup", &probes.startup),
+    ] {
+        if let Some(probe) = probe {
+            let path = Path::root().key("probes").key(kind);
+            check_probe(kind, probe, &ports, &path, subject.tree, report);
+        }
+    }
+}
+
+fn check_probe(
+    kind: &str,
+    probe: &Probe,
+    ports: &[PortRef<'_>],
+    path: &Path,
+    tree: &Node,
+    report: &mut Report<'_>,
+) {
+    if probe.command.is_some() {
+        if probe.path.is_some() && is_from_waml(tree, &path.key("path")) || probe.port.is_some() {
+            let violation = Violation::error(
+                "probes",
+                format!("the {kind} probe has a command and a port or path"),
+            )
+            .expected("one too many")
+            .help("keep `command`, or `path` and `port`");
+            report.add(path, violation);
+        }
+        return;
+    }
+    match &probe.port {
+        Some(port) => known_port(kind, port, ports, &path.key("port"), report),
+        // A default probe of the template does not apply to an app without ports; one that a
+        // person wrote must not vanish.
+        None if ports.is_empty() && is_from_waml(tree, path) => {
+            let violation = Violation::error(
+                "probes",
+                format!("the {kind} probe has no port, and the app has none"),
+            )
+            .expected("needs `port` or `command`")
+            .help("add a service with a port, or probe with `command`");
+            report.add(path, violation);
+        }
+        None => {}
+    }
+}
+
+fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
+    let same = |p: &PortRef<'_>| p.name == port || p.target.to_string() == port;
+    if ports.iter().any(same) {
+        return;
+    }
+    let shown = crate::waml::typed::quoted(port);
+    let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
+    let help = if all.is_empty() {
+        "add a service with this port".to_owned()
+    } else {
+        format!("use one of {}", all.join(", "))
+    };
+    let message =
+        format!("the {kind} probe uses the port {shown}, which the container does not have");
+    report.add(path, Violation::error("probes", message).expected("no such port").help(help));
+}
+
+/// Whether anything at the path was written in the WAML rather than in the template's defaults.
+fn is_from_waml(tree: &Node, path: &Path) -> bool {
+    let mut found = false;
+    if let Some(node) = tree.at(path) {
+        node.leaves(&mut Path::root(), &mut |_, leaf| {
+            found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+        });
+    }
+    found
+}

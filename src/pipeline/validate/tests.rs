@@ -1,0 +1,226 @@
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::target::Clusters;
+use crate::model::violation::Violation;
+use crate::pipeline::templates::Templates;
+use crate::pipeline::{Input, plan};
+use crate::waml::Waml;
+
+const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
+
+fn planned(text: &str) -> Vec<Violation> {
+    let waml = match Waml::parse(".weave.yaml", text.as_bytes()) {
+        Ok(waml) => waml,
+        Err(rejection) => return rejection.violations,
+    };
+    let input = Input {
+        waml: waml.into(),
+        target: TargetName::parse("t").unwrap(),
+        release: Release {
+            repository: RepoName::parse("o/a").unwrap(),
+            commit: CommitSha::parse("0".repeat(40)).unwrap(),
+            tag: ImageTag::parse("1").unwrap(),
+        },
+        templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
+    };
+    let facts = Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any };
+    match plan(&input, &facts) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    }
+}
+
+/// What is said of a section for the target `t`, without the file's name.
+fn said(section: &str) -> Vec<String> {
+    let violations = planned(&format!("{HEAD}deploy:\n  t:\n{section}"));
+    violations.iter().map(|v| v.to_string().replace(".weave.yaml:", "")).collect()
+}
+
+const WEB: &str = "    service: [{ports: [{name: http, number: 8000}]}]\n";
+
+#[test]
+fn a_small_section_breaks_no_rule() {
+    assert_eq!(said(WEB), Vec::<String>::new());
+    assert_eq!(said("    {}\n"), Vec::<String>::new());
+}
+
+#[test]
+fn ports_lead_from_ingress_to_service_to_pod() {
+    assert_eq!(
+        said(&format!(
+            "{WEB}    ingress:\n    - hostPrefix: a\n      paths: [{{path: /, servicePort: 9000}}]\n    - {{hostPrefix: b, paths: [{{path: /x, service: c}}]}}\n"
+        )),
+        [
+            "11:38: no service has the port 9000 [ingress]",
+            "12:31: the service `c` has no port 8000 [ingress]",
+        ]
+    );
+    assert_eq!(
+        said(
+            "    service:\n    - ports: [{name: a, number: 1}, {name: b, number: 1}]\n    - {name: c, ports: [{name: a, number: 2}]}\n    - {name: d, ports: []}\n"
+        ),
+        [
+            "9:55: the ports `a` and `b` have the same number 1 [ports]",
+            "10:25: the port `a` leads to 2 of the container, and to 1 in `service[0].ports[0]` [ports]",
+        ]
+    );
+    assert_eq!(
+        said("    ingress: [{hostPrefix: a}]\n")[0],
+        "8:15: no service has the port 8000 [ingress]"
+    );
+}
+
+#[test]
+fn hosts_and_paths_are_legal() {
+    let section = format!(
+        "{WEB}    ingress:\n    - {{host: 'a`b.c'}}\n    - {{hostPrefix: A}}\n    - {{hostPrefix: c, paths: [{{path: 'x'}}, {{path: '/`'}}]}}\n    - {{host: a.b, hostPrefix: a}}\n"
+    );
+    assert_eq!(
+        said(&section),
+        [
+            "10:14: `a`b.c` is not a legal host name [ingress]",
+            "11:20: `A.t.internal` is not a legal host name [ingress]",
+            "12:38: `x` is not a legal path [ingress]",
+            "12:51: `/`` is not a legal path [ingress]",
+            "13:14: an ingress has a `host` or a `hostPrefix`, not both [ingress]",
+        ]
+    );
+}
+
+#[test]
+fn probes_use_ports_that_the_app_has() {
+    assert_eq!(
+        said(&format!(
+            "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 1}}}}\n"
+        )),
+        [
+            "9:31: the liveness probe uses the port `grpc`, which the container does not have [probes]",
+            "9:79: the startup probe uses the port `1`, which the container does not have [probes]",
+        ]
+    );
+    assert_eq!(
+        said("    probes: {liveness: {path: /up}}\n"),
+        ["8:14: the liveness probe has no port, and the app has none [probes]"]
+    );
+    assert_eq!(
+        said("    probes: {liveness: {command: [\"true\"], path: null}}\n"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn requests_are_within_limits_and_quantities_parse() {
+    assert_eq!(
+        said("    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"),
+        [
+            "8:33: the request of 1 cpu is over the limit of 400m [resources]",
+            "8:44: `1GB` is not a quantity [resources]",
+            "8:67: `128 MB` is not a quantity [resources]",
+        ]
+    );
+}
+
+#[test]
+fn a_rolling_update_can_make_progress() {
+    assert_eq!(
+        said("    scaling: {maxSurge: 0}\n"),
+        [
+            "8:25: a rolling update may neither take a pod away nor add one, so it never ends [scaling]"
+        ]
+    );
+    assert_eq!(
+        said("    scaling: {maxUnavailable: 120%, maxSurge: many}\n"),
+        [
+            "8:31: 120% of the pods cannot be missing [scaling]",
+            "8:47: `many` is neither a number nor a percentage [scaling]",
+        ]
+    );
+}
+
+#[test]
+fn the_autoscalers_numbers_fit() {
+    assert_eq!(
+        said("    autoscaling: {horizontal: {minReplicas: 5, maxReplicas: 2}}\n"),
+        [
+            "8:19: the autoscaler measures nothing [autoscaling]",
+            "8:45: at least 5 and at most 2 replicas cannot both be [autoscaling]",
+        ]
+    );
+    assert_eq!(
+        said(
+            "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}}\n"
+        ),
+        [
+            "8:19: the autoscaler has no upper bound [autoscaling]",
+            "8:32: the autoscaler measures cpu against a request that is not there [autoscaling]",
+        ]
+    );
+}
+
+#[test]
+fn environment_variables_have_legal_names_and_one_source() {
+    assert_eq!(
+        said(
+            "    env: [{name: 1A, value: x}, {name: KUBERNETES_PORT, value: x}, {name: B}, {name: C, value: x, secret: {name: s, key: k}}]\n"
+        ),
+        [
+            "8:18: `1A` is not a legal name of an environment variable [env]",
+            "8:40: `KUBERNETES_PORT` is set by Kubernetes [env]",
+            "8:68: `B` has neither a value nor a secret [env]",
+            "8:79: `C` has a value and a secret [env]",
+        ]
+    );
+}
+
+#[test]
+fn names_and_labels_are_legal() {
+    assert_eq!(
+        said(
+            "    service: [{name: 1st, ports: [{name: way-too-long-a-name, number: 1}]}]\n    labels: {app.kubernetes.io/name: x, 'a b': c, d: 'e f'}\n"
+        ),
+        [
+            "8:22: `1st` is not a legal service name [names]",
+            "8:42: `way-too-long-a-name` is not a legal port name [names]",
+            "9:38: `app.kubernetes.io/name` is set by the-deployer [labels]",
+            "9:48: `a b` is not a legal key [labels]",
+            "9:54: `e f` is not a legal label value [labels]",
+        ]
+    );
+    let long = HEAD.replace("slug: a", &format!("slug: {}", "a".repeat(50)));
+    assert!(
+        planned(&format!("{long}deploy: {{t: {{}}}}\n"))[0]
+            .message
+            .starts_with("the slug has 50 characters")
+    );
+}
+
+#[test]
+fn one_mistake_is_told_once() {
+    assert_eq!(
+        said("    service: [{ports: [{name: http, number: eight}]}]\n"),
+        [
+            "8:45: `deploy.t.service[0].ports[0].number` must be a whole number from 1 to 65535, but `eight` is not a whole number [schema]"
+        ]
+    );
+}
+
+#[test]
+fn a_template_that_is_not_there_is_refused_with_those_that_are() {
+    assert_eq!(
+        said("    template: backend-defualt\n"),
+        ["8:15: there is no template `backend-defualt` [template]"]
+    );
+    assert_eq!(
+        said("    template: backend-default@7\n"),
+        ["8:15: the template `backend-default` has no version `7` [template]"]
+    );
+}
+
+#[test]
+fn what_the_template_does_not_use_is_a_warning() {
+    assert_eq!(
+        said("    slo: {requestClass: critical}\n"),
+        ["8:5: the template `backend-default@latest` makes nothing of `slo` [unused]"]
+    );
+}

@@ -1,0 +1,122 @@
+//! Deployments as callers see them: the API's own words, so that a change of the record is no
+//! silent change of the API.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::model::deployment::{Deployment, Pushed, StageTime, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::release::Release;
+use crate::model::violation::{Severity, Violation};
+use crate::server::ports::{Page, StatusRecord};
+
+/// One page.
+#[derive(Serialize)]
+pub(super) struct ListView {
+    deployments: Vec<Overview>,
+    /// The `cursor` of the next page.
+    next: Option<String>,
+}
+
+/// A deployment in a list.
+#[derive(Serialize)]
+pub(super) struct Overview {
+    id: String,
+    state: State,
+    /// `namespace/slug`, once the WAML has been read.
+    app: Option<String>,
+    target: String,
+    repository: String,
+    commit: String,
+    #[serde(rename = "ref")]
+    git_ref: String,
+    tag: String,
+    actor: String,
+    description: String,
+    forge_id: i64,
+    received_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    summary: String,
+    template: Option<String>,
+    attempts: u32,
+    errors: usize,
+    warnings: usize,
+    pushed: Option<Pushed>,
+}
+
+/// A deployment by itself.
+#[derive(Serialize)]
+pub(super) struct Detail {
+    #[serde(flatten)]
+    overview: Overview,
+    stages: Vec<StageTime>,
+    violations: Vec<Violation>,
+    statuses: Vec<StatusView>,
+}
+
+/// What the forge is told.
+#[derive(Serialize)]
+struct StatusView {
+    state: &'static str,
+    description: String,
+    at: Timestamp,
+    sent_at: Option<Timestamp>,
+    parked: Option<String>,
+}
+
+impl From<Page> for ListView {
+    fn from(page: Page) -> Self {
+        let Page { deployments, next } = page;
+        let deployments = deployments.into_iter().map(|one| detail(one, Vec::new()).overview);
+        Self { deployments: deployments.collect(), next: next.map(String::from) }
+    }
+}
+
+/// Takes the record apart; a new field asks here whether it is to be seen.
+pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Detail {
+    let Deployment {
+        id,
+        request,
+        app,
+        state,
+        received_at,
+        finished_at,
+        stages,
+        summary,
+        violations,
+        pushed,
+        template,
+        attempts,
+    } = deployment;
+    let DeploymentRequest { forge_id, release, target, git_ref, actor, description } = request;
+    let Release { repository, commit, tag } = release;
+    let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
+    let overview = Overview {
+        id: id.into(),
+        state,
+        app: app.map(|app| app.to_string()),
+        target: target.into(),
+        repository: repository.into(),
+        commit: commit.into(),
+        git_ref,
+        tag: tag.into(),
+        actor,
+        description,
+        forge_id,
+        received_at,
+        finished_at,
+        summary,
+        template,
+        attempts,
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warning),
+        pushed,
+    };
+    let statuses = statuses.into_iter().map(status).collect();
+    Detail { overview, stages, violations, statuses }
+}
+
+fn status(record: StatusRecord) -> StatusView {
+    let StatusRecord { state, description, at, sent_at, parked } = record;
+    StatusView { state: state.as_str(), description, at, sent_at, parked }
+}

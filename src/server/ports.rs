@@ -1,0 +1,113 @@
+//! What the server needs of the rest of the program, as narrow as it gets. `app` has the adapters.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::{Deployment, ForgeState, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
+
+/// Something behind the server does not work now. Its text is for the log; callers are told to
+/// come again.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Fault(Box<dyn std::error::Error + Send + Sync>);
+
+impl Fault {
+    /// A fault for that cause.
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is stored now.
+    New(DeployId),
+    /// It was stored before, as this deployment.
+    Duplicate(DeployId),
+}
+
+/// Where events are stored before they are answered.
+pub trait Inbox: Send + Sync + 'static {
+    /// Stores a request durably; a second one of the same delivery or deployment changes nothing.
+    fn accept(
+        &self,
+        delivery: DeliveryId,
+        request: DeploymentRequest,
+    ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+}
+
+/// Which deployments to list; what is absent does not restrict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    /// To this target.
+    pub target: Option<TargetName>,
+    /// Of this repository.
+    pub repository: Option<RepoName>,
+    /// In this state.
+    pub state: Option<State>,
+    /// Older than this one.
+    pub before: Option<DeployId>,
+    /// At most so many; at least 1.
+    pub limit: u32,
+}
+
+/// One page of a list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The deployments.
+    pub deployments: Vec<Deployment>,
+    /// The `before` of the next page, if there is one.
+    pub next: Option<DeployId>,
+}
+
+/// A status of a deployment, as the forge is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusRecord {
+    /// GitHub's word.
+    pub state: ForgeState,
+    /// The sentence.
+    pub description: String,
+    /// When it came to be so.
+    pub at: Timestamp,
+    /// When the forge took it.
+    pub sent_at: Option<Timestamp>,
+    /// Why nobody tries to send it any more.
+    pub parked: Option<String>,
+}
+
+/// What happened.
+pub trait Records: Send + Sync + 'static {
+    /// One page of deployments, newest first.
+    fn deployments(&self, query: &Query) -> impl Future<Output = Result<Page, Fault>> + Send;
+
+    /// One deployment with its statuses, oldest first.
+    fn deployment(
+        &self,
+        id: &DeployId,
+    ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
+}
+
+/// One thing that must work before traffic makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Its name: `database`, `manifests`.
+    pub name: String,
+    /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
+    pub waiting_for: Option<String>,
+}
+
+/// How the program is.
+pub trait Condition: Send + Sync + 'static {
+    /// All checks, made now; each bounds itself.
+    fn checks(&self) -> impl Future<Output = Vec<Check>> + Send;
+
+    /// All metrics in the text format that Prometheus reads.
+    fn metrics(&self) -> String;
+}
+
+/// All of it.
+pub trait Backend: Inbox + Records + Condition {}
+
+impl<T: Inbox + Records + Condition> Backend for T {}

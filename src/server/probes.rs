@@ -1,0 +1,46 @@
+//! Is it alive, is it ready, and how is it doing. Open to everybody who can reach the listener.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::server::Shared;
+use crate::server::ports::{Backend, Check};
+
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The process runs and answers. Says nothing about what is behind it: a restart mends none of that.
+pub(super) async fn healthz() -> Json<Value> {
+    Json(json!({"status": "ok"}))
+}
+
+/// Every check with what it is waiting for; 503 while one waits.
+pub(super) async fn readyz<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Response {
+    let limit = shared.state.limits.request_timeout;
+    let checks = match tokio::time::timeout(limit, shared.state.backend.checks()).await {
+        Ok(checks) => checks,
+        Err(_) => vec![Check {
+            name: "checks".to_owned(),
+            waiting_for: Some(format!("an answer for longer than {limit:?}")),
+        }],
+    };
+    let ready = checks.iter().all(|check| check.waiting_for.is_none());
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let checks: Vec<Value> = checks.into_iter().map(line).collect();
+    (status, Json(json!({"ready": ready, "checks": checks}))).into_response()
+}
+
+fn line(check: Check) -> Value {
+    let Check { name, waiting_for } = check;
+    json!({"name": name, "ready": waiting_for.is_none(), "waiting_for": waiting_for})
+}
+
+/// All metrics.
+pub(super) async fn metrics<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Response {
+    ([(CONTENT_TYPE, METRICS_TYPE)], shared.state.backend.metrics()).into_response()
+}

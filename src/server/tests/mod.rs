@@ -1,0 +1,6 @@
+//! The server with a fake backend that has state.
+
+mod reading; // probes and the API
+mod webhooks;
+mod wire; // over real sockets
+mod world; // the fake backend, requests and answers // POST /webhooks/github

@@ -1,0 +1,325 @@
+//! The machinery: a backend with state, signed requests, answers as values, captured logs.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::clock::Clock;
+use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::signature::sign;
+use crate::model::deployment::{Deployment, ForgeState, State as Life};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{DeliveryId, DeployId};
+use crate::server::auth::Tokens;
+use crate::server::ports::{
+    Accepted, Check, Condition, Fault, Inbox, Page, Query, Records, StatusRecord,
+};
+use crate::server::{Limits, State, Webhook, router};
+
+pub(super) const SECRET: &str = "It's a Secret to Everybody";
+pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
+
+/// What the backend has, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    pub(super) stored: Vec<(DeliveryId, Deployment)>,
+    pub(super) broken: bool,
+    pub(super) panics: bool,
+    pub(super) silent: bool,
+    pub(super) waiting_for: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Fake {
+    pub(super) inner: Arc<Mutex<Inner>>,
+    clock: Clock,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        let clock = Clock::manual("2026-11-21T05:48:12Z".parse().unwrap());
+        Self { inner: Arc::default(), clock }
+    }
+}
+
+impl Fake {
+    async fn trouble(&self) -> Result<(), Fault> {
+        let (broken, panics, silent) = {
+            let inner = self.inner.lock().unwrap();
+            (inner.broken, inner.panics, inner.silent)
+        };
+        assert!(!panics, "a bug, told to panic");
+        if silent {
+            std::future::pending::<()>().await;
+        }
+        if broken { Err(Fault::new("disk full")) } else { Ok(()) }
+    }
+}
+
+impl Inbox for Fake {
+    async fn accept(
+        &self,
+        delivery: DeliveryId,
+        request: DeploymentRequest,
+    ) -> Result<Accepted, Fault> {
+        self.trouble().await?;
+        self.clock.advance(std::time::Duration::from_millis(1));
+        let mut inner = self.inner.lock().unwrap();
+        let seen = inner.stored.iter().find(|(d, _)| *d == delivery);
+        if let Some((_, first)) = seen {
+            return Ok(Accepted::Duplicate(first.id.clone()));
+        }
+        let id = self.clock.deploy_id();
+        inner.stored.push((delivery, queued(id.clone(), request, &self.clock)));
+        Ok(Accepted::New(id))
+    }
+}
+
+fn queued(id: DeployId, request: DeploymentRequest, clock: &Clock) -> Deployment {
+    Deployment {
+        id,
+        request,
+        app: None,
+        state: Life::Queued,
+        received_at: clock.now(),
+        finished_at: None,
+        stages: Vec::new(),
+        summary: "waiting for a worker".to_owned(),
+        violations: Vec::new(),
+        pushed: None,
+        template: None,
+        attempts: 0,
+    }
+}
+
+impl Records for Fake {
+    async fn deployments(&self, query: &Query) -> Result<Page, Fault> {
+        self.trouble().await?;
+        let Query { target, repository, state, before, limit } = query;
+        let inner = self.inner.lock().unwrap();
+        let passes = |d: &&Deployment| {
+            target.as_ref().is_none_or(|t| *t == d.request.target)
+                && repository.as_ref().is_none_or(|r| *r == d.request.release.repository)
+                && state.is_none_or(|s| s == d.state)
+                && before.as_ref().is_none_or(|b| d.id < *b)
+        };
+        let all = inner.stored.iter().rev().map(|(_, d)| d).filter(passes).cloned();
+        let mut deployments: Vec<_> = all.collect();
+        let more = deployments.len() > *limit as usize;
+        deployments.truncate(*limit as usize);
+        let next = deployments.last().filter(|_| more).map(|d| d.id.clone());
+        Ok(Page { deployments, next })
+    }
+
+    async fn deployment(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<(Deployment, Vec<StatusRecord>)>, Fault> {
+        self.trouble().await?;
+        let inner = self.inner.lock().unwrap();
+        let found = inner.stored.iter().map(|(_, d)| d).find(|d| d.id == *id);
+        let told = StatusRecord {
+            state: ForgeState::Queued,
+            description: "waiting for a worker".to_owned(),
+            at: self.clock.now(),
+            sent_at: None,
+            parked: None,
+        };
+        Ok(found.map(|d| (d.clone(), vec![told])))
+    }
+}
+
+impl Condition for Fake {
+    async fn checks(&self) -> Vec<Check> {
+        let (silent, waiting_for) = {
+            let inner = self.inner.lock().unwrap();
+            (inner.silent, inner.waiting_for.clone())
+        };
+        if silent {
+            std::future::pending::<()>().await;
+        }
+        let database = Check { name: "database".to_owned(), waiting_for: None };
+        vec![database, Check { name: "manifests".to_owned(), waiting_for }]
+    }
+
+    fn metrics(&self) -> String {
+        "# EOF\n".to_owned()
+    }
+}
+
+/// A server and its backend.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) fake: Fake,
+    pub(super) router: axum::Router,
+}
+
+pub(super) fn world() -> World {
+    world_with(Limits::default(), Tokens::default())
+}
+
+pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
+    let fake = Fake::default();
+    let state = State {
+        backend: fake.clone(),
+        webhook: Webhook { secret: SECRET.into(), rules: Rules::default() },
+        tokens,
+        limits,
+        instance: "test".to_owned(),
+    };
+    World { router: router(state), fake }
+}
+
+/// A server whose patience a test can wait for.
+pub(super) fn hasty_world() -> World {
+    let soon = std::time::Duration::from_millis(20);
+    let limits = Limits { body_timeout: soon, request_timeout: soon * 5, ..Limits::default() };
+    world_with(limits, Tokens::default())
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// Checks that it is a problem of that status and name, and gives its detail.
+    pub(super) fn problem(&self, status: u16, name: &str) -> String {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let json = self.json();
+        assert_eq!(json["type"], format!("urn:the-deployer:problem:{name}"));
+        assert_eq!(json["status"], status);
+        json["detail"].as_str().unwrap().to_owned()
+    }
+}
+
+impl World {
+    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::builder().uri(path).body(Body::empty()).unwrap()).await
+    }
+
+    /// Delivers a deployment event to that target.
+    pub(super) async fn deliver(&self, delivery: &str, target: &str) -> Answer {
+        self.send(Delivery::of(&event(target)).id(delivery).request()).await
+    }
+}
+
+/// A deployment event, no more of it than is used.
+pub(super) fn event(target: &str) -> Value {
+    json!({
+        "action": "created",
+        "deployment": {"id": 7, "sha": SHA, "ref": "main", "task": "deploy",
+            "environment": target, "payload": {"tag": "1.10"}, "description": "b0dy-text"},
+        "repository": {"full_name": "acme/shop"},
+        "sender": {"login": "octo-dev"}
+    })
+}
+
+/// One request to the webhook; every part can be set.
+pub(super) struct Delivery {
+    body: Vec<u8>,
+    signature: Option<String>,
+    headers: Vec<(&'static str, String)>,
+}
+
+impl Delivery {
+    pub(super) fn of(event: &Value) -> Self {
+        Self::raw(event.to_string())
+    }
+
+    pub(super) fn raw(body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        let headers = vec![
+            ("x-github-event", "deployment".to_owned()),
+            ("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958".to_owned()),
+            ("content-type", "application/json".to_owned()),
+        ];
+        Self { signature: Some(sign(&SECRET.into(), &body)), body, headers }
+    }
+
+    pub(super) fn id(self, id: &str) -> Self {
+        self.with("x-github-delivery", id)
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    pub(super) fn without(mut self, name: &'static str) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self
+    }
+
+    pub(super) fn signed(mut self, signature: Option<&str>) -> Self {
+        self.signature = signature.map(str::to_owned);
+        self
+    }
+
+    pub(super) fn request(self) -> Request<Body> {
+        let mut request = Request::builder().method(Method::POST).uri("/webhooks/github");
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(signature) = self.signature {
+            request = request.header("x-hub-signature-256", signature);
+        }
+        request.body(Body::from(self.body)).unwrap()
+    }
+}
+
+/// Collects everything that is logged on this thread until it is dropped.
+pub(super) struct Log {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    pub(super) fn captured() -> Self {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let sink = bytes.clone();
+        let log = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(move || Sink(sink.clone()))
+            .finish();
+        Self { bytes, _guard: tracing::subscriber::set_default(log) }
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.bytes.lock().unwrap().clone()).unwrap()
+    }
+}

@@ -1,0 +1,141 @@
+//! `POST /webhooks/github`: verified, understood, stored, and only then answered.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
+use crate::model::event::{DeploymentRequest, Event};
+use crate::model::id::DeliveryId;
+use crate::server::Shared;
+use crate::server::ports::{Accepted, Backend};
+use crate::server::problem::{Kind, Problem};
+
+/// Takes one delivery.
+pub(super) async fn github<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = signed(&shared, &headers, body).await?;
+    let event = header(&headers, "x-github-event")?;
+    let content_type = header(&headers, CONTENT_TYPE.as_str()).ok().and_then(ContentType::of);
+    let content_type = content_type.ok_or_else(unsupported)?;
+    let event = parse(event, content_type, &body, &shared.state.webhook.rules);
+    match event.map_err(|error| malformed(&error))? {
+        Event::Ping => Ok((StatusCode::OK, Json(json!({"pong": true}))).into_response()),
+        Event::Ignored { reason } => {
+            tracing::info!(reason, "webhook ignored");
+            Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
+        }
+        Event::Deployment(request) => accept(&shared.state.backend, &headers, request).await,
+    }
+}
+
+/// The raw body, once it is known to be GitHub's.
+async fn signed<B: Backend>(
+    shared: &Shared<B>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<u8>, Problem> {
+    let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
+    if header.is_none() {
+        // Nobody else's body is worth reading.
+        return Err(bad_signature(signature::BadSignature::Missing));
+    }
+    let body = read(shared, headers, body).await?;
+    let verified = signature::verify(&shared.state.webhook.secret, &body, header);
+    verified.map(|()| body).map_err(bad_signature)
+}
+
+async fn read<B: Backend>(
+    shared: &Shared<B>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<u8>, Problem> {
+    let limits = shared.state.limits;
+    let too_large = || {
+        let detail = format!("the body is larger than {} bytes", limits.body_bytes);
+        Problem::new(Kind::TooLarge, detail)
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > limits.body_bytes) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(limits.body_timeout, to_bytes(body, limits.body_bytes)).await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) if is_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::new(Kind::BadRequest, "the body broke off")),
+        Err(_) => {
+            let detail = format!("the body did not arrive within {:?}", limits.body_timeout);
+            Err(Problem::new(Kind::SlowBody, detail))
+        }
+    }
+}
+
+async fn accept<B: Backend>(
+    backend: &B,
+    headers: &HeaderMap,
+    request: DeploymentRequest,
+) -> Result<Response, Problem> {
+    let delivery = DeliveryId::parse(header(headers, "x-github-delivery")?)
+        .map_err(|error| Problem::new(Kind::BadRequest, format!("X-GitHub-Delivery: {error}")))?;
+    let (target, repository) = (request.target.clone(), request.release.repository.clone());
+    let accepted = backend.accept(delivery.clone(), request).await.map_err(|error| {
+        tracing::error!(%delivery, %error, "a deployment could not be stored");
+        Problem::new(Kind::Unavailable, "the deployment could not be stored; deliver it again")
+    })?;
+    let (id, duplicate) = match accepted {
+        Accepted::New(id) => (id, false),
+        Accepted::Duplicate(id) => (id, true),
+    };
+    tracing::info!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
+    Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Problem> {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.ok_or_else(|| {
+        let detail = format!("the header {name} is missing or not plain text");
+        Problem::new(Kind::BadRequest, detail)
+    })
+}
+
+fn is_limit(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        // The limit's own type belongs to a crate that axum does not hand on.
+        if error.to_string() == "length limit exceeded" {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn unsupported() -> Problem {
+    let detail = "send application/json or application/x-www-form-urlencoded, as GitHub does";
+    Problem::new(Kind::UnsupportedMediaType, detail)
+}
+
+fn bad_signature(error: signature::BadSignature) -> Problem {
+    tracing::warn!(%error, "webhook refused");
+    Problem::new(Kind::BadSignature, error.to_string())
+}
+
+/// The caller is told which value is wrong; the log only where it stands.
+fn malformed(error: &Malformed) -> Problem {
+    match error {
+        Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
+        Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {
+            tracing::warn!(%error, "webhook refused: malformed");
+        }
+    }
+    Problem::new(Kind::MalformedEvent, error.to_string())
+}

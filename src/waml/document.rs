@@ -1,0 +1,295 @@
+//! The WAML as a whole: a header about the app, and layers of settings.
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use globset::{Glob, GlobMatcher};
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::violation::{Rejection, Severity, Violation, sort};
+use crate::waml::identities;
+use crate::waml::node::{Node, Path, Value};
+use crate::waml::section::Section;
+use crate::waml::suggest;
+use crate::waml::typed::Reader;
+use crate::waml::yaml::{self, Budget};
+
+/// A WAML, `.weave.yaml` at the root of a service's repository.
+///
+/// Says who owns an app and how it is deployed: settings shared by targets under `defaults`,
+/// settings of one target under `deploy`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "WAML")]
+pub struct Document {
+    /// The version of this format; always "2".
+    pub schema: SchemaVersion,
+    /// The app's name, for people.
+    #[schemars(extend("format" = "line"))]
+    pub name: String,
+    /// An RFC 1123 label that names every resource.
+    #[schemars(extend("format" = "slug", "pattern" = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
+    pub slug: String,
+    /// The owning team's e-mail address.
+    #[schemars(extend("format" = "email"))]
+    pub owner: String,
+    /// The team's Slack channel: "#squad-devx".
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    pub slack: Option<String>,
+    /// The Kubernetes namespace.
+    #[schemars(extend("format" = "namespace", "pattern" = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
+    pub namespace: String,
+    /// The template, NAME or NAME@VERSION; a section may name another.
+    #[serde(default)]
+    #[schemars(extend("format" = "template"))]
+    pub template: Option<String>,
+    /// Links for the app's pages, merged by `name`.
+    #[serde(default)]
+    pub links: Option<Vec<Link>>,
+    /// Settings for every target that matches, in order.
+    #[serde(default)]
+    pub defaults: Option<Vec<DefaultsEntry>>,
+    /// Settings by target; an app is deployed only to targets that are named here.
+    #[schemars(extend("propertyNames" = {"format": "target"}))]
+    pub deploy: IndexMap<String, Option<Section>>,
+}
+
+/// The version of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum SchemaVersion {
+    /// The one that is described here.
+    #[serde(rename = "2")]
+    Two,
+}
+
+/// A link for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Link {
+    /// What it is called: `Runbook`.
+    #[schemars(extend("format" = "line"))]
+    pub name: String,
+    /// Where it leads.
+    #[schemars(extend("format" = "url"))]
+    pub url: String,
+}
+
+/// A section with the targets that it is for.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct DefaultsEntry {
+    /// A glob over target names, in globset's syntax.
+    #[serde(rename = "match")]
+    pub matcher: String,
+    /// The settings.
+    #[serde(flatten)]
+    pub section: Section,
+}
+
+/// By hand, because a flattened schema no longer refuses unknown keys.
+impl JsonSchema for DefaultsEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "DefaultsEntry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Section::json_schema(generator);
+        let glob = schemars::json_schema!({
+            "type": "string",
+            "description": "A glob over target names, in globset's syntax: `*`, `prod-*`, `{a,b}`.",
+        });
+        let object = schema.ensure_object();
+        if let Some(properties) = object.get_mut("properties").and_then(|p| p.as_object_mut()) {
+            properties.insert("match".to_owned(), glob.to_value());
+        }
+        object.insert("required".to_owned(), serde_json::json!(["match"]));
+        object.insert("description".to_owned(), "Settings for the targets that match.".into());
+        schema
+    }
+}
+
+/// A WAML that was read: what is known of the app, and its layers with every value's place.
+#[derive(Debug, Clone)]
+pub struct Waml {
+    /// Namespace and slug.
+    pub app: AppKey,
+    /// The app's name, for people.
+    pub name: String,
+    /// The owning team's e-mail address.
+    pub owner: String,
+    /// The team's Slack channel.
+    pub slack: Option<String>,
+    /// The template of the header, if it names one.
+    pub template: Option<String>,
+    /// Links for people.
+    pub links: Vec<Link>,
+    /// The whole file, for places.
+    pub root: Node,
+    /// `defaults` in file order.
+    pub defaults: Vec<Defaults>,
+    /// `deploy`, by target.
+    pub deploy: IndexMap<TargetName, Node>,
+    /// What is wrong with the file so far, and did not keep it from being read.
+    pub violations: Vec<Violation>,
+}
+
+/// One entry of `defaults`.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    /// Which targets it is for.
+    pub matcher: GlobMatcher,
+    /// The settings, without `match`.
+    pub section: Node,
+}
+
+static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
+
+/// The JSON Schema that editors complete with.
+pub fn json_schema() -> Schema {
+    let mut schema = schemars::schema_for!(Document);
+    schema.insert("$id".to_owned(), "https://the-deployer.invalid/schemas/waml-2.json".into());
+    schema
+}
+
+impl Waml {
+    /// Reads a WAML.
+    ///
+    /// # Errors
+    /// All violations, when the file cannot be read or does not say which app it describes.
+    /// Otherwise they are kept in the value, and the rules add theirs.
+    pub fn parse(file_name: &str, bytes: &[u8]) -> Result<Self, Rejection> {
+        Self::parse_within(file_name, bytes, &Budget::default())
+    }
+
+    /// The same, with other limits than the usual ones.
+    ///
+    /// # Errors
+    /// As [`Waml::parse`].
+    pub fn parse_within(file_name: &str, bytes: &[u8], budget: &Budget) -> Result<Self, Rejection> {
+        let mut violations = Vec::new();
+        let read = yaml::parse(file_name, bytes, budget, &mut violations)
+            .and_then(|root| Self::of(root, &mut violations));
+        sort(&mut violations);
+        match read {
+            Some(waml) => Ok(Self { violations, ..waml }),
+            None => Err(Rejection { violations }),
+        }
+    }
+
+    fn of(mut root: Node, violations: &mut Vec<Violation>) -> Option<Self> {
+        READER.check(&mut root, &Path::root(), violations)?;
+        identities::check(&mut root, violations);
+        label_layers(&mut root);
+        let text = |key: &str| {
+            root.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned)
+        };
+        Some(Self {
+            app: AppKey {
+                namespace: Namespace::parse(text("namespace")?).ok()?,
+                slug: Slug::parse(text("slug")?).ok()?,
+            },
+            name: text("name").unwrap_or_default(),
+            owner: text("owner").unwrap_or_default(),
+            slack: text("slack"),
+            template: text("template"),
+            links: links(&root),
+            defaults: defaults(&mut root, violations),
+            deploy: deploy(&root),
+            root,
+            violations: Vec::new(),
+        })
+    }
+
+    /// The targets that the app may be deployed to, in file order.
+    pub fn targets(&self) -> Vec<&TargetName> {
+        self.deploy.keys().collect()
+    }
+
+    /// Whether the file alone is enough to refuse it.
+    pub fn is_broken(&self) -> bool {
+        self.violations.iter().any(|violation| violation.severity == Severity::Error)
+    }
+
+    /// The violation for a target that is not under `deploy`.
+    pub fn unknown_target(&self, target: &TargetName) -> Violation {
+        let names: Vec<&str> = self.deploy.keys().map(TargetName::as_str).collect();
+        let (_, place) = self.root.nearest(&Path::root().key("deploy"));
+        Violation::error("target", format!("`{target}` is not a target of this app"))
+            .expected(format!("has no `{target}`"))
+            .help(format!(
+                "deploy to {}, or add `{target}:` under `deploy`{}",
+                suggest::list(names.iter().copied()),
+                suggest::nearest(target.as_str(), names)
+                    .map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
+            ))
+            .at("deploy", Some(place))
+    }
+}
+
+/// Says of every value which layer it belongs to.
+fn label_layers(root: &mut Node) {
+    let Value::Map(map) = &mut root.value else { return };
+    for (key, entry) in map.iter_mut() {
+        match (key.as_str(), &mut entry.node.value) {
+            ("defaults", Value::List(list)) => {
+                for (index, node) in list.iter_mut().enumerate() {
+                    node.set_layer(&Arc::from(format!("defaults[{index}]")));
+                }
+            }
+            ("deploy", Value::Map(targets)) => {
+                for (target, entry) in targets {
+                    entry.node.set_layer(&Arc::from(format!("deploy.{target}")));
+                }
+            }
+            _ => entry.node.set_layer(&Arc::from("header")),
+        }
+    }
+}
+
+fn links(root: &Node) -> Vec<Link> {
+    let link = |node: &Node| {
+        let text =
+            |key| node.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned);
+        Some(Link { name: text("name")?, url: text("url")? })
+    };
+    root.get("links").and_then(Node::as_list).into_iter().flatten().filter_map(link).collect()
+}
+
+fn defaults(root: &mut Node, violations: &mut Vec<Violation>) -> Vec<Defaults> {
+    let entries = root.get("defaults").and_then(Node::as_list).unwrap_or_default();
+    entries.iter().enumerate().filter_map(|(index, node)| entry(index, node, violations)).collect()
+}
+
+fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<Defaults> {
+    let glob = node.get("match").filter(|node| !node.broken)?;
+    let mut section = node.clone();
+    if let Value::Map(map) = &mut section.value {
+        map.shift_remove("match");
+    }
+    match Glob::new(glob.as_text()?) {
+        Ok(glob) => Some(Defaults { matcher: glob.compile_matcher(), section }),
+        Err(error) => {
+            let message = format!("`match` is not a glob: {}", error.kind());
+            let violation = Violation::error("schema", message)
+                .expected("not a glob")
+                .help("use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text");
+            let place = Some(glob.origin.position.clone());
+            violations.push(violation.at(format!("defaults[{index}].match"), place));
+            None
+        }
+    }
+}
+
+fn deploy(root: &Node) -> IndexMap<TargetName, Node> {
+    let targets = root.get("deploy").and_then(Node::as_map).into_iter().flatten();
+    targets
+        .filter_map(|(name, entry)| Some((TargetName::parse(name).ok()?, entry.node.clone())))
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

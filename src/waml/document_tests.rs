@@ -1,0 +1,103 @@
+use super::*;
+
+/// The example of the source document and of the design, as they stand.
+pub(crate) const EXAMPLE: &str = include_str!("../../tests/pipeline/example/waml.yaml");
+
+fn said(text: &str) -> Vec<String> {
+    let violations = match Waml::parse(".weave.yaml", text.as_bytes()) {
+        Ok(waml) => waml.violations,
+        Err(rejection) => rejection.violations,
+    };
+    violations.iter().map(ToString::to_string).collect()
+}
+
+const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
+
+#[test]
+fn the_examples_are_read_as_they_stand() {
+    for text in [EXAMPLE, include_str!("../../tests/pipeline/source-document/waml.yaml")] {
+        let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+        assert_eq!(waml.violations, []);
+        assert_eq!(waml.app.to_string(), "devx/my-app");
+        assert_eq!(waml.slack.as_deref(), Some("#squad-devx"));
+        assert_eq!(waml.defaults.len(), 1);
+        assert_eq!(waml.targets(), [&TargetName::parse("prod-cluster-1").unwrap()]);
+    }
+}
+
+#[test]
+fn all_violations_are_told_at_once_each_at_its_place() {
+    let text = format!(
+        "{HEAD}colour: red\ndefaults:\n- service: []\ndeploy:\n  prod:\n    sevrice: []\n    scaling: {{replicas: many}}\n    ingress: {{}}\n"
+    );
+    assert_eq!(
+        said(&text),
+        [
+            ".weave.yaml:6:1: the file has no key `colour` [unknown-key]",
+            ".weave.yaml:8:3: `match` is missing from `defaults[0]` [schema]",
+            ".weave.yaml:11:5: `deploy.prod` has no key `sevrice` [unknown-key]",
+            ".weave.yaml:12:25: `deploy.prod.scaling.replicas` must be a whole number from 0 to 10000, but `many` is not a whole number [schema]",
+            ".weave.yaml:13:14: `deploy.prod.ingress` must be a list, but this is a map [schema]",
+        ]
+    );
+}
+
+#[test]
+fn yaml_1_1_traps_keep_their_spelling_where_text_is_wanted() {
+    let env = ["on", "yes", "017", "1_000", "1.10", "12:30", "2024-01-01", "0x1F", "true", "1e3"];
+    let list: String = env
+        .iter()
+        .enumerate()
+        .map(|(n, v)| format!("    - {{name: E{n}, value: {v}}}\n"))
+        .collect();
+    let text = format!("{HEAD}deploy:\n  prod:\n    env:\n{list}");
+    let waml = Waml::parse("f", text.as_bytes()).unwrap();
+    assert_eq!(waml.violations, []);
+    let (_, prod) = waml.deploy.first().unwrap();
+    for (n, value) in env.iter().enumerate() {
+        let path = Path::root().key("env").index(n).key("value");
+        assert_eq!(prod.at(&path).unwrap().as_text(), Some(*value));
+    }
+}
+
+#[test]
+fn a_header_that_names_no_app_is_refused_whole() {
+    for (line, message) in [
+        ("slug: ../../x", "`slug` must be a slug, but `../../x` is not well formed"),
+        ("slug: [a]", "`slug` must be a slug, but this is a list"),
+        ("slug:", "`slug` must be a slug, but this is empty"),
+    ] {
+        let text = format!("{}deploy: {{}}\n", HEAD.replace("slug: a", line));
+        assert!(said(&text)[0].contains(message), "{:?}", said(&text));
+        assert!(Waml::parse("f", text.as_bytes()).is_err());
+    }
+    assert!(said("just text")[0].contains("must be a map"));
+    assert!(said("- a\n- b\n")[0].contains("must be a map"));
+    assert!(
+        said(&format!("{HEAD}deploy:\n  a/b: {{}}\n"))[0]
+            .contains("the key `a/b` is not well formed")
+    );
+    assert!(
+        said(&format!("{}deploy: {{}}\n", HEAD.replace("\"2\"", "1")))[0]
+            .contains("`schema` must be `2`, but `1`")
+    );
+}
+
+#[test]
+fn a_name_stands_once_in_a_list() {
+    let text = format!(
+        "{HEAD}deploy:\n  prod:\n    env: [{{name: A, value: 1}}, {{name: A, value: 2}}]\n    service: [{{}}, {{name: a}}]\n"
+    );
+    assert_eq!(
+        said(&text),
+        [
+            ".weave.yaml:8:39: `deploy.prod.env` has `A` twice [unique]",
+            ".weave.yaml:9:26: `deploy.prod.service` has `a` twice [unique]",
+        ]
+    );
+}
+
+#[test]
+fn every_keyword_of_the_published_schema_is_one_that_is_checked() {
+    assert_eq!(crate::waml::shape::unknown_keywords(&json_schema()), Vec::<String>::new());
+}

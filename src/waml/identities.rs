@@ -1,0 +1,73 @@
+//! A name may stand once in a list: otherwise merging would have to choose, in silence.
+
+use crate::model::violation::Violation;
+use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::section::{Identity, identity};
+
+/// The text that tells an element of such a list apart; `None` where the element does not say.
+pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
+    let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
+    match identity {
+        Identity::Name => text("name"),
+        Identity::NameOrSlug => text("name").or_else(|| Some(slug.to_owned())),
+        Identity::Host => {
+            text("host").or_else(|| text("hostPrefix").map(|prefix| format!("{prefix}.")))
+        }
+        Identity::Path => text("path").or_else(|| Some("/".to_owned())),
+    }
+}
+
+/// Refuses lists in which two elements have the same identity.
+pub(crate) fn check(root: &mut Node, violations: &mut Vec<Violation>) {
+    let slug = root.get("slug").and_then(Node::as_text).unwrap_or_default().to_owned();
+    walk(root, &Path::root(), &slug, violations);
+}
+
+fn walk(node: &mut Node, path: &Path, slug: &str, violations: &mut Vec<Violation>) {
+    match &mut node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::Map(map) => {
+            for (key, entry) in map.iter_mut() {
+                walk(&mut entry.node, &path.key(key), slug, violations);
+            }
+        }
+        Value::List(list) => {
+            if let Some(Step::Key(key)) = path.0.last()
+                && let Some(identity) = identity(key)
+            {
+                twice(list, path, identity, slug, violations);
+            }
+            for (index, node) in list.iter_mut().enumerate() {
+                walk(node, &path.index(index), slug, violations);
+            }
+        }
+    }
+}
+
+fn twice(
+    list: &mut [Node],
+    path: &Path,
+    identity: Identity,
+    slug: &str,
+    violations: &mut Vec<Violation>,
+) {
+    let mut seen: Vec<(String, u32)> = Vec::new();
+    for (index, node) in list.iter_mut().enumerate() {
+        let Some(id) = of(node, identity, slug) else { continue };
+        let line = node.origin.position.line;
+        match seen.iter().find(|(other, _)| *other == id) {
+            None => seen.push((id, line)),
+            Some((_, first)) => {
+                let key = identity.keys().first().copied().unwrap_or("name");
+                let (_, place) = node.nearest(&Path::root().key(key));
+                let at = path.index(index).key(key);
+                let shown = id.trim_end_matches('.');
+                let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
+                    .expected("stands here again")
+                    .help(format!("keep one of the two; the first is in line {first}"));
+                violations.push(violation.at(at.to_string(), Some(place)));
+                node.broken = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A YAML value that knows where it was written: file, line, column, and in which layer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::model::violation::Position;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The place in its file.
+    pub position: Position,
+    /// The layer: `defaults[0]`, `deploy.prod-cluster-1`, `backend-default/defaults.yaml`.
+    pub layer: Arc<str>,
+}
+
+/// A value with its origin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What is written.
+    pub value: Value,
+    /// Where it is written.
+    pub origin: Origin,
+    /// Set where a violation was already reported: rules then stay silent about it and whatever
+    /// holds it, so that one mistake is told once.
+    pub broken: bool,
+}
+
+/// The shapes of YAML. Scalars keep their spelling; what they mean depends on the type wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `null`, `~`, or nothing: takes away what earlier layers set.
+    Null,
+    /// Everything else without parts.
+    Scalar(Scalar),
+    /// A sequence.
+    List(Vec<Node>),
+    /// A mapping, in the order of the file.
+    Map(Map),
+}
+
+/// A scalar as it is spelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalar {
+    /// The text, quotes and folding resolved.
+    pub text: String,
+    /// Whether it was quoted, a block, or tagged `!!str`: then it is text and nothing else.
+    pub quoted: bool,
+}
+
+/// A mapping from keys to values.
+pub type Map = IndexMap<String, Entry>;
+
+/// One key of a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the key is written; violations about a missing part point here.
+    pub key: Position,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Node {
+    /// A node at a place.
+    pub fn new(value: Value, origin: Origin) -> Self {
+        Self { value, origin, broken: false }
+    }
+
+    /// The mapping, if it is one.
+    pub fn as_map(&self) -> Option<&Map> {
+        match &self.value {
+            Value::Map(map) => Some(map),
+            Value::Null | Value::Scalar(_) | Value::List(_) => None,
+        }
+    }
+
+    /// The elements, if it is a sequence.
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::List(list) => Some(list),
+            Value::Null | Value::Scalar(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// The spelling, if it is a scalar.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(scalar) => Some(&scalar.text),
+            Value::Null | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// Whether it is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
+    /// The value under a key, if it is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.as_map().and_then(|map| map.get(key)).map(|entry| &entry.node)
+    }
+
+    /// The value at a path, if there is one.
+    pub fn at(&self, path: &Path) -> Option<&Self> {
+        path.0.iter().try_fold(self, |node, step| match step {
+            Step::Key(key) => node.get(key),
+            Step::Index(index) => node.as_list().and_then(|list| list.get(*index)),
+        })
+    }
+
+    /// The nearest thing to a path that is really written, and where: the key itself for the
+    /// value's holder, so that a missing part is shown at what should have it.
+    pub fn nearest(&self, path: &Path) -> (&Self, Position) {
+        let mut node = self;
+        let mut place = self.origin.position.clone();
+        for step in &path.0 {
+            let next = match step {
+                Step::Key(key) => {
+                    node.as_map().and_then(|map| map.get(key)).map(|e| (&e.node, &e.key))
+                }
+                Step::Index(index) => node
+                    .as_list()
+                    .and_then(|list| list.get(*index))
+                    .map(|n| (n, &n.origin.position)),
+            };
+            let Some((found, key)) = next else { return (node, place) };
+            place = match found.value {
+                Value::Scalar(_) => found.origin.position.clone(),
+                Value::Null | Value::List(_) | Value::Map(_) => key.clone(),
+            };
+            node = found;
+        }
+        (node, place)
+    }
+
+    /// Whether a violation was already reported here or below.
+    pub fn has_broken(&self) -> bool {
+        self.broken
+            || match &self.value {
+                Value::Null | Value::Scalar(_) => false,
+                Value::List(list) => list.iter().any(Self::has_broken),
+                Value::Map(map) => map.values().any(|entry| entry.node.has_broken()),
+            }
+    }
+
+    /// Says of every value below that it belongs to this layer.
+    pub fn set_layer(&mut self, layer: &Arc<str>) {
+        self.origin.layer = layer.clone();
+        match &mut self.value {
+            Value::Null | Value::Scalar(_) => {}
+            Value::List(list) => list.iter_mut().for_each(|node| node.set_layer(layer)),
+            Value::Map(map) => map.values_mut().for_each(|entry| entry.node.set_layer(layer)),
+        }
+    }
+
+    /// Calls `visit` with every scalar, null and empty collection below, and its path.
+    pub fn leaves<'a>(&'a self, path: &mut Path, visit: &mut impl FnMut(&Path, &'a Self)) {
+        match &self.value {
+            Value::Map(map) if !map.is_empty() => {
+                for (key, entry) in map {
+                    path.0.push(Step::Key(key.clone()));
+                    entry.node.leaves(path, visit);
+                    path.0.pop();
+                }
+            }
+            Value::List(list) if !list.is_empty() => {
+                for (index, node) in list.iter().enumerate() {
+                    path.0.push(Step::Index(index));
+                    node.leaves(path, visit);
+                    path.0.pop();
+                }
+            }
+            Value::Null | Value::Scalar(_) | Value::List(_) | Value::Map(_) => visit(path, self),
+        }
+    }
+
+    /// What a reader calls this shape.
+    pub fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Null => "nothing",
+            Value::Scalar(_) => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        }
+    }
+}
+
+/// One step into a value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// Into a mapping.
+    Key(String),
+    /// Into a list, from 0.
+    Index(usize),
+}
+
+/// The way to a value: `ingress[0].paths[1].servicePort`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path(pub Vec<Step>);
+
+impl Path {
+    /// The way to the whole.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// This way and one key more.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(Step::Key(key.to_owned()));
+        Self(steps)
+    }
+
+    /// This way and one index more.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(Step::Index(index));
+        Self(steps)
+    }
+
+    /// Reads the written form; `None` where it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut steps = Vec::new();
+        for part in text.split('.').filter(|_| !text.is_empty()) {
+            let (key, indices) = part.split_once('[').map_or((part, None), |(k, i)| (k, Some(i)));
+            if key.is_empty() {
+                return None;
+            }
+            steps.push(Step::Key(key.to_owned()));
+            for index in indices.into_iter().flat_map(|i| i.split('[')) {
+                steps.push(Step::Index(index.strip_suffix(']')?.parse().ok()?));
+            }
+        }
+        Some(Self(steps))
+    }
+
+    /// Whether `other` is this place or below it.
+    pub fn contains(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(key) if n == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_back_what_it_writes() {
+        for text in ["", "env", "env[0].name", "ingress[0].paths[12].servicePort"] {
+            assert_eq!(Path::parse(text).unwrap().to_string(), text);
+        }
+        for text in [".", "a..b", "a[", "a[x]", "[0]", "a[0"] {
+            assert_eq!(Path::parse(text), None, "{text}");
+        }
+    }
+}

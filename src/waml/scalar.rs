@@ -1,0 +1,129 @@
+//! What a plain scalar means when a boolean, a number or text is wanted.
+//!
+//! YAML 1.1 and 1.2 disagree on words such as `on`, `017` and `1_000`. Where text is wanted the
+//! spelling is kept; where a number or a boolean is wanted a spelling that the two read
+//! differently is refused with what to write instead, and never guessed.
+
+use crate::waml::node::Scalar;
+
+/// Words that YAML 1.1 reads as booleans and YAML 1.2 as text.
+const YAML11_WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
+
+/// Why a scalar is not what was wanted, and what to write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misread {
+    /// What it is instead: `is text`.
+    pub(crate) why: String,
+    /// What to write.
+    pub(crate) help: String,
+}
+
+/// Whether a plain text means null.
+pub(crate) fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+/// The boolean that the scalar means.
+pub(crate) fn boolean(scalar: &Scalar) -> Result<bool, Misread> {
+    let misread = |why: &str, help: &str| Misread { why: why.to_owned(), help: help.to_owned() };
+    match (scalar.text.as_str(), scalar.quoted) {
+        ("true" | "True" | "TRUE", false) => Ok(true),
+        ("false" | "False" | "FALSE", false) => Ok(false),
+        ("true" | "false", true) => Err(misread("is quoted, so it is text", "remove the quotes")),
+        (word, _) if YAML11_WORDS.contains(&word.to_ascii_lowercase().as_str()) => {
+            Err(misread("is a boolean in YAML 1.1 and text in YAML 1.2", "write `true` or `false`"))
+        }
+        _ => Err(misread("is not a boolean", "write `true` or `false`")),
+    }
+}
+
+/// The whole number that the scalar means.
+pub(crate) fn integer(scalar: &Scalar) -> Result<i64, Misread> {
+    let text = scalar.text.as_str();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let all_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if scalar.quoted && all_digits {
+        return Err(misread("is quoted, so it is text", format!("write {text} without quotes")));
+    }
+    if all_digits && digits.len() > 1 && digits.starts_with('0') {
+        let plain = digits.trim_start_matches('0');
+        return Err(misread(
+            "is octal in YAML 1.1 and decimal in YAML 1.2",
+            format!("write {} without leading zeros", if plain.is_empty() { "0" } else { plain }),
+        ));
+    }
+    if digits.contains('_') && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
+        let plain = text.replace('_', "");
+        return Err(misread("is a number only in YAML 1.1", format!("write {plain}")));
+    }
+    if digits.starts_with("0x") || digits.starts_with("0o") || digits.starts_with("0b") {
+        return Err(misread("is not decimal", "write the number in decimal".to_owned()));
+    }
+    if !all_digits {
+        return Err(misread("is not a whole number", "write digits only".to_owned()));
+    }
+    text.strip_prefix('+').unwrap_or(text).parse().map_err(|_| {
+        misread("is too large a number", "write a number that fits into 64 bits".to_owned())
+    })
+}
+
+/// The number that the scalar means, fractions allowed.
+pub(crate) fn number(scalar: &Scalar) -> Result<f64, Misread> {
+    match integer(scalar) {
+        #[expect(clippy::cast_precision_loss, reason = "a number with a fraction was asked for")]
+        Ok(whole) => Ok(whole as f64),
+        Err(misread) if is_decimal(&scalar.text) && !scalar.quoted => {
+            scalar.text.parse().map_err(|_| misread)
+        }
+        Err(Misread { why, help }) if why == "is not a whole number" => Err(Misread {
+            why: "is not a number".to_owned(),
+            help: help.replace("digits only", "a decimal number, such as 99.9"),
+        }),
+        Err(misread) => Err(misread),
+    }
+}
+
+fn is_decimal(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    matches!(digits.split_once('.'), Some((whole, part))
+        if !whole.is_empty() && !part.is_empty()
+            && whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()))
+}
+
+fn misread(why: &str, help: String) -> Misread {
+    Misread { why: why.to_owned(), help }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Scalar {
+        Scalar { text: text.to_owned(), quoted: false }
+    }
+
+    #[test]
+    fn what_both_versions_read_alike_is_taken() {
+        assert_eq!(integer(&plain("8000")), Ok(8000));
+        assert_eq!(integer(&plain("-1")), Ok(-1));
+        assert_eq!(integer(&plain("0")), Ok(0));
+        assert_eq!(boolean(&plain("true")), Ok(true));
+        assert_eq!(number(&plain("99.9")), Ok(99.9));
+        assert_eq!(number(&plain("100")), Ok(100.0));
+    }
+
+    #[test]
+    fn what_they_read_differently_is_refused_with_the_right_spelling() {
+        assert_eq!(integer(&plain("017")).unwrap_err().help, "write 17 without leading zeros");
+        assert_eq!(integer(&plain("1_000")).unwrap_err().help, "write 1000");
+        for text in ["0x1F", "0o17", "1e3", "1.0", "", "12a", "99999999999999999999", "--1"] {
+            assert!(integer(&plain(text)).is_err(), "{text}");
+        }
+        for text in ["yes", "No", "on", "OFF", "1", "y"] {
+            assert!(boolean(&plain(text)).is_err(), "{text}");
+        }
+        for text in [".5", "1.", "1e3", ".nan", ".inf", "1.2.3", "0x1.8"] {
+            assert!(number(&plain(text)).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What one section of a WAML can set: a `defaults` entry, a `deploy.<target>` value, and, with
+//! lists written as maps, a template's `defaults.yaml`.
+//!
+//! Everything is optional, because a section is one layer of several. What must be there in the
+//! end is a rule's business. `null` takes away what earlier layers and the template set.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::waml::section_network::{Ingress, Service};
+use crate::waml::section_operations::{
+    Alerts, Canary, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
+};
+use crate::waml::section_workload::{
+    Autoscaling, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
+};
+
+/// One layer of deployment settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Section {
+    /// The template to render, NAME or NAME@VERSION.
+    #[schemars(extend("format" = "template"))]
+    pub template: Option<String>,
+    /// The container image.
+    pub image: Option<Image>,
+    /// Replaces the image's entry point.
+    pub command: Option<Vec<String>>,
+    /// Replaces the image's arguments.
+    pub args: Option<Vec<String>>,
+    /// Environment variables, merged by `name`.
+    pub env: Option<Vec<EnvVar>>,
+    /// Secrets that the app needs, merged by `name`.
+    pub secrets: Option<Vec<Secret>>,
+    /// Services, merged by `name` (the slug where there is none).
+    pub service: Option<Vec<Service>>,
+    /// Addresses under which the app is reached, merged by `host` or `hostPrefix`.
+    pub ingress: Option<Vec<Ingress>>,
+    /// CPU and memory of the app's container.
+    pub resources: Option<Resources>,
+    /// How many pods, and how they are replaced.
+    pub scaling: Option<Scaling>,
+    /// Scaling by load; then the number of replicas is the autoscaler's.
+    pub autoscaling: Option<Autoscaling>,
+    /// How Kubernetes finds out whether a pod lives and can serve.
+    pub probes: Option<Probes>,
+    /// The service level objective.
+    pub slo: Option<Slo>,
+    /// Alerts beyond and instead of the default ones.
+    pub alerts: Option<Alerts>,
+    /// Rights in the cloud.
+    pub iam: Option<Iam>,
+    /// Rights in Vault.
+    pub vault: Option<Vault>,
+    /// That the app speaks gRPC.
+    pub grpc: Option<Grpc>,
+    /// A database of the app's own.
+    pub database: Option<Database>,
+    /// A Redis of the app's own.
+    pub redis: Option<Redis>,
+    /// Runs on a schedule instead of always.
+    pub cron: Option<Cron>,
+    /// Files and disks, merged by `name`.
+    pub volumes: Option<Vec<Volume>>,
+    /// How many pods may be away at once when nodes are drained.
+    pub disruption: Option<Disruption>,
+    /// Labels for every object.
+    pub labels: Option<IndexMap<String, Option<String>>>,
+    /// Annotations for the pods.
+    pub annotations: Option<IndexMap<String, Option<String>>>,
+    /// New releases get traffic step by step.
+    pub canary: Option<Canary>,
+    /// Several releases live at once, with shares of the traffic.
+    pub versions: Option<Vec<Version>>,
+}
+
+impl Section {
+    /// The services, none where there is no list.
+    pub fn services(&self) -> &[Service] {
+        self.service.as_deref().unwrap_or_default()
+    }
+
+    /// The addresses, none where there is no list.
+    pub fn ingresses(&self) -> &[Ingress] {
+        self.ingress.as_deref().unwrap_or_default()
+    }
+}
+
+/// The lists whose elements have an identity, by the key that holds them; see DESIGN, "Merge".
+///
+/// A later layer's element joins the earlier one of the same identity; others stay apart.
+pub fn identity(list: &str) -> Option<Identity> {
+    match list {
+        "env" | "secrets" | "volumes" | "ports" | "links" => Some(Identity::Name),
+        "service" => Some(Identity::NameOrSlug),
+        "ingress" => Some(Identity::Host),
+        "paths" => Some(Identity::Path),
+        _ => None,
+    }
+}
+
+/// What tells the elements of a list apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// `name`.
+    Name,
+    /// `name`, and the app's slug where there is none.
+    NameOrSlug,
+    /// `host` or `hostPrefix`.
+    Host,
+    /// `path`, and `/` where there is none.
+    Path,
+}
+
+impl Identity {
+    /// The keys that make the identity.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Name | Self::NameOrSlug => &["name"],
+            Self::Host => &["host", "hostPrefix"],
+            Self::Path => &["path"],
+        }
+    }
+}
+
+/// Whether every app has this part, so that the template's defaults for it always apply.
+///
+/// The others are optional things: a default fills holes in them where the WAML has them, and
+/// never calls them into being.
+pub fn always_exists(part: &str) -> bool {
+    matches!(
+        part,
+        "template"
+            | "image"
+            | "command"
+            | "args"
+            | "env"
+            | "resources"
+            | "scaling"
+            | "probes"
+            | "alerts"
+            | "disruption"
+            | "labels"
+            | "annotations"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waml::shape::unknown_keywords;
+
+    #[test]
+    fn every_keyword_of_the_schema_is_one_that_is_checked() {
+        assert_eq!(unknown_keywords(&schemars::schema_for!(Section)), Vec::<String>::new());
+    }
+}

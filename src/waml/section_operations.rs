@@ -1,0 +1,189 @@
+//! The parts of a section that run the app well: objectives, alerts, rights, stores, canaries.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The service level objective.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Slo {
+    /// A class of the operator's: `critical` (99.99 %), `high`, `medium`, `low`.
+    pub request_class: Option<String>,
+    /// Percent of requests that succeed, instead of the class's.
+    pub availability: Option<f64>,
+    /// How fast requests are answered.
+    pub latency: Option<Latency>,
+}
+
+/// A latency objective.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Latency {
+    /// Milliseconds within which a request is answered.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub milliseconds: Option<u32>,
+    /// Percent of requests that are that fast.
+    pub objective: Option<f64>,
+}
+
+/// Alerts: each of the default ones can be tuned or turned off by its name.
+pub type Alerts = IndexMap<String, Option<Alert>>;
+
+/// One alert.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Alert {
+    /// `false` turns it off.
+    pub enabled: Option<bool>,
+    /// The value above which it fires.
+    pub threshold: Option<f64>,
+    /// How long it must be so: `5m`.
+    #[serde(rename = "for")]
+    pub for_: Option<String>,
+    /// `page`, `ticket` or `info`.
+    pub severity: Option<AlertSeverity>,
+    /// The channel, instead of the app's.
+    pub slack: Option<String>,
+}
+
+/// How urgent an alert is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AlertSeverity {
+    /// Somebody gets up.
+    Page,
+    /// Somebody looks in working hours.
+    Ticket,
+    /// It is written down.
+    Info,
+}
+
+/// Rights in the cloud.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Iam {
+    /// The cloud's roles, `roles/pubsub.publisher`.
+    pub roles: Option<Vec<String>>,
+    /// The AWS role to assume, by its ARN.
+    pub aws_role: Option<String>,
+}
+
+/// Rights in Vault.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Vault {
+    /// Paths that the app may read.
+    pub paths: Option<Vec<String>>,
+}
+
+/// That the app speaks gRPC.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Grpc {
+    /// The name or number of the port.
+    pub port: Option<String>,
+}
+
+/// A database of the app's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Database {
+    /// Which kind.
+    pub engine: Option<Engine>,
+    /// The engine's version: `16`.
+    pub version: Option<String>,
+    /// The machine's size, in the cloud's words.
+    pub tier: Option<String>,
+    /// The disk's size, `10Gi`.
+    pub storage: Option<String>,
+}
+
+/// A kind of database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// PostgreSQL
+    Postgres,
+    /// `MySQL`
+    Mysql,
+}
+
+/// A Redis of the app's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Redis {
+    /// Redis' version: `7`.
+    pub version: Option<String>,
+    /// Memory, `1Gi`.
+    pub memory: Option<String>,
+}
+
+/// Runs on a schedule.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Cron {
+    /// Five fields: `*/10 * * * *`.
+    pub schedule: Option<String>,
+    /// The schedule's time zone: `Europe/Berlin`.
+    pub time_zone: Option<String>,
+    /// What happens when the last run is not over.
+    pub concurrency: Option<Concurrency>,
+    /// Seconds after which a run is stopped.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub deadline_seconds: Option<u32>,
+}
+
+/// What happens when a run begins while the last is not over. Kubernetes' words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Concurrency {
+    /// Both run.
+    Allow,
+    /// The new one is left out.
+    Forbid,
+    /// The old one is stopped.
+    Replace,
+}
+
+/// How many pods may be away at once; one of the two.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Disruption {
+    /// At least so many stay: a number or a percentage.
+    pub min_available: Option<String>,
+    /// At most so many are away: a number or a percentage.
+    pub max_unavailable: Option<String>,
+}
+
+/// New releases get traffic step by step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Canary {
+    /// Percent more at each step.
+    #[schemars(range(min = 1, max = 100))]
+    pub step_weight: Option<u32>,
+    /// Percent at which the release is promoted.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_weight: Option<u32>,
+    /// Time between steps: `1m`.
+    pub interval: Option<String>,
+    /// Failed checks after which all traffic goes back.
+    #[schemars(range(min = 1, max = 1000))]
+    pub threshold: Option<u32>,
+}
+
+/// One of several live releases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Version {
+    /// Its name, part of its resources' names.
+    pub name: String,
+    /// Its image tag.
+    #[serde(default)]
+    #[schemars(extend("format" = "image-tag"))]
+    pub tag: Option<String>,
+    /// Percent of the traffic.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100))]
+    pub weight: Option<u32>,
+}

@@ -1,0 +1,195 @@
+//! The parts of a section that shape the pods.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The container image.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Image {
+    /// The registry, and a folder there: `ghcr.io`, `eu.gcr.io/acme`.
+    pub registry: Option<String>,
+    /// The name in the registry, or with a registry of its own; absent: the repository's OWNER/NAME.
+    pub repository: Option<String>,
+    /// When nodes pull it.
+    pub pull_policy: Option<PullPolicy>,
+}
+
+/// When nodes pull an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PullPolicy {
+    /// At every start.
+    Always,
+    /// When the node does not have it.
+    IfNotPresent,
+    /// Never.
+    Never,
+}
+
+/// One environment variable: a value, or a key of a secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EnvVar {
+    /// The variable's name.
+    pub name: String,
+    /// Its value; any single value, taken as it is spelled.
+    #[serde(default)]
+    pub value: Option<String>,
+    /// Where the value is taken from instead.
+    #[serde(default)]
+    pub secret: Option<SecretKey>,
+}
+
+/// A key of a Kubernetes Secret in the app's namespace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretKey {
+    /// The Secret's name.
+    pub name: String,
+    /// The key within it.
+    pub key: String,
+}
+
+/// A secret that the app needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Secret {
+    /// The Secret's name in the app's namespace.
+    pub name: String,
+    /// The folder where its keys appear as files; absent: every key is an environment variable.
+    #[serde(default)]
+    pub mount_path: Option<String>,
+    /// Whether the app starts without it.
+    #[serde(default)]
+    pub optional: Option<bool>,
+}
+
+/// CPU and memory of the app's container.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Resources {
+    /// What a node must have free.
+    pub requests: Option<Amounts>,
+    /// What the container may not exceed.
+    pub limits: Option<Amounts>,
+}
+
+/// Amounts as Kubernetes writes them: `200m`, `256Mi`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Amounts {
+    /// CPUs, `0.5` or `500m`.
+    pub cpu: Option<String>,
+    /// Bytes, `256Mi`.
+    pub memory: Option<String>,
+    /// Bytes on the node's disk, `1Gi`.
+    pub ephemeral_storage: Option<String>,
+}
+
+/// How many pods, and how they are replaced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Scaling {
+    /// How many pods run; without effect while autoscaling is on.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub replicas: Option<u32>,
+    /// How many may be missing during a rolling update: a number or a percentage.
+    pub max_unavailable: Option<String>,
+    /// How many may be over during a rolling update: a number or a percentage.
+    pub max_surge: Option<String>,
+}
+
+/// Scaling by load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Autoscaling {
+    /// More pods under more load.
+    pub horizontal: Option<Horizontal>,
+}
+
+/// The numbers of a `HorizontalPodAutoscaler`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Horizontal {
+    /// Never fewer pods than this.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub min_replicas: Option<u32>,
+    /// Never more pods than this.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_replicas: Option<u32>,
+    /// Scale on CPU.
+    pub cpu: Option<Utilization>,
+    /// Scale on memory.
+    pub memory: Option<Utilization>,
+}
+
+/// A load to aim for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Utilization {
+    /// Percent of what is requested, on average over the pods.
+    #[schemars(range(min = 1, max = 1000))]
+    pub average_utilization: Option<u32>,
+}
+
+/// How Kubernetes finds out about a pod's health.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Probes {
+    /// The pod is restarted when this fails.
+    pub liveness: Option<Probe>,
+    /// The pod gets no traffic while this fails.
+    pub readiness: Option<Probe>,
+    /// The others begin once this has succeeded.
+    pub startup: Option<Probe>,
+}
+
+/// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Probe {
+    /// The path of an HTTP GET.
+    pub path: Option<String>,
+    /// A port's name or number; absent: the first port of the first service.
+    pub port: Option<String>,
+    /// A command in the container; healthy when it exits with 0.
+    pub command: Option<Vec<String>>,
+    /// Seconds before the first try.
+    #[schemars(range(min = 0, max = 86_400))]
+    pub initial_delay_seconds: Option<u32>,
+    /// Seconds between tries.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub period_seconds: Option<u32>,
+    /// Seconds that one try may take.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub timeout_seconds: Option<u32>,
+    /// Failures in a row that count.
+    #[schemars(range(min = 1, max = 1000))]
+    pub failure_threshold: Option<u32>,
+    /// Successes in a row that count.
+    #[schemars(range(min = 1, max = 1000))]
+    pub success_threshold: Option<u32>,
+}
+
+/// Files or a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Volume {
+    /// The volume's name.
+    pub name: String,
+    /// The folder in the container.
+    #[serde(default)]
+    pub mount_path: Option<String>,
+    /// The size of a persistent disk, `10Gi`; absent: an empty folder that lives with the pod.
+    #[serde(default)]
+    pub size: Option<String>,
+    /// The disk's storage class.
+    #[serde(default)]
+    pub storage_class: Option<String>,
+    /// Files to put there instead, name to content.
+    #[serde(default)]
+    pub files: Option<indexmap::IndexMap<String, String>>,
+    /// Whether the container may not write.
+    #[serde(default)]
+    pub read_only: Option<bool>,
+}

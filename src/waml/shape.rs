@@ -1,0 +1,266 @@
+//! A JSON Schema made ready for checking: the part of the language that our types use.
+//!
+//! Made from what `schemars` derives. A keyword that is not understood here would be a check
+//! that silently does nothing, so a test compiles every schema of ours with `strict`.
+
+use indexmap::IndexMap;
+use schemars::Schema;
+use serde_json::{Map as JsonMap, Value as Json};
+
+/// What a value must look like.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    /// Anything.
+    Any,
+    /// Text, perhaps of a named format; any scalar will do, its spelling is kept.
+    Text(Option<String>),
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number.
+    Integer { min: Option<i64>, max: Option<i64> },
+    /// A number, fractions allowed.
+    Number,
+    /// One of these words.
+    Choice(Vec<String>),
+    /// A sequence.
+    List(Box<Shape>),
+    /// A mapping with free keys, perhaps of a named format.
+    Map { keys: Option<String>, values: Box<Shape> },
+    /// A mapping with known keys.
+    Object(Object),
+    /// The same, or null.
+    Nullable(Box<Shape>),
+    /// A named shape.
+    Ref(String),
+}
+
+/// A mapping with known keys.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Object {
+    pub(crate) fields: IndexMap<String, Field>,
+}
+
+/// One known key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) shape: Shape,
+    pub(crate) required: bool,
+    /// The first line of its documentation.
+    pub(crate) description: Option<String>,
+}
+
+/// A schema with its named parts.
+#[derive(Debug)]
+pub(crate) struct Shapes {
+    root: Shape,
+    named: IndexMap<String, Shape>,
+}
+
+impl Shapes {
+    pub(crate) fn compile(schema: &Schema) -> Self {
+        let json = schema.as_value();
+        let named = json.get("$defs").and_then(Json::as_object).into_iter().flatten();
+        Self {
+            root: shape(json),
+            named: named.map(|(name, json)| (name.clone(), shape(json))).collect(),
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Shape {
+        &self.root
+    }
+
+    /// The shape itself, behind any names.
+    pub(crate) fn resolve<'a>(&'a self, mut shape: &'a Shape) -> &'a Shape {
+        while let Shape::Ref(name) = shape {
+            shape = self.named.get(name).unwrap_or(&Shape::Any);
+        }
+        shape
+    }
+}
+
+impl Shape {
+    /// What a reader would call it: `a whole number from 1 to 65535`.
+    pub(crate) fn expected(&self, shapes: &Shapes) -> String {
+        match shapes.resolve(self) {
+            Self::Any | Self::Ref(_) => "a value".to_owned(),
+            Self::Text(None) => "text".to_owned(),
+            Self::Text(Some(format)) => super::formats::article(format),
+            Self::Boolean => "`true` or `false`".to_owned(),
+            Self::Integer { min: Some(min), max: Some(max) } => {
+                format!("a whole number from {min} to {max}")
+            }
+            Self::Integer { .. } => "a whole number".to_owned(),
+            Self::Number => "a number".to_owned(),
+            Self::Choice(words) if words.len() == 1 => {
+                super::suggest::list(words.iter().map(String::as_str))
+            }
+            Self::Choice(words) => {
+                format!("one of {}", super::suggest::list(words.iter().map(String::as_str)))
+            }
+            Self::List(_) => "a list".to_owned(),
+            Self::Map { .. } | Self::Object(_) => "a map".to_owned(),
+            Self::Nullable(inner) => inner.expected(shapes),
+        }
+    }
+}
+
+fn shape(json: &Json) -> Shape {
+    let Some(schema) = json.as_object() else { return Shape::Any };
+    if let Some(name) = schema.get("$ref").and_then(Json::as_str) {
+        return Shape::Ref(name.trim_start_matches("#/$defs/").to_owned());
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(options) = schema.get(key).and_then(Json::as_array) {
+            return either(options);
+        }
+    }
+    if let Some(words) = schema.get("enum").and_then(Json::as_array) {
+        return choice(words.iter().filter_map(Json::as_str), words.contains(&Json::Null));
+    }
+    if let Some(word) = schema.get("const").and_then(Json::as_str) {
+        return Shape::Choice(vec![word.to_owned()]);
+    }
+    let types = types(schema);
+    let plain = by_type(schema, &types);
+    if types.contains(&"null") { Shape::Nullable(Box::new(plain)) } else { plain }
+}
+
+/// Either a thing or null, or one of several documented words.
+fn either(options: &[Json]) -> Shape {
+    let null = |json: &&Json| json.get("type").and_then(Json::as_str) == Some("null");
+    let nullable = options.iter().any(|json| null(&json));
+    let mut rest = options.iter().filter(|json| !null(json)).map(shape);
+    let plain = match (rest.next(), rest.next()) {
+        (Some(Shape::Choice(mut words)), Some(second)) => {
+            for shape in std::iter::once(second).chain(rest) {
+                if let Shape::Choice(more) = shape {
+                    words.extend(more);
+                }
+            }
+            Shape::Choice(words)
+        }
+        (Some(only), None) => only,
+        _ => Shape::Any,
+    };
+    if nullable { Shape::Nullable(Box::new(plain)) } else { plain }
+}
+
+fn choice<'a>(words: impl Iterator<Item = &'a str>, nullable: bool) -> Shape {
+    let plain = Shape::Choice(words.map(str::to_owned).collect());
+    if nullable { Shape::Nullable(Box::new(plain)) } else { plain }
+}
+
+fn types(schema: &JsonMap<String, Json>) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Json::String(one)) => vec![one.as_str()],
+        Some(Json::Array(many)) => many.iter().filter_map(Json::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn by_type(schema: &JsonMap<String, Json>, types: &[&str]) -> Shape {
+    let text = |key: &str| schema.get(key).and_then(Json::as_str).map(str::to_owned);
+    let whole = |key: &str| schema.get(key).and_then(Json::as_i64);
+    // A place that takes text takes every scalar as it is spelled.
+    if types.contains(&"string") {
+        return Shape::Text(text("format"));
+    }
+    match types.iter().find(|name| **name != "null") {
+        Some(&"boolean") => Shape::Boolean,
+        Some(&"integer") => integer(text("format").as_deref(), whole("minimum"), whole("maximum")),
+        Some(&"number") => Shape::Number,
+        Some(&"array") => Shape::List(Box::new(schema.get("items").map_or(Shape::Any, shape))),
+        Some(&"object") => object(schema),
+        _ => Shape::Any,
+    }
+}
+
+/// `schemars` writes the width of an integer as a format; the bounds of wide ones are left out.
+fn integer(format: Option<&str>, min: Option<i64>, max: Option<i64>) -> Shape {
+    let widest = match format {
+        Some("uint8") => Some(i64::from(u8::MAX)),
+        Some("uint16") => Some(i64::from(u16::MAX)),
+        Some("uint32") => Some(i64::from(u32::MAX)),
+        _ => None,
+    };
+    Shape::Integer { min, max: max.or(widest) }
+}
+
+fn object(schema: &JsonMap<String, Json>) -> Shape {
+    let Some(properties) = schema.get("properties").and_then(Json::as_object) else {
+        let values = schema.get("additionalProperties").map_or(Shape::Any, shape);
+        let keys = schema.get("propertyNames").and_then(|names| names.get("format"));
+        let keys = keys.and_then(Json::as_str).map(str::to_owned);
+        return Shape::Map { keys, values: Box::new(values) };
+    };
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Json::as_array)
+        .map(|names| names.iter().filter_map(Json::as_str).collect())
+        .unwrap_or_default();
+    let field = |(name, json): (&String, &Json)| {
+        let description = json.get("description").and_then(Json::as_str);
+        let description = description.and_then(|text| text.lines().next()).map(str::to_owned);
+        let required = required.contains(&name.as_str());
+        (name.clone(), Field { shape: shape(json), required, description })
+    };
+    Shape::Object(Object { fields: properties.iter().map(field).collect() })
+}
+
+/// The keywords of a schema that this module does not understand, each with its place.
+#[cfg(test)]
+pub(crate) fn unknown_keywords(schema: &Schema) -> Vec<String> {
+    const KNOWN: [&str; 24] = [
+        "$schema",
+        "$defs",
+        "$ref",
+        "$id",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "type",
+        "format",
+        "properties",
+        "required",
+        "additionalProperties",
+        "propertyNames",
+        "items",
+        "anyOf",
+        "oneOf",
+        "enum",
+        "const",
+        "minimum",
+        "maximum",
+        "pattern",
+        "deprecated",
+        "markdownDescription",
+    ];
+    fn walk(json: &Json, path: &str, found: &mut Vec<String>) {
+        let Some(map) = json.as_object() else { return };
+        for (key, value) in map {
+            let here = format!("{path}/{key}");
+            match key.as_str() {
+                "properties" | "$defs" => {
+                    for (name, value) in value.as_object().into_iter().flatten() {
+                        walk(value, &format!("{here}/{name}"), found);
+                    }
+                }
+                "items" | "additionalProperties" | "propertyNames" => walk(value, &here, found),
+                "anyOf" | "oneOf" => {
+                    value
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .for_each(|value| walk(value, &here, found));
+                }
+                known if KNOWN.contains(&known) => {}
+                _ => found.push(here),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(schema.as_value(), "", &mut found);
+    found
+}

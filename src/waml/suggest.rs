@@ -1,0 +1,82 @@
+//! "Did you mean": the nearest of the words that would have been right.
+
+/// The candidate that is most like `word`, if one is like enough to be a slip of it.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = 1 + word.chars().count() / 4;
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&fold(word), &fold(candidate)), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean x?`, or the list of what there is.
+pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, candidates.clone()) {
+        Some(best) => format!("did you mean `{best}`?"),
+        None => format!("use one of {}", list(candidates)),
+    }
+}
+
+/// `a`, `b` and `c`, at most twenty of them.
+pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let all: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    let shown = all.get(..20).unwrap_or(&all);
+    let more = all.len() - shown.len();
+    match shown {
+        [] => "(none)".to_owned(),
+        _ if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        only => only.join(", "),
+    }
+}
+
+/// Case and separators do not make another word: `min_replicas` is `minReplicas`.
+fn fold(word: &str) -> Vec<char> {
+    word.chars().take(64).filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+/// Edit distance with a swap of neighbours as one edit (optimal string alignment).
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let at = |line: &[usize], n: usize| line.get(n).copied().unwrap_or(usize::MAX - 1);
+            let change = at(&above, j) + usize::from(x != y);
+            let swap = match (i.checked_sub(1), j.checked_sub(1)) {
+                (Some(pi), Some(pj)) if a.get(pi) == Some(y) && b.get(pj) == Some(x) => {
+                    at(&before, pj) + 1
+                }
+                _ => usize::MAX,
+            };
+            row.push(change.min(swap).min(at(&above, j + 1) + 1).min(at(&row, j) + 1));
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_word_and_a_stranger_none() {
+        let words = ["minReplicas", "maxReplicas", "cpu", "memory", "service"];
+        assert_eq!(nearest("minReplica", words), Some("minReplicas"));
+        assert_eq!(nearest("min_replicas", words), Some("minReplicas"));
+        assert_eq!(nearest("sevrice", words), Some("service"));
+        assert_eq!(nearest("pcu", words), Some("cpu"));
+        assert_eq!(nearest("ingress", words), None);
+    }
+
+    #[test]
+    fn a_list_reads_as_a_sentence() {
+        assert_eq!(list([]), "(none)");
+        assert_eq!(list(["a"]), "`a`");
+        assert_eq!(list(["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

@@ -1,0 +1,289 @@
+//! Reads a [`Node`] as a Rust type, by the type's own JSON Schema.
+//!
+//! The schema that editors complete with is the one that is checked here, so the two cannot
+//! disagree. All violations are found in one pass, each at its place; what is wrong is marked
+//! broken, and the rest is still read. Where text is wanted the spelling is kept.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use crate::model::violation::{Position, Rejection, Violation, sort};
+use crate::waml::node::{Map, Node, Path, Scalar, Value};
+use crate::waml::scalar::{self, Misread};
+use crate::waml::shape::{Field, Object, Shape, Shapes};
+use crate::waml::suggest;
+use crate::waml::yaml::{self, Budget};
+
+/// The rule that this module's violations name.
+pub const RULE: &str = "schema";
+
+/// Reads a whole file as a `T`.
+///
+/// # Errors
+/// Every violation of YAML and of the type's schema, in the order of the file.
+pub fn read<T: JsonSchema + DeserializeOwned>(file_name: &str, text: &str) -> Result<T, Rejection> {
+    let mut violations = Vec::new();
+    let read = yaml::parse(file_name, text.as_bytes(), &Budget::default(), &mut violations)
+        .and_then(|mut node| Reader::<T>::new().read(&mut node, &Path::root(), &mut violations));
+    sort(&mut violations);
+    match read {
+        Some(value) if violations.is_empty() => Ok(value),
+        _ => Err(Rejection { violations }),
+    }
+}
+
+/// Reads nodes as a `T`; made once, used often.
+#[derive(Debug)]
+pub struct Reader<T> {
+    shapes: Shapes,
+    of: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: JsonSchema> Reader<T> {
+    /// Takes the type's schema.
+    pub fn new() -> Self {
+        Self::from_schema(&schemars::schema_for!(T))
+    }
+
+    /// Takes a schema made by hand for the type.
+    pub fn from_schema(schema: &schemars::Schema) -> Self {
+        Self { shapes: Shapes::compile(schema), of: std::marker::PhantomData }
+    }
+
+    /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
+    pub fn check(
+        &self,
+        node: &mut Node,
+        path: &Path,
+        violations: &mut Vec<Violation>,
+    ) -> Option<Json> {
+        let mut walk = Walk { shapes: &self.shapes, violations };
+        walk.value(node, self.shapes.root(), path)
+    }
+}
+
+impl<T: JsonSchema> Default for Reader<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned> Reader<T> {
+    /// Checks the node and reads it; what is wrong is left out where the type allows that.
+    pub fn read(&self, node: &mut Node, path: &Path, violations: &mut Vec<Violation>) -> Option<T> {
+        let json = self.check(node, path, violations)?;
+        match serde_json::from_value(json) {
+            Ok(value) => Some(value),
+            Err(_) if node.has_broken() => None,
+            Err(error) => {
+                let message = format!("cannot be read: {error}");
+                let place = Some(node.origin.position.clone());
+                violations.push(Violation::error(RULE, message).at(path.to_string(), place));
+                None
+            }
+        }
+    }
+}
+
+struct Walk<'a> {
+    shapes: &'a Shapes,
+    violations: &'a mut Vec<Violation>,
+}
+
+impl Walk<'_> {
+    /// The JSON of a node of that shape; `None` when it is broken.
+    fn value(&mut self, node: &mut Node, shape: &Shape, path: &Path) -> Option<Json> {
+        if node.broken {
+            return None;
+        }
+        let shape = self.shapes.resolve(shape);
+        let found = match (shape, &mut node.value) {
+            (Shape::Nullable(_), Value::Null) => return Some(Json::Null),
+            (Shape::Nullable(inner), _) => return self.value(node, inner, path),
+            (Shape::Object(object), Value::Map(map)) => {
+                return Some(self.object(map, object, path, &node.origin.position));
+            }
+            (Shape::Map { keys, values }, Value::Map(map)) => {
+                return Some(self.map(map, keys.as_deref(), values, path));
+            }
+            (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
+            (Shape::Any, _) => return Some(untyped(node)),
+            (_, Value::Scalar(scalar)) => self.scalar(scalar, shape),
+            (_, other) => Err(Misread {
+                why: format!("is {}", kind(other)),
+                help: format!("write {}", shape.expected(self.shapes)),
+            }),
+        };
+        match found {
+            Ok(json) => Some(json),
+            Err(misread) => {
+                self.wrong(node, shape, path, misread);
+                None
+            }
+        }
+    }
+
+    fn scalar(&self, scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
+        match shape {
+            Shape::Text(format) => {
+                match format.as_deref().map(|f| super::formats::check(f, &scalar.text)) {
+                    Some(Err(rule)) => {
+                        Err(Misread { why: "is not well formed".to_owned(), help: rule })
+                    }
+                    _ => Ok(Json::String(scalar.text.clone())),
+                }
+            }
+            Shape::Boolean => scalar::boolean(scalar).map(Json::Bool),
+            Shape::Integer { min, max } => {
+                scalar::integer(scalar).and_then(|n| within(n, *min, *max))
+            }
+            Shape::Number => scalar::number(scalar).map(Json::from),
+            Shape::Choice(words) if words.contains(&scalar.text) => {
+                Ok(Json::String(scalar.text.clone()))
+            }
+            Shape::Choice(words) => Err(Misread {
+                why: "is not one of the words that are known here".to_owned(),
+                help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
+            }),
+            Shape::Any
+            | Shape::Ref(_)
+            | Shape::Nullable(_)
+            | Shape::Object(_)
+            | Shape::Map { .. }
+            | Shape::List(_) => Err(Misread {
+                why: "is a single value".to_owned(),
+                help: format!("write {}", shape.expected(self.shapes)),
+            }),
+        }
+    }
+
+    fn object(&mut self, map: &mut Map, object: &Object, path: &Path, place: &Position) -> Json {
+        let mut json = serde_json::Map::new();
+        for (key, entry) in map.iter_mut().filter(|(_, entry)| !entry.node.broken) {
+            let Some(field) = object.fields.get(key) else {
+                entry.node.broken = true;
+                self.unknown_key(key, &entry.key, object, path);
+                continue;
+            };
+            if let Some(value) = self.value(&mut entry.node, &field.shape, &path.key(key)) {
+                json.insert(key.clone(), value);
+            }
+        }
+        let missing =
+            object.fields.iter().filter(|(name, f)| f.required && !map.contains_key(*name));
+        for (name, field) in missing {
+            self.missing(name, field, path, place);
+        }
+        Json::Object(json)
+    }
+
+    fn map(&mut self, map: &mut Map, keys: Option<&str>, values: &Shape, path: &Path) -> Json {
+        let mut json = serde_json::Map::new();
+        for (key, entry) in map.iter_mut() {
+            if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
+                entry.node.broken = true;
+                let message = format!("the key {} is not well formed", quoted(key));
+                let violation =
+                    Violation::error(RULE, message).expected("not well formed").help(rule);
+                self.violations
+                    .push(violation.at(path.key(key).to_string(), Some(entry.key.clone())));
+                continue;
+            }
+            if let Some(value) = self.value(&mut entry.node, values, &path.key(key)) {
+                json.insert(key.clone(), value);
+            }
+        }
+        Json::Object(json)
+    }
+
+    fn list(&mut self, list: &mut [Node], items: &Shape, path: &Path) -> Json {
+        let read = |(index, node): (usize, &mut Node)| self.value(node, items, &path.index(index));
+        Json::Array(list.iter_mut().enumerate().filter_map(read).collect())
+    }
+
+    fn wrong(&mut self, node: &mut Node, shape: &Shape, path: &Path, misread: Misread) {
+        node.broken = true;
+        let shown = node.as_text().map_or_else(|| "this".to_owned(), quoted);
+        let name = match path.0.last() {
+            Some(_) => format!("`{path}`"),
+            None => "the file".to_owned(),
+        };
+        let expected = shape.expected(self.shapes);
+        let message = format!("{name} must be {expected}, but {shown} {}", misread.why);
+        let place = Some(node.origin.position.clone());
+        let violation = Violation::error(RULE, message).expected(format!("expected {expected}"));
+        self.violations.push(violation.help(misread.help).at(path.to_string(), place));
+    }
+
+    fn unknown_key(&mut self, key: &str, place: &Position, object: &Object, path: &Path) {
+        let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
+        let message = format!("{whole} has no key {}", quoted(key));
+        let help = suggest::hint(key, object.fields.keys().map(String::as_str));
+        let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
+        self.violations.push(violation.at(path.key(key).to_string(), Some(place.clone())));
+    }
+
+    fn missing(&mut self, name: &str, field: &Field, path: &Path, place: &Position) {
+        let holder = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
+        let what = field.description.as_deref().map_or_else(String::new, |d| format!(": {d}"));
+        let violation = Violation::error(RULE, format!("`{name}` is missing from {holder}"))
+            .expected(format!("needs `{name}`"))
+            .help(format!("add `{name}`{what}"));
+        self.violations.push(violation.at(path.key(name).to_string(), Some(place.clone())));
+    }
+}
+
+fn within(n: i64, min: Option<i64>, max: Option<i64>) -> Result<Json, Misread> {
+    if min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max) {
+        return Ok(Json::from(n));
+    }
+    let help = match (min, max) {
+        (Some(min), Some(max)) => format!("write a number from {min} to {max}"),
+        (Some(min), None) => format!("write {min} or more"),
+        (_, Some(max)) => format!("write {max} or less"),
+        (None, None) => String::new(),
+    };
+    Err(Misread { why: "is out of range".to_owned(), help })
+}
+
+/// A value whose type nobody prescribes, as YAML 1.2's core schema reads it.
+pub fn untyped(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::List(list) => Json::Array(list.iter().map(untyped).collect()),
+        Value::Map(map) => Json::Object(
+            map.iter().map(|(key, entry)| (key.clone(), untyped(&entry.node))).collect(),
+        ),
+        Value::Scalar(scalar) => untyped_scalar(scalar),
+    }
+}
+
+fn untyped_scalar(scalar: &Scalar) -> Json {
+    if scalar.quoted {
+        return Json::String(scalar.text.clone());
+    }
+    if let Ok(boolean) = scalar::boolean(scalar) {
+        return Json::Bool(boolean);
+    }
+    if let Ok(integer) = scalar::integer(scalar) {
+        return Json::from(integer);
+    }
+    scalar::number(scalar).map_or_else(|_| Json::String(scalar.text.clone()), Json::from)
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Scalar(_) => "a single value",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
+    }
+}
+
+/// A hostile text for a message: escaped, and cut after 60 characters.
+pub fn quoted(text: &str) -> String {
+    let cut: String = text.chars().take(60).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("`{}{more}`", cut.escape_debug())
+}

@@ -1,0 +1,185 @@
+//! A git server on the loopback address: the real `git http-backend` behind real HTTP.
+//!
+//! Asks for a token, counts requests, and can misbehave the ways servers do.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::serve::ListenerExt as _;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::harness::git::{Bare, hermetic};
+
+/// The token that this host accepts.
+pub(crate) const TOKEN: &str = "t0ken-of-the-deployer";
+
+/// How the host treats requests.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Behaviour {
+    #[default]
+    Good,
+    /// Answers everything with this status, and `Retry-After` if one is given.
+    Status(u16, Option<u64>),
+    /// Takes a push, then cuts the connection before it answers.
+    CutAfterPush,
+    /// Cuts the connection in the middle of a pack that it sends.
+    CutDuringFetch,
+    /// Sends every reader to another path on this host.
+    Moved,
+    /// Answers like a login page.
+    Html,
+}
+
+pub(crate) struct GitHost {
+    root: TempDir,
+    world: Arc<World>,
+    address: String,
+    server: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct World {
+    root: std::path::PathBuf,
+    behaviour: Mutex<Behaviour>,
+    requests: Mutex<Vec<String>>,
+}
+
+impl GitHost {
+    pub(crate) async fn start() -> Self {
+        let root = TempDir::new().unwrap();
+        let world = Arc::new(World { root: root.path().to_owned(), ..World::default() });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        // Else head and body of an answer wait for each other for 40 ms.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
+        let router = Router::new().fallback(serve).with_state(Arc::clone(&world));
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { root, world, address, server }
+    }
+
+    /// Makes an empty repository on the host.
+    pub(crate) fn create(&self, name: &str) -> Bare {
+        Bare::create(&self.root.path().join(name))
+    }
+
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("{}/{name}", self.address)
+    }
+
+    pub(crate) fn behave(&self, behaviour: Behaviour) {
+        *self.world.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// The requests since the last call: `GET info/refs git-receive-pack`.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.world.requests.lock().unwrap())
+    }
+}
+
+impl Drop for GitHost {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
+    let behaviour = world.behaviour.lock().unwrap().clone();
+    let line = format!("{} {}", request.method(), request.uri());
+    world.requests.lock().unwrap().push(line.clone());
+    if !is_let_in(&request) {
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic")]).into_response();
+    }
+    match behaviour {
+        Behaviour::Status(status, wait) => refuse(status, wait),
+        Behaviour::Html => {
+            ([(header::CONTENT_TYPE, "text/html")], "<h1>Log in</h1>").into_response()
+        }
+        Behaviour::Moved if !line.contains("/moved/") => {
+            let to = format!("/moved{}", request.uri());
+            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
+        }
+        Behaviour::CutAfterPush if line.contains("POST") && line.contains("receive-pack") => {
+            cut(backend(&world, request).await, 0).await
+        }
+        Behaviour::CutDuringFetch if line.contains("POST") && line.contains("upload-pack") => {
+            cut(backend(&world, request).await, 50).await
+        }
+        _ => backend(&world, request).await,
+    }
+}
+
+fn is_let_in(request: &Request) -> bool {
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+    // Basic auth of `x-access-token:<TOKEN>`.
+    header == Some("Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4tb2YtdGhlLWRlcGxveWVy")
+}
+
+fn refuse(status: u16, wait: Option<u64>) -> Response {
+    let mut response = StatusCode::from_u16(status).unwrap().into_response();
+    if let Some(seconds) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The first `keep` bytes of an answer, then the end of the connection.
+async fn cut(response: Response, keep: usize) -> Response {
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, usize::MAX).await.unwrap();
+    let first: Result<_, std::io::Error> = Ok(bytes.slice(..keep.min(bytes.len())));
+    let broken = Err(std::io::Error::other("cut"));
+    let body = Body::from_stream(futures::stream::iter([first, broken]));
+    Response::from_parts(parts, body)
+}
+
+/// One run of `git http-backend`, as a CGI program.
+async fn backend(world: &World, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let mut command = tokio::process::Command::new("git");
+    command
+        .arg("http-backend")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs(hermetic())
+        .env("GIT_PROJECT_ROOT", &world.root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("REMOTE_USER", "x-access-token")
+        .env("PATH_INFO", parts.uri.path().trim_start_matches("/moved"))
+        .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
+        .env("REQUEST_METHOD", parts.method.as_str())
+        .env("CONTENT_TYPE", header(header::CONTENT_TYPE))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let input = to_bytes(body, usize::MAX).await.unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The program may answer without reading all of it.
+    let feeder = tokio::spawn(async move {
+        let _ = stdin.write_all(&input).await;
+    });
+    let output = child.wait_with_output().await.unwrap().stdout;
+    feeder.await.unwrap();
+    parse_cgi(&output)
+}
+
+fn parse_cgi(output: &[u8]) -> Response {
+    let end = output.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let mut response = Response::builder();
+    for line in std::str::from_utf8(&output[..end]).unwrap().lines() {
+        let (name, value) = line.split_once(": ").unwrap();
+        response = match name {
+            "Status" => response.status(&value[..3]),
+            _ => response.header(name, value),
+        };
+    }
+    response.body(Body::from(output[end + 4..].to_vec())).unwrap()
+}
