@@ -8,6 +8,7 @@
     reason = "a test may fail loudly, and needs real clocks and processes"
 )]
 
+mod architecture;
 mod cli;
 mod controller;
 mod git;

@@ -1,0 +1,35 @@
+# Short names for what is done often. `just` alone lists them.
+
+_default:
+    @just --list --unsorted
+
+# What CI runs, all of it
+check:
+    .ci/run
+
+# Tests; `just test pipeline` runs those with that in their name
+test *filter:
+    cargo test {{ filter }}
+
+# The main job on the built-in default, from the event to the commit
+demo:
+    cargo run -- demo
+
+# Format the code
+fmt:
+    cargo fmt
+
+# Format and lints, the quick part of `check`
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+
+# Write expected manifests and generated documentation anew; read the diff before you keep it
+update-expected:
+    UPDATE_EXPECTED=1 cargo test --test suite pipeline
+    UPDATE_EXPECTED=1 cargo test --test suite docs
+    git diff --stat
+
+# How long `plan` takes
+bench:
+    cargo bench --bench plan

@@ -1,0 +1,248 @@
+//! The shape of the code, held by tests: who may import whom, what the functional core does
+//! without, and how files look.
+
+mod source;
+
+use std::fs;
+use std::path::Path;
+
+use source::{CodePath, Source};
+
+/// Who may import whom, in reading order. What is not listed is forbidden.
+///
+/// A name may be a module, or one file of it that may more: `pipeline/push`. `docs/architecture.md`
+/// shows this table. Tests may import everything.
+pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("waml", &["model"]),
+    ("pipeline", &["model", "waml"]),
+    ("pipeline/push", &["model", "waml", "git"]),
+    ("catalogue", &["model", "waml"]),
+    ("git", &["model"]),
+    ("forge", &["model"]),
+    ("store", &["model"]),
+    (
+        "controller",
+        &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
+    ),
+    ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
+    ("config", &["model", "waml"]),
+    ("clock", &["model"]),
+    ("telemetry", &["model"]),
+    (
+        "app",
+        &[
+            "model",
+            "waml",
+            "pipeline",
+            "catalogue",
+            "git",
+            "forge",
+            "store",
+            "controller",
+            "server",
+            "config",
+            "clock",
+            "telemetry",
+        ],
+    ),
+    ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
+    ("bin", &["cli"]),
+];
+
+/// The functional core: values in, values out.
+const PURE: &[&str] = &[
+    "model",
+    "waml",
+    "pipeline",
+    "git/layout",
+    "git/message",
+    "git/refusal",
+    "forge/github/webhook",
+];
+/// Files of those modules that do things.
+const NOT_PURE: &[&str] = &["pipeline/push"];
+
+/// What the functional core does without: each a path's beginning.
+const EFFECTS: &[&str] = &[
+    "tokio",
+    "reqwest",
+    "sqlx",
+    "octocrab",
+    "git2",
+    "uuid",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+];
+
+/// The one file that may hold `unsafe`: libgit2 asks for it of who brings a transport.
+const UNSAFE: &str = "git/transport.rs";
+
+const MOST_LINES: usize = 400;
+/// Files that were longer when the rule came, and may only become shorter.
+const LONGER: &[(&str, usize)] = &[("waml/yaml.rs", 419)];
+
+#[test]
+fn modules_import_only_what_the_table_allows() {
+    let mut broken = Vec::new();
+    for source in source::all().iter().filter(|source| !source.is_test()) {
+        let module = source.module();
+        let Some(own) = module.first() else { continue };
+        let Some((name, allowed)) = row(&source.path) else {
+            broken.push(format!("{}: `{own}` is not in the table", source.at(1)));
+            continue;
+        };
+        for (line, import) in imports(source) {
+            if import != *own && !allowed.contains(&import.as_str()) {
+                let at = source.at(line);
+                broken
+                    .push(format!("{at}: `{name}` imports `{import}`; it may import {allowed:?}"));
+            }
+        }
+    }
+    tell("the import table (IMPORTS in tests/architecture/mod.rs)", &broken);
+}
+
+#[test]
+fn every_row_of_the_table_is_a_module() {
+    let sources = source::all();
+    let is_there = |name: &str| name == "bin" || sources.iter().any(|s| is_in(&s.path, name));
+    let rows = IMPORTS.iter().map(|(name, _)| *name);
+    let missing: Vec<&str> = rows.filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "no such module under src/: {missing:?}");
+}
+
+#[test]
+fn the_functional_core_has_no_effects() {
+    let mut broken = Vec::new();
+    for source in source::all().iter().filter(|source| !source.is_test() && is_pure(&source.path)) {
+        let code = source.code();
+        let awaits = code.iter().filter(|token| matches!(token.text.as_str(), "async" | "await"));
+        broken.extend(awaits.map(|t| format!("{}: `{}`", source.at(t.line), t.text)));
+        let effects = source::paths(&code).into_iter().filter(|path| {
+            EFFECTS.iter().any(|effect| {
+                effect.split("::").zip(&path.parts).all(|(a, b)| a == b)
+                    && path.parts.len() >= effect.split("::").count()
+            })
+        });
+        broken.extend(effects.map(|p| format!("{}: `{}`", source.at(p.line), p.parts.join("::"))));
+    }
+    tell("the functional core is pure: no async, no client, no clock, no environment", &broken);
+}
+
+#[test]
+fn only_one_file_holds_unsafe_code() {
+    let sources = source::all();
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| source.path != UNSAFE) {
+        let tokens = source.tokens();
+        let words = tokens.iter().filter(|token| token.text == "unsafe");
+        found.extend(words.map(|token| source.at(token.line)));
+    }
+    tell(&format!("`unsafe` stands in src/{UNSAFE} and nowhere else"), &found);
+    let transport = sources.iter().find(|source| source.path == UNSAFE).unwrap();
+    assert!(
+        transport.tokens().iter().any(|token| token.text == "unsafe"),
+        "{UNSAFE} needs none now"
+    );
+}
+
+#[test]
+fn every_file_says_first_what_it_is_for() {
+    let sources = source::all();
+    let silent = sources.iter().filter(|s| !s.is_test() && !s.text.starts_with("//! "));
+    let broken: Vec<String> = silent.map(|source| source.at(1)).collect();
+    tell(
+        "a file begins with `//!`: what it is for, and what it deliberately does not know",
+        &broken,
+    );
+}
+
+#[test]
+fn no_file_is_longer_than_four_hundred_lines() {
+    let mut broken = Vec::new();
+    for source in source::all() {
+        let lines = source.text.lines().count();
+        let before = LONGER.iter().find(|(path, _)| *path == source.path).map(|(_, lines)| *lines);
+        if lines > before.unwrap_or(MOST_LINES) {
+            broken.push(format!("{} has {lines} lines", source.at(lines)));
+        }
+        if before.is_some() && lines <= MOST_LINES {
+            broken.push(format!("{} is short now: take it out of LONGER", source.at(1)));
+        }
+    }
+    tell("a file has at most 400 lines: split it where it needs an \"and\"", &broken);
+}
+
+#[test]
+fn every_test_file_is_declared() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let suite = fs::read_to_string(root.join("suite.rs")).unwrap();
+    let mut broken = Vec::new();
+    for entry in fs::read_dir(&root).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_stem().unwrap().to_str().unwrap().to_owned();
+        if name != "suite" && !declares(&suite, &name) {
+            broken.push(format!("tests/suite.rs:1: no `mod {name};`"));
+        }
+        let module = fs::read_to_string(folder.join("mod.rs")).unwrap_or_default();
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let file = entry.unwrap().path();
+            let inner = file.file_stem().unwrap().to_str().unwrap();
+            let is_rust = file.extension().is_some_and(|ending| ending == "rs");
+            if is_rust && inner != "mod" && !declares(&module, inner) {
+                broken.push(format!("tests/{name}/mod.rs:1: no `mod {inner};`"));
+            }
+        }
+    }
+    tell("a test file that is not declared never runs", &broken);
+}
+
+fn declares(text: &str, name: &str) -> bool {
+    let wanted = format!("mod {name};");
+    text.lines().any(|line| line.trim_start_matches("pub(crate) ").starts_with(&wanted))
+}
+
+/// The row with the longest name that the file is in.
+fn row(path: &str) -> Option<&'static (&'static str, &'static [&'static str])> {
+    let rows = IMPORTS.iter().filter(|(name, _)| is_in(path, name));
+    rows.max_by_key(|(name, _)| name.len())
+}
+
+/// Whether the file is that module's, or within it; `webhook` takes `webhook_parse` in too.
+fn is_in(path: &str, module: &str) -> bool {
+    path.strip_prefix(module).is_some_and(|rest| {
+        rest.starts_with(['/', '.']) || (module.contains('/') && rest.starts_with('_'))
+    })
+}
+
+fn is_pure(path: &str) -> bool {
+    PURE.iter().any(|name| is_in(path, name)) && !NOT_PURE.iter().any(|name| is_in(path, name))
+}
+
+/// The modules of the crate that a file names, each with its line.
+fn imports(source: &Source) -> Vec<(usize, String)> {
+    let depth = source.module().len();
+    let module = |path: &CodePath| {
+        let rest = match path.parts.first()?.as_str() {
+            "crate" | "the_deployer" => path.parts.get(1..)?,
+            // As many steps up as the file lies deep lead to the crate's root.
+            "super" => {
+                let steps = path.parts.iter().take_while(|part| *part == "super").count();
+                (steps >= depth).then(|| path.parts.get(steps..))??
+            }
+            _ => return None,
+        };
+        Some((path.line, rest.first()?.clone()))
+    };
+    source::paths(&source.code()).iter().filter_map(module).collect()
+}
+
+fn tell(rule: &str, broken: &[String]) {
+    assert!(broken.is_empty(), "{rule}\n  {}\n", broken.join("\n  "));
+}
