@@ -1,1 +1,184 @@
-//! (see docs/architecture.md)
+//! Settings: one YAML file, `THE_DEPLOYER_*` variables over it, defaults under it.
+//!
+//! ```text
+//! file ─ waml::yaml ─▶ Node ◀─ variables    (every value with its place)
+//!                        │ the file's JSON Schema
+//!                        ▼
+//!                      File ─ resolve ─▶ Settings | every violation at once
+//! ```
+//!
+//! The environment is read in [`environment`] only; everything else is handed in.
+
+pub mod file; // the file's types, and with them its schema
+pub mod secret; // secrets in files and variables
+pub mod settings; // what the program uses
+
+mod mask; // what may be shown
+mod report; // violations at the place of a value
+mod resolve; // File to Settings
+mod variables; // THE_DEPLOYER_*
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::config::file::File;
+use crate::config::report::Report;
+use crate::config::resolve::Resolver;
+use crate::config::settings::Settings;
+use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::waml::node::{Map, Node, Origin, Path as Way, Value};
+use crate::waml::typed::Reader;
+use crate::waml::yaml::{self, Budget};
+
+/// The storage folder where none is configured.
+pub const HOME: &str = ".the-deployer";
+
+/// Everything that settings are made of. Not printable: variables hold secrets.
+#[derive(Clone)]
+pub struct Sources {
+    /// The file's name and text, if there is a file.
+    pub file: Option<(String, String)>,
+    /// The environment.
+    pub variables: BTreeMap<String, String>,
+    /// The storage folder where none is configured.
+    pub home: PathBuf,
+}
+
+/// Settings, and what is doubtful about them.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: Settings,
+    /// Violations that stop nothing.
+    pub warnings: Vec<Violation>,
+}
+
+/// The file cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration {path} cannot be read: {source}")]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: std::io::Error,
+}
+
+/// The environment of this process: the one place that reads it. What is not UTF-8 is left out.
+pub fn environment() -> BTreeMap<String, String> {
+    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(texts).collect()
+}
+
+/// The file's JSON Schema, for `config schema` and editors.
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(File)
+}
+
+impl Sources {
+    /// Reads the file, if one is named.
+    ///
+    /// # Errors
+    /// [`Unreadable`]
+    pub fn read(
+        path: Option<&Path>,
+        variables: BTreeMap<String, String>,
+    ) -> Result<Self, Unreadable> {
+        let file = path.map(|path| Ok((path.display().to_string(), text_of(path)?)));
+        let file = file.transpose().map_err(|(path, source)| Unreadable { path, source })?;
+        Ok(Self { file, variables, home: HOME.into() })
+    }
+
+    /// The settings that these sources make.
+    ///
+    /// # Errors
+    /// Every violation, warnings too, in the order of the file.
+    pub fn load(&self) -> Result<Loaded, Rejection> {
+        let mut violations = Vec::new();
+        let settings = self.settings(&mut violations);
+        let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
+        sort(&mut violations);
+        match settings {
+            Some(settings) if !stops => Ok(Loaded { settings, warnings: violations }),
+            _ => Err(Rejection { violations }),
+        }
+    }
+
+    /// The texts that violations point into, by name: the file, and the variables that are ours.
+    /// What may be a secret is starred or left out.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let file = self.file.iter().map(|(name, text)| (name.clone(), mask::masked(name, text)));
+        file.chain(variables::texts(&self.variables)).collect()
+    }
+
+    fn settings(&self, violations: &mut Vec<Violation>) -> Option<Settings> {
+        let mut root = match &self.file {
+            Some((name, text)) if !is_blank(text) => {
+                yaml::parse(name, text.as_bytes(), &Budget::default(), violations)?
+            }
+            Some((name, _)) => nothing(name),
+            None => nothing(""),
+        };
+        variables::overlay(&mut root, &schema(), &self.variables, violations);
+        mask::refuse_plain_secrets(&mut root, violations);
+        let json = Reader::<File>::new().check(&mut root, &Way::root(), violations)?;
+        let file = readable_parts(json, &mut root, violations);
+        let report = Report::new(&root);
+        let mut resolver = Resolver { report, variables: &self.variables, home: &self.home };
+        let settings = resolver.settings(file);
+        violations.append(&mut resolver.report.violations);
+        settings
+    }
+}
+
+/// The file without the parts that lack something: the others can be judged nevertheless.
+fn readable_parts(json: Json, root: &mut Node, violations: &mut Vec<Violation>) -> File {
+    let Json::Object(mut parts) = json else { return File::default() };
+    parts.retain(|name, part| {
+        let alone = serde_json::json!({name.as_str(): part});
+        let Err(error) = serde_json::from_value::<File>(alone) else { return true };
+        // What is missing or wrong has been told at its place, if it has been told.
+        if violations.is_empty() {
+            let message = format!("`{name}` cannot be read: {error}");
+            violations.push(Violation::error(report::RULE, message).at(name.as_str(), None));
+        }
+        if let Value::Map(map) = &mut root.value
+            && let Some(entry) = map.get_mut(name)
+        {
+            entry.node.broken = true;
+        }
+        false
+    });
+    serde_json::from_value(Json::Object(parts)).unwrap_or_default()
+}
+
+/// At most one byte more than the budget takes, so that the reader can say that it is too much.
+fn text_of(path: &Path) -> Result<String, (PathBuf, std::io::Error)> {
+    let most = Budget::default().bytes as u64 + 1;
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(most).read_to_string(&mut text))
+        .map_err(|source| (path.to_owned(), source))?;
+    Ok(text)
+}
+
+/// Nothing but comments: everything is left to the defaults.
+fn is_blank(text: &str) -> bool {
+    let blank = |line: &str| line.is_empty() || line.starts_with('#') || line == "---";
+    text.lines().map(str::trim).all(blank)
+}
+
+/// A file without anything in it.
+fn nothing(name: &str) -> Node {
+    let file: Arc<str> = name.into();
+    let position = Position { file: file.clone(), line: 1, column: 1, length: 1 };
+    Node::new(Value::Map(Map::new()), Origin { position, layer: file })
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,9 @@
 use futures::{StreamExt as _, stream};
 
 use crate::controller::Parts;
-use crate::controller::outcome::{self, NextReport};
-use crate::controller::outside::{Outside, Problem};
-use crate::store::{Held, Message, StoreError};
+use crate::controller::outcome;
+use crate::controller::outside::Outside;
+use crate::store::{Answer, Held, Message, StoreError};
 
 /// How many statuses are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 32;
@@ -20,44 +20,56 @@ impl<O: Outside> Parts<O> {
         let messages = self.store.take_messages(self.clock.now(), self.settings.lease, TAKEN);
         let messages = messages.await?;
         let taken = messages.len();
-        let sent = stream::iter(messages.into_iter().map(|message| self.tell(message)));
-        let results: Vec<_> = sent.buffer_unordered(AT_ONCE).collect().await;
-        results.into_iter().collect::<Result<(), _>>()?;
+        let told = stream::iter(messages.into_iter().map(|message| self.tell(message)));
+        // What has been told is recorded at once, and together what was told together.
+        let mut told = told.buffer_unordered(AT_ONCE).ready_chunks(AT_ONCE);
+        while let Some(answers) = told.next().await {
+            self.record_answers(&answers).await?;
+        }
         Ok(taken)
     }
 
-    async fn tell(&self, message: Message) -> Result<(), StoreError> {
+    async fn tell(&self, message: Message) -> (Message, Answer) {
         let Message { repository, forge_id, status, .. } = &message;
-        let told = self.outside.report(repository, *forge_id, status).await;
-        let (recorded, outcome) = match told {
-            Ok(()) => (self.store.sent(&message, self.clock.now()).await?, "sent"),
-            Err(problem) => self.not_told(&message, problem).await?,
+        let answer = match self.outside.report(repository, *forge_id, status).await {
+            Ok(()) => Answer::Sent,
+            Err(problem) => {
+                let (patience, now) = (&self.settings.report_patience, self.clock.now());
+                let reason = problem.message.clone();
+                let answer = outcome::after_report(problem, message.attempts, patience, now);
+                log(&message, &answer, &reason);
+                answer
+            }
         };
-        self.metrics.report(outcome);
-        if recorded == Held::Lost {
-            let deployment = &message.deployment;
-            tracing::warn!(%deployment, seq = message.seq, "another sender took over");
+        (message, answer)
+    }
+
+    async fn record_answers(&self, answers: &[(Message, Answer)]) -> Result<(), StoreError> {
+        let held = self.store.answered(answers, self.clock.now()).await?;
+        for ((message, answer), held) in answers.iter().zip(held) {
+            self.metrics.report(match answer {
+                Answer::Sent => "sent",
+                Answer::Again(_) => "put_off",
+                Answer::Parked(_) => "parked",
+            });
+            if held == Held::Lost {
+                let deployment = &message.deployment;
+                tracing::warn!(%deployment, seq = message.seq, "another sender took over");
+            }
         }
         Ok(())
     }
+}
 
-    async fn not_told(
-        &self,
-        message: &Message,
-        problem: Problem,
-    ) -> Result<(Held, &'static str), StoreError> {
-        let (deployment, state) = (&message.deployment, message.status.state.as_str());
-        let (patience, now) = (&self.settings.report_patience, self.clock.now());
-        let reason = problem.message.clone();
-        match outcome::after_report(problem, message.attempts, patience, now) {
-            NextReport::At(at) => {
-                tracing::warn!(%deployment, state, reason, %at, "status not sent, tried again");
-                Ok((self.store.send_again_at(message, at).await?, "put_off"))
-            }
-            NextReport::Park(reason) => {
-                tracing::error!(%deployment, state, reason, "status not sent, given up");
-                Ok((self.store.park(message, &reason).await?, "parked"))
-            }
+fn log(message: &Message, answer: &Answer, reason: &str) {
+    let (deployment, state) = (&message.deployment, message.status.state.as_str());
+    match answer {
+        Answer::Sent => {}
+        Answer::Again(at) => {
+            tracing::warn!(%deployment, state, reason, %at, "status not sent, tried again");
+        }
+        Answer::Parked(_) => {
+            tracing::error!(%deployment, state, reason, "status not sent, given up");
         }
     }
 }

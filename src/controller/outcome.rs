@@ -11,7 +11,7 @@ use crate::model::id::ImageTag;
 use crate::model::revision::Digest;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation};
-use crate::store::{End, Ending, Known};
+use crate::store::{Answer, End, Ending, Known};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +62,6 @@ pub enum Next {
     },
 }
 
-/// What happens after a status could not be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextReport {
-    /// Send it again.
-    At(Timestamp),
-    /// Leave it, for this reason.
-    Park(String),
-}
-
 /// What happens after trouble; `failures` were before it.
 pub fn after(
     trouble: Trouble,
@@ -109,17 +100,17 @@ pub fn after_report(
     attempts: u32,
     patience: &Patience,
     now: Timestamp,
-) -> NextReport {
+) -> Answer {
     let Problem { remedy, message } = problem;
     let failures = attempts.saturating_sub(1);
     let next = match remedy {
-        Remedy::Reject => return NextReport::Park(message),
+        Remedy::Reject => return Answer::Parked(message),
         Remedy::Retry { after } => patience.next(failures, after, now),
         // A person may give us the right to it; until the patience ends.
         Remedy::GiveUp => patience.next(failures, None, now),
     };
-    let parked = || NextReport::Park(format!("given up after {attempts} attempts: {message}"));
-    next.map_or_else(parked, NextReport::At)
+    let parked = || Answer::Parked(format!("given up after {attempts} attempts: {message}"));
+    next.map_or_else(parked, Answer::Again)
 }
 
 /// The end of a deployment that is in the manifest repository.
@@ -281,12 +272,12 @@ mod tests {
     #[test]
     fn a_status_is_parked_when_refused_or_after_the_last_attempt() {
         let report = |remedy, attempts| after_report(problem(remedy), attempts, &PATIENCE, NOW);
-        let at = |seconds| NextReport::At(Timestamp::from_second(seconds).unwrap());
+        let at = |seconds| Answer::Again(Timestamp::from_second(seconds).unwrap());
         assert_eq!(report(Remedy::Retry { after: None }, 1), at(1));
         assert_eq!(report(Remedy::GiveUp, 3), at(4));
-        assert!(matches!(report(Remedy::Reject, 1), NextReport::Park(_)));
+        assert!(matches!(report(Remedy::Reject, 1), Answer::Parked(_)));
         let last = report(Remedy::Retry { after: None }, 6);
         let reason = "given up after 6 attempts: the forge does not answer".to_owned();
-        assert_eq!(last, NextReport::Park(reason));
+        assert_eq!(last, Answer::Parked(reason));
     }
 }

@@ -95,7 +95,7 @@ async fn accept<B: Backend>(
         Accepted::New(id) => (id, false),
         Accepted::Duplicate(id) => (id, true),
     };
-    tracing::info!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
+    tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
 }
 

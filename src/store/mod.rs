@@ -32,7 +32,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
-pub use crate::store::outbox::{Message, Told};
+pub use crate::store::outbox::{Answer, Message, Told};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 
@@ -45,9 +45,7 @@ pub struct Store {
     /// Its commits are on disk when they return; the same pool where all are.
     durable: AnyPool,
     kind: Kind,
-    /// SQLite has one writer at a time, and makes the others poll; here they wait in a row
-    /// instead, which is fair and wakes them at once.
-    writers: Arc<Mutex<()>>,
+    writers: Writers,
 }
 
 impl Store {
@@ -57,7 +55,7 @@ impl Store {
     /// `postgres://…` must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        Ok(Self { pool, durable, kind, writers: Arc::default() })
+        Ok(Self { pool, durable, kind, writers: Writers::default() })
     }
 
     /// Closes all connections, after the operations under way.
@@ -73,22 +71,32 @@ impl Store {
     }
 
     async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
-        self.begin_on(&self.pool, doing).await
+        let turn = match self.kind {
+            Kind::Sqlite => Some(self.writers.turn().await),
+            Kind::Postgres => None,
+        };
+        self.begin_on(&self.pool, doing, turn).await
     }
 
-    /// A transaction that survives a power cut once it is committed.
+    /// A transaction that somebody waits for, and that survives a power cut once it is committed.
     async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
-        self.begin_on(&self.durable, doing).await
+        let turn = match self.kind {
+            Kind::Sqlite => Some(self.writers.turn_at_once().await),
+            Kind::Postgres => None,
+        };
+        self.begin_on(&self.durable, doing, turn).await
     }
 
-    async fn begin_on(&self, pool: &AnyPool, doing: &'static str) -> Result<Write, StoreError> {
-        let (turn, begin) = match self.kind {
-            Kind::Sqlite => {
-                let turn = Arc::clone(&self.writers).lock_owned().await;
-                // One that begins by reading could find the write lock taken in its middle.
-                (Some(turn), pool.begin_with("BEGIN IMMEDIATE").await)
-            }
-            Kind::Postgres => (None, pool.begin().await),
+    async fn begin_on(
+        &self,
+        pool: &AnyPool,
+        doing: &'static str,
+        turn: Option<Turn>,
+    ) -> Result<Write, StoreError> {
+        let begin = match self.kind {
+            // One that begins by reading could find the write lock taken in its middle.
+            Kind::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await,
+            Kind::Postgres => pool.begin().await,
         };
         let transaction = begin.map_err(StoreError::doing(doing))?;
         Ok(Write { transaction, _turn: turn, doing })
@@ -103,10 +111,36 @@ impl Store {
     }
 }
 
+/// SQLite has one writer at a time, and makes the others poll. Here they wait in a row instead,
+/// which is fair and wakes them at once; and of the workers only the first stands in it, so
+/// that an event, whose sender waits, never has more than one of them before it.
+#[derive(Debug, Clone, Default)]
+struct Writers {
+    workers: Arc<Mutex<()>>,
+    all: Arc<Mutex<()>>,
+}
+
+/// The turn to write.
+struct Turn {
+    _all: OwnedMutexGuard<()>,
+    _workers: Option<OwnedMutexGuard<()>>,
+}
+
+impl Writers {
+    async fn turn(&self) -> Turn {
+        let workers = Arc::clone(&self.workers).lock_owned().await;
+        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: Some(workers) }
+    }
+
+    async fn turn_at_once(&self) -> Turn {
+        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: None }
+    }
+}
+
 /// A transaction that writes; without a commit it never was.
 struct Write {
     transaction: Transaction<'static, Any>,
-    _turn: Option<OwnedMutexGuard<()>>,
+    _turn: Option<Turn>,
     doing: &'static str,
 }
 

@@ -47,13 +47,24 @@ pub struct Told {
     pub parked: Option<String>,
 }
 
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The forge took it.
+    Sent,
+    /// The forge did not take it; it is tried again then, and later ones wait behind it.
+    Again(Timestamp),
+    /// Nobody tries to send it any more, for this reason; the next of its deployment has its turn.
+    Parked(String),
+}
+
 const DOING: &str = "taking statuses to send";
 
 impl Store {
     /// Takes statuses that may be sent now, at most one of each deployment, oldest first.
     ///
     /// They are this sender's for the length of the lease; a sender that dies leaves them to
-    /// another. So a status is told twice only if a sender dies between telling and [`Store::sent`].
+    /// another. So a status is told twice only if a sender dies between telling and [`Store::answered`].
     pub async fn take_messages(
         &self,
         now: Timestamp,
@@ -72,7 +83,9 @@ impl Store {
             .fetch_all(write.sql())
             .await
             .map_err(StoreError::doing(DOING))?;
-        let mut messages = Vec::new();
+        // One by one: as a part of the update, PostgreSQL may ask for the due ones again and
+        // again, and take more than the limit.
+        let mut messages = Vec::with_capacity(rows.len());
         for row in rows.into_iter().map(Row::new) {
             let (id, seq) = (row.id("id")?, row.number("seq")?);
             messages.extend(take(&mut write, &id, seq, now, lease).await?);
@@ -81,50 +94,19 @@ impl Store {
         Ok(messages)
     }
 
-    /// The forge took it.
-    pub async fn sent(&self, message: &Message, now: Timestamp) -> Result<Held, StoreError> {
-        let sql = "UPDATE outbox SET sent_at = $4 WHERE deployment = $1 AND seq = $2 \
-             AND attempts = $3 AND sent_at IS NULL AND parked IS NULL";
-        self.answer(sql, message, Answer::Time(now)).await
-    }
-
-    /// The forge did not take it; it is tried again then, and later ones wait behind it.
-    pub async fn send_again_at(
+    /// Records what became of messages, each as long as no other sender has taken it since.
+    pub async fn answered(
         &self,
-        message: &Message,
-        at: Timestamp,
-    ) -> Result<Held, StoreError> {
-        let sql = "UPDATE outbox SET due_at = $4 WHERE deployment = $1 AND seq = $2 \
-             AND attempts = $3 AND sent_at IS NULL AND parked IS NULL";
-        self.answer(sql, message, Answer::Time(at)).await
-    }
-
-    /// Nobody tries to send it any more; the next one of its deployment has its turn.
-    pub async fn park(&self, message: &Message, reason: &str) -> Result<Held, StoreError> {
-        let sql = "UPDATE outbox SET parked = $4 WHERE deployment = $1 AND seq = $2 \
-             AND attempts = $3 AND sent_at IS NULL AND parked IS NULL";
-        self.answer(sql, message, Answer::Reason(storable(reason))).await
-    }
-
-    async fn answer(
-        &self,
-        sql: &'static str,
-        message: &Message,
-        answer: Answer,
-    ) -> Result<Held, StoreError> {
-        let doing = "recording how the sending of a status went";
-        let mut write = self.begin(doing).await?;
-        let query = sqlx::query(sql)
-            .bind(message.deployment.as_str())
-            .bind(message.seq)
-            .bind(i64::from(message.attempts));
-        let query = match answer {
-            Answer::Time(time) => query.bind(time.as_millisecond()),
-            Answer::Reason(reason) => query.bind(reason),
-        };
-        let done = query.execute(write.sql()).await.map_err(StoreError::doing(doing))?;
+        answers: &[(Message, Answer)],
+        now: Timestamp,
+    ) -> Result<Vec<Held>, StoreError> {
+        let mut write = self.begin("recording what became of statuses").await?;
+        let mut held = Vec::with_capacity(answers.len());
+        for (message, answer) in answers {
+            held.push(record(&mut write, message, answer, now).await?);
+        }
         write.commit().await?;
-        Ok(Held::by_rows(done.rows_affected()))
+        Ok(held)
     }
 
     /// Everything that the forge was or will be told of a deployment, in order.
@@ -139,11 +121,6 @@ impl Store {
         .map_err(StoreError::doing("reading a deployment's statuses"))?;
         rows.into_iter().map(|row| told(&Row::new(row))).collect()
     }
-}
-
-enum Answer {
-    Time(Timestamp),
-    Reason(String),
 }
 
 /// Leaves a status for the forge; the deployment's row must have been written in the same
@@ -169,6 +146,34 @@ pub(super) async fn tell(
     .map_err(StoreError::doing("leaving a status for the forge"))
 }
 
+async fn record(
+    write: &mut Write,
+    message: &Message,
+    answer: &Answer,
+    now: Timestamp,
+) -> Result<Held, StoreError> {
+    let (sent_at, due_at, parked) = match answer {
+        Answer::Sent => (Some(now.as_millisecond()), None, None),
+        Answer::Again(at) => (None, Some(at.as_millisecond()), None),
+        Answer::Parked(reason) => (None, None, Some(storable(reason))),
+    };
+    let done = sqlx::query(
+        "UPDATE outbox SET sent_at = $4, due_at = COALESCE($5, due_at), parked = $6 \
+         WHERE deployment = $1 AND seq = $2 AND attempts = $3 \
+         AND sent_at IS NULL AND parked IS NULL",
+    )
+    .bind(message.deployment.as_str())
+    .bind(message.seq)
+    .bind(i64::from(message.attempts))
+    .bind(sent_at)
+    .bind(due_at)
+    .bind(parked)
+    .execute(write.sql())
+    .await
+    .map_err(StoreError::doing("recording what became of a status"))?;
+    Ok(Held::by_rows(done.rows_affected()))
+}
+
 async fn take(
     write: &mut Write,
     id: &DeployId,
@@ -181,8 +186,8 @@ async fn take(
         "UPDATE outbox SET due_at = $4, attempts = attempts + 1 \
          WHERE deployment = $1 AND seq = $2 AND due_at <= $3 AND sent_at IS NULL \
          AND parked IS NULL RETURNING deployment AS id, seq, state, description, at, attempts, \
-         (SELECT repository FROM deployments d WHERE d.id = deployment) AS repository, \
-         (SELECT forge_id FROM deployments d WHERE d.id = deployment) AS forge_id",
+         (SELECT d.repository FROM deployments d WHERE d.id = deployment) AS repository, \
+         (SELECT d.forge_id FROM deployments d WHERE d.id = deployment) AS forge_id",
     )
     .bind(id.as_str())
     .bind(seq)

@@ -40,6 +40,24 @@ async fn a_worker_dies_anywhere_and_another_finishes_without_doubling() {
 }
 
 #[tokio::test]
+async fn a_worker_that_comes_back_after_its_heir_has_pushed_pushes_nothing() {
+    run_test(async |service| {
+        service.world.hold_at(Point::BeforeWrite);
+        let id = service.ask("web", 1).await;
+        let slow = service.another(Settings::default());
+        let slow = tokio::spawn(async move { slow.step().await.unwrap() });
+        service.world.reached().await;
+        service.wait(61);
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+        service.world.go_on();
+        assert_eq!(slow.await.unwrap(), Some(Did::Lost));
+        assert_eq!(service.state(&id).await, State::Succeeded);
+        assert_eq!(service.world.pushes(), [1]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_was_pushed_counts_even_if_it_could_not_be_planned_again() {
     run_test(async |service| {
         let id = service.ask("web", 1).await;

@@ -2,5 +2,6 @@
 
 mod crashes; // a worker dies, another finishes, nothing is doubled
 mod deployments; // how a deployment ends
+mod logs; // what an operator reads
 mod loops; // workers side by side, shutdown
 mod reports; // the forge is told

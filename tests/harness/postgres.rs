@@ -16,6 +16,9 @@ struct Cluster {
     _alive: ChildStdin,
 }
 
+/// The cluster trusts everybody; this is there to be looked for where it must not be.
+pub(crate) const PASSWORD: &str = "s3cret";
+
 static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
@@ -34,7 +37,7 @@ pub(crate) async fn fresh_database() -> Option<String> {
 impl Cluster {
     fn url(&self, database: &str) -> String {
         let socket = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgres://deployer@localhost/{database}?host={socket}")
+        format!("postgres://deployer:{PASSWORD}@localhost/{database}?host={socket}")
     }
 }
 

@@ -11,7 +11,7 @@ use the_deployer::model::deployment::{Deployment, State};
 use the_deployer::model::event::Event;
 use the_deployer::model::id::DeployId;
 
-use crate::harness::database::Database;
+use crate::harness::database::{Database, run_on_both};
 use crate::harness::requests::{at, delivery, request};
 use crate::harness::world::World;
 
@@ -23,14 +23,17 @@ pub(crate) struct Service {
     pub(crate) controller: Controller<World>,
 }
 
-/// Runs the test; at its end nothing may be left to do.
-pub(crate) async fn run_test(test: impl AsyncFnOnce(&Service)) {
-    let service = Service::new(Database::sqlite().await);
-    test(&service).await;
-    service.settle().await;
-    let depth = service.db.store.depth().await.unwrap();
-    assert_eq!((depth.queued, depth.running), (0, 0), "deployments are left");
-    assert_eq!((depth.unsent, depth.parked), (0, 0), "statuses are left");
+/// Runs the test on each database; at its end nothing may be left to do.
+pub(crate) async fn run_test(test: impl AsyncFn(&Service)) {
+    run_on_both(async |db| {
+        let service = Service::new(db);
+        test(&service).await;
+        service.settle().await;
+        let depth = service.db.store.depth().await.unwrap();
+        assert_eq!((depth.queued, depth.running), (0, 0), "deployments are left");
+        assert_eq!((depth.unsent, depth.parked), (0, 0), "statuses are left");
+    })
+    .await;
 }
 
 impl Service {

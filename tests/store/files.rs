@@ -7,6 +7,7 @@ use the_deployer::model::deployment::State;
 use the_deployer::store::{Store, StoreError};
 
 use crate::harness::database::run_on_both;
+use crate::harness::postgres::PASSWORD;
 use crate::harness::requests::{delivery, id, request};
 use crate::store::{accept, claim};
 
@@ -89,6 +90,11 @@ async fn a_password_appears_in_no_error() {
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("s3cret"), "{shown}");
     }
+}
+
+#[tokio::test]
+async fn a_store_does_not_show_its_password() {
+    run_on_both(async |db| assert!(!format!("{:?}", db.store).contains(PASSWORD))).await;
 }
 
 #[tokio::test]

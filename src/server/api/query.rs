@@ -86,7 +86,8 @@ mod tests {
         assert_eq!(message("limit", "0"), "limit: \"0\" is not a number from 1 to 200");
         assert!(message("limit", "-1").starts_with("limit"));
         assert!(message("state", "x").contains("queued, running, pushing"));
-        assert!(message("target", "../x").starts_with("target: \"../x\" is not a target"));
+        let target = message("target", "../x");
+        assert!(target.starts_with("target: ") && target.contains("../x"), "{target}");
         assert_eq!(message("tagret", "x"), format!("\"tagret\" is not known: use {KNOWN}"));
         let twice = pairs(&[("limit", "1"), ("limit", "2")]).unwrap_err();
         assert_eq!(twice, "\"limit\" is given twice");

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::clock::Clock;
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
@@ -32,17 +32,14 @@ pub(super) struct Inner {
     pub(super) waiting_for: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Fake {
     pub(super) inner: Arc<Mutex<Inner>>,
-    clock: Clock,
 }
 
-impl Default for Fake {
-    fn default() -> Self {
-        let clock = Clock::manual("2026-11-21T05:48:12Z".parse().unwrap());
-        Self { inner: Arc::default(), clock }
-    }
+/// The one time there is.
+fn now() -> Timestamp {
+    "2026-11-21T05:48:12Z".parse().unwrap()
 }
 
 impl Fake {
@@ -66,25 +63,25 @@ impl Inbox for Fake {
         request: DeploymentRequest,
     ) -> Result<Accepted, Fault> {
         self.trouble().await?;
-        self.clock.advance(std::time::Duration::from_millis(1));
         let mut inner = self.inner.lock().unwrap();
         let seen = inner.stored.iter().find(|(d, _)| *d == delivery);
         if let Some((_, first)) = seen {
             return Ok(Accepted::Duplicate(first.id.clone()));
         }
-        let id = self.clock.deploy_id();
-        inner.stored.push((delivery, queued(id.clone(), request, &self.clock)));
+        let id = format!("20261121-0548120{:02}-3f9a2c", inner.stored.len());
+        let id = DeployId::parse(id).unwrap();
+        inner.stored.push((delivery, queued(id.clone(), request)));
         Ok(Accepted::New(id))
     }
 }
 
-fn queued(id: DeployId, request: DeploymentRequest, clock: &Clock) -> Deployment {
+fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
     Deployment {
         id,
         request,
         app: None,
         state: Life::Queued,
-        received_at: clock.now(),
+        received_at: now(),
         finished_at: None,
         stages: Vec::new(),
         summary: "waiting for a worker".to_owned(),
@@ -124,7 +121,7 @@ impl Records for Fake {
         let told = StatusRecord {
             state: ForgeState::Queued,
             description: "waiting for a worker".to_owned(),
-            at: self.clock.now(),
+            at: now(),
             sent_at: None,
             parked: None,
         };

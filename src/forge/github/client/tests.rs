@@ -195,6 +195,36 @@ async fn a_wrong_token_stops_and_is_not_shown() {
 }
 
 #[tokio::test]
+async fn the_token_is_in_no_log_however_much_is_logged() {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let sink = bytes.clone();
+    let log = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || Sink(sink.clone()))
+        .finish();
+    let _guard = tracing::subscriber::set_default(log);
+    let (github, _) = stand_in().await;
+    weave(&github).await.unwrap();
+    github.report(&shop(), 5, &success()).await.unwrap();
+    let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("/repos/acme/shop"), "something is logged: {text}");
+    assert!(!text.contains(TOKEN), "{text}");
+}
+
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
 async fn a_limit_is_obeyed_as_long_as_it_says() {
     let (github, world) = stand_in().await;
     world.lock().unwrap().trouble = Some(Trouble::Limited);

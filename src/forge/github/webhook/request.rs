@@ -122,9 +122,7 @@ fn id<T>(
     text: &str,
     parse: impl Fn(String) -> Result<T, IdError>,
 ) -> Result<T, Malformed> {
-    parse(text.to_owned()).map_err(|IdError { what, rule, .. }| {
-        wrong(field, format!("{} is not a {what}: {rule}", shown(text)))
-    })
+    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
 }
 
 fn cut(text: &str, characters: usize) -> String {

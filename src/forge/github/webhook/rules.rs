@@ -28,8 +28,14 @@ impl Default for Rules {
 }
 
 /// Which repositories may deploy, as globs over `owner/name`.
-#[derive(Debug, Clone)]
-pub struct Repositories(Option<GlobSet>);
+#[derive(Clone)]
+pub struct Repositories(Option<Globs>);
+
+#[derive(Clone)]
+struct Globs {
+    texts: Vec<String>,
+    set: GlobSet,
+}
 
 impl Repositories {
     /// Every repository.
@@ -44,15 +50,26 @@ impl Repositories {
     /// The first glob that cannot be read.
     pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
         let mut set = GlobSetBuilder::new();
+        let mut texts = Vec::new();
         for glob in globs {
             set.add(GlobBuilder::new(glob).literal_separator(true).case_insensitive(true).build()?);
+            texts.push(glob.to_owned());
         }
-        Ok(Self(Some(set.build()?)))
+        Ok(Self(Some(Globs { texts, set: set.build()? })))
     }
 
     /// Whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
-        self.0.as_ref().is_none_or(|set| set.is_match(repository.as_str()))
+        self.0.as_ref().is_none_or(|globs| globs.set.is_match(repository.as_str()))
+    }
+}
+
+impl fmt::Debug for Repositories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("any"),
+            Some(Globs { texts, set: _ }) => texts.fmt(f),
+        }
     }
 }
 

@@ -1,0 +1,237 @@
+//! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
+//! reader checks by, is made from these types. What is left out is filled in by `resolve`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::model::target::Environment;
+
+/// The configuration of the-deployer.
+///
+/// Every part may be left out. A variable `THE_DEPLOYER_` and the path in capitals sets a single
+/// value over the file's: `THE_DEPLOYER_SERVER_LISTEN` for `server.listen`; lists of texts are
+/// separated by commas.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "the-deployer's configuration")]
+pub struct File {
+    /// Where it listens, and under which address people reach it.
+    pub server: Option<Server>,
+    /// Where its state is kept.
+    pub storage: Option<Storage>,
+    /// Where service repositories are and events come from: `github` or `local`.
+    pub forge: Option<Forge>,
+    /// The file that each service repository describes itself in.
+    pub waml: Option<Waml>,
+    /// The templates that manifests are rendered from.
+    pub templates: Option<Templates>,
+    /// The repositories that manifests are pushed to.
+    pub manifests: Option<Manifests>,
+    /// The clusters that may be deployed to; while there are none, every target is accepted.
+    pub clusters: Option<Vec<Cluster>>,
+    /// Who may call the API.
+    pub auth: Option<Auth>,
+    /// Bounds.
+    pub limits: Option<Limits>,
+}
+
+/// Where the server listens, and under which address people reach it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address and port: 127.0.0.1:8080. Another than loopback needs a token under `auth.tokens`.
+    pub listen: Option<String>,
+    /// The address that people use; links to our pages begin with it. Default: `http://` and `listen`.
+    #[schemars(extend("format" = "url"))]
+    pub external_url: Option<String>,
+    /// How long open work may take to end when the process is told to stop: `25s`.
+    pub shutdown_grace: Option<String>,
+}
+
+/// Where state is kept.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: a SQLite file in `folder`.
+    pub url: Option<String>,
+    /// The folder for everything that has no other place: clones, and what is made at first start.
+    pub folder: Option<String>,
+}
+
+/// A code host: exactly one of the two.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Forge {
+    /// GitHub, or a GitHub Enterprise Server.
+    pub github: Option<GitHub>,
+    /// Bare git repositories in a folder.
+    pub local: Option<Local>,
+}
+
+/// GitHub, or a GitHub Enterprise Server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GitHub {
+    /// The API's address; for an Enterprise Server `https://HOST/api/v3`.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    pub api_url: Option<String>,
+    /// A token that may read contents and write deployments.
+    pub token: Secret,
+    /// The secret that the webhook is set up with.
+    pub webhook_secret: Secret,
+    /// Repositories that may deploy, as globs over `owner/name`. Default: all.
+    #[serde(default)]
+    pub repositories: Option<Vec<String>>,
+    /// The `task` of deployments that are for us. Default: `deploy`.
+    #[serde(default)]
+    pub tasks: Option<Vec<String>>,
+    /// The image tag of a deployment whose payload names none: a text with `{ref}`, `{sha}` or
+    /// `{short_sha}` in it. Default: `{sha}`.
+    #[serde(default)]
+    pub tag: Option<String>,
+}
+
+/// Bare git repositories `OWNER/NAME.git` in a folder.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Local {
+    /// The folder. Default: `repos` in the storage folder.
+    pub root: Option<String>,
+    /// The secret that events are signed with. Default: made at first start.
+    pub webhook_secret: Option<Secret>,
+}
+
+/// A secret: exactly one of the two.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Secret {
+    /// A file that holds it, and nothing else.
+    pub file: Option<String>,
+    /// An environment variable that holds it.
+    pub env: Option<String>,
+}
+
+/// The file that each service repository describes itself in.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Waml {
+    /// Its path in the repository. Default: `.weave.yaml`.
+    pub path: Option<String>,
+    /// Its largest size in bytes. Default: 262144.
+    #[schemars(range(min = 1, max = 262_144))]
+    pub max_bytes: Option<u32>,
+}
+
+/// The templates that manifests are rendered from.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Templates {
+    /// A folder with `apps/TEMPLATE/VERSION/`. Default: the built-in templates.
+    pub path: Option<String>,
+}
+
+/// The repositories that manifests are pushed to.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Manifests {
+    /// For each target the first whose globs match it. Default: a local one in the storage folder.
+    pub repositories: Option<Vec<ManifestRepository>>,
+}
+
+/// One repository that manifests are pushed to.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestRepository {
+    /// What it is called in logs; also the name of its clone.
+    #[schemars(extend("format" = "slug"))]
+    pub name: String,
+    /// An http or https address without credentials, or a path.
+    pub url: String,
+    /// The branch that Argo CD follows. Default: `main`.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Globs over target names. Default: all.
+    #[serde(default)]
+    pub targets: Option<Vec<String>>,
+    /// A token that may push.
+    #[serde(default)]
+    pub token: Option<Secret>,
+    /// Who commits.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+}
+
+/// Author and committer of the commits.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Identity {
+    /// A name. Default: `the-deployer`.
+    #[schemars(extend("format" = "line"))]
+    pub name: Option<String>,
+    /// An e-mail address. Default: `the-deployer@localhost`.
+    #[schemars(extend("format" = "email"))]
+    pub email: Option<String>,
+}
+
+/// One cluster that may be deployed to.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// Its name, as in `deploy` of a WAML and as environment on GitHub.
+    #[schemars(extend("format" = "target"))]
+    pub name: String,
+    /// How careful one must be with it.
+    pub environment: Environment,
+    /// The domain under which apps are reached: `prod.example.com`.
+    pub domain: String,
+    /// The API server's address as Argo CD knows it. Default: the cluster that Argo CD runs in.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    pub server: Option<String>,
+    /// Free labels, for selecting.
+    #[serde(default)]
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+/// Who may call the API.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// Tokens for programs.
+    pub tokens: Option<Vec<Token>>,
+}
+
+/// A token for the API: its name, and exactly one of the others.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Whose it is, for the log.
+    #[schemars(extend("format" = "line"))]
+    pub name: String,
+    /// The SHA-256 of the token, in hexadecimal: `printf %s TOKEN | sha256sum`.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// A file that holds the token.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// An environment variable that holds the token.
+    #[serde(default)]
+    pub env: Option<String>,
+}
+
+/// Bounds.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// How many deployments are worked on at once. Default: 4.
+    #[schemars(range(min = 1, max = 256))]
+    pub workers: Option<u32>,
+    /// After how long without a sign of life a worker's deployment is taken over: `30s`.
+    pub lease: Option<String>,
+    /// The largest body of a webhook in bytes. Default: 1048576; GitHub sends at most 26214400.
+    #[schemars(range(min = 1024, max = 26_214_400))]
+    pub body: Option<u32>,
+}

@@ -1,0 +1,127 @@
+//! What of a configuration may be shown. Pure.
+//!
+//! Secrets belong into files and variables of their own; one that stands in the configuration by
+//! mistake, or under a mistyped key, must not come out in the message that says so.
+
+use crate::config::report::RULE;
+use crate::model::violation::{Position, Violation};
+use crate::waml::node::{Node, Path, Step};
+use crate::waml::yaml::{self, Budget};
+
+/// The file's text with stars for whatever may be a secret; places stay where they are.
+pub(super) fn masked(file: &str, text: &str) -> String {
+    let Some(root) = yaml::parse(file, text.as_bytes(), &Budget::default(), &mut Vec::new()) else {
+        return text.to_owned();
+    };
+    let mut places = Vec::new();
+    root.leaves(&mut Path::root(), &mut |path, node| {
+        if node.as_text().is_some_and(|value| is_secret_place(path) || has_credentials(value)) {
+            places.push(node.origin.position.clone());
+        }
+    });
+    let line =
+        |(n, line): (usize, &str)| stars(line, places.iter().filter(|p| p.line as usize == n + 1));
+    text.split_inclusive('\n').enumerate().map(line).collect()
+}
+
+/// Marks secrets that stand where a file or a variable should be named, before the reader quotes
+/// them.
+pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violation>) {
+    let mut found = Vec::new();
+    root.leaves(&mut Path::root(), &mut |path, node| {
+        let wants_a_place = match keys(path).as_slice() {
+            ["forge" | "manifests", .., last] => matches!(*last, "token" | "webhook_secret"),
+            ["auth", "tokens"] => true,
+            _ => false,
+        };
+        if wants_a_place && node.as_text().is_some() {
+            found.push(path.clone());
+        }
+    });
+    for path in found {
+        let Some(node) = at_mut(root, &path) else { continue };
+        node.broken = true;
+        let message = format!("`{path}` holds a secret itself");
+        let violation = Violation::error(RULE, message)
+            .expected("a secret does not belong here")
+            .help("put it into a file or a variable, and write `{file: PATH}` or `{env: NAME}`");
+        violations.push(violation.at(path.to_string(), Some(node.origin.position.clone())));
+    }
+}
+
+/// Whether an address has a name or a password in it.
+pub(super) fn has_credentials(text: &str) -> bool {
+    let authority = text.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.contains('@') || text.contains("password=")
+}
+
+/// Under a key that names a secret, but not where it says where the secret is.
+fn is_secret_place(path: &Path) -> bool {
+    let keys = keys(path);
+    let names_one = |key: &&str| {
+        let key = key.to_ascii_lowercase();
+        key != "tokens" && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+    };
+    match keys.last() {
+        Some(&("file" | "env" | "sha256" | "name")) => false,
+        Some(&"tokens") => true,
+        _ => keys.iter().any(names_one),
+    }
+}
+
+fn keys(path: &Path) -> Vec<&str> {
+    let steps = path.0.iter().filter_map(|step| match step {
+        Step::Key(key) => Some(key.as_str()),
+        Step::Index(_) => None,
+    });
+    steps.collect()
+}
+
+fn stars<'p>(line: &str, places: impl Iterator<Item = &'p Position>) -> String {
+    let spans: Vec<_> = places.map(|p| p.column as usize..(p.column + p.length) as usize).collect();
+    let star = |(n, c): (usize, char)| {
+        let hidden = c != '\n' && spans.iter().any(|span| span.contains(&(n + 1)));
+        if hidden { '*' } else { c }
+    };
+    line.chars().enumerate().map(star).collect()
+}
+
+fn at_mut<'n>(root: &'n mut Node, path: &Path) -> Option<&'n mut Node> {
+    use crate::waml::node::Value;
+    path.0.iter().try_fold(root, |node, step| match (step, &mut node.value) {
+        (Step::Key(key), Value::Map(map)) => map.get_mut(key).map(|entry| &mut entry.node),
+        (Step::Index(index), Value::List(list)) => list.get_mut(*index),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_starred_and_everything_else_stays() {
+        let text = "forge:\n  github:\n    token: ghp_x # mine\n    webhook_secret: {file: /a, vlaue: abc}\n\
+                    auth: {tokens: [{name: ci, token: xyz}]}\nurl: \"https://me:pw@host/é\"\nplain: ok\n";
+        let expected = "forge:\n  github:\n    token: ***** # mine\n    webhook_secret: {file: /a, vlaue: ***}\n\
+                        auth: {tokens: [{name: ci, token: ***}]}\nurl: **********************\nplain: ok\n";
+        let masked = masked("f", text);
+        assert!(
+            !["ghp_x", "abc", "xyz", "pw"].iter().any(|secret| masked.contains(secret)),
+            "{masked}"
+        );
+        assert_eq!(masked.chars().count(), text.chars().count(), "places stay where they are");
+        assert_eq!(masked, expected);
+    }
+
+    #[test]
+    fn credentials_are_seen_in_addresses_only() {
+        for text in ["https://a@b", "postgres://u:p@h/d", "postgres://h/d?password=x"] {
+            assert!(has_credentials(text), "{text}");
+        }
+        for text in ["a@example.com", "https://host/a@b", "https://host?a@b", "git@host:x"] {
+            assert!(!has_credentials(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Clusters, and the repositories that their manifests are pushed to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::config::file;
+use crate::config::resolve::Resolver;
+use crate::config::settings::{Identity, Manifests, Targets};
+use crate::model::id::{TargetName, is_rfc1123_label};
+use crate::model::target::{Clusters, Target};
+
+/// The longest name that DNS takes.
+const DOMAIN_BYTES: usize = 253;
+
+impl Resolver<'_> {
+    pub(super) fn clusters(&mut self, clusters: Vec<file::Cluster>) -> Clusters {
+        if clusters.is_empty() {
+            return Clusters::Any;
+        }
+        let mut known = BTreeMap::new();
+        for (n, cluster) in clusters.into_iter().enumerate() {
+            let path = format!("clusters[{n}]");
+            let Some(target) = self.cluster(&path, cluster) else { continue };
+            if known.contains_key(&target.name) {
+                let message = format!("there is a cluster called {} already", target.name);
+                self.report.wrong(&format!("{path}.name"), message, "give it another name");
+                continue;
+            }
+            known.insert(target.name.clone(), target);
+        }
+        Clusters::Known(known)
+    }
+
+    fn cluster(&mut self, path: &str, cluster: file::Cluster) -> Option<Target> {
+        let file::Cluster { name, environment, domain, server, labels } = cluster;
+        let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
+        if !legal {
+            let message = "this is not a domain";
+            let help = "write it like prod.example.com: lower-case letters, digits, `-` and `.`";
+            self.report.wrong(&format!("{path}.domain"), message, help);
+        }
+        let server = server.unwrap_or_else(|| Target::IN_CLUSTER.to_owned());
+        self.without_credentials(&format!("{path}.server"), &server);
+        let name = TargetName::parse(name).ok()?;
+        Some(Target { name, domain, environment, server, labels: labels.unwrap_or_default() })
+    }
+
+    pub(super) fn manifests(
+        &mut self,
+        repositories: Vec<file::ManifestRepository>,
+        clusters: &Clusters,
+        folder: &Path,
+    ) -> Vec<Manifests> {
+        if repositories.is_empty() {
+            return vec![embedded(folder)];
+        }
+        let mut all: Vec<Manifests> = Vec::new();
+        for (n, repository) in repositories.into_iter().enumerate() {
+            let path = format!("manifests.repositories[{n}]");
+            if all.iter().any(|one| one.name == repository.name) {
+                let message = format!("there is a repository called {} already", repository.name);
+                self.report.wrong(&format!("{path}.name"), message, "give it another name");
+            }
+            let one = self.repository(&path, repository, folder);
+            all.push(one);
+        }
+        if !self.report.is_broken("manifests") {
+            self.every_cluster_has_one(clusters, &all);
+        }
+        all
+    }
+
+    fn repository(
+        &mut self,
+        path: &str,
+        repository: file::ManifestRepository,
+        folder: &Path,
+    ) -> Manifests {
+        let file::ManifestRepository { name, url, branch, targets, token, identity } = repository;
+        self.remote(&format!("{path}.url"), &url);
+        let branch = branch.unwrap_or_else(|| "main".to_owned());
+        if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
+            let message = "this is not a branch's name";
+            self.report.wrong(&format!("{path}.branch"), message, "write it like main");
+        }
+        let help = "give exactly one of `file` and `env`";
+        let token = token.and_then(|token| self.secret(&format!("{path}.token"), token, help));
+        Manifests {
+            targets: self.targets(&format!("{path}.targets"), targets),
+            clone_dir: folder.join("clones").join(format!("{name}.git")),
+            identity: identity_of(identity.unwrap_or_default()),
+            embedded: false,
+            name,
+            url,
+            branch,
+            token,
+        }
+    }
+
+    fn remote(&mut self, path: &str, url: &str) {
+        self.without_credentials(path, url);
+        let known = ["https://", "http://", "file://"];
+        let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
+        // `git@host:path`, which git itself takes for ssh.
+        let ssh = !url.contains("://") && url.split('/').next().is_some_and(|s| s.contains(':'));
+        if url.is_empty() || other || ssh {
+            let help = "write https://HOST/PATH.git with a token under `token`, or a path";
+            self.report.wrong(path, "manifests cannot be pushed to such an address", help);
+        }
+    }
+
+    fn targets(&mut self, path: &str, globs: Option<Vec<String>>) -> Targets {
+        let Some(globs) = globs else { return Targets::default() };
+        if globs.is_empty() {
+            let message = "this repository is for no target";
+            self.report.wrong(path, message, "write [\"*\"], or leave it out");
+        }
+        Targets::matching(globs).unwrap_or_else(|errors| {
+            for (n, error) in errors {
+                self.bad_glob(&format!("{path}[{n}]"), &error);
+            }
+            // What it would have matched is not known: no cluster is said to have no repository.
+            Targets::default()
+        })
+    }
+
+    fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[Manifests]) {
+        let homeless = |name: &&TargetName| !all.iter().any(|m| m.targets.have(name));
+        let names: Vec<_> = clusters.names().into_iter().filter(homeless).cloned().collect();
+        for name in names {
+            let message = format!("no repository is for the cluster {name}");
+            let help = "add its name, or a glob that matches it, to the `targets` of one";
+            self.report.wrong("manifests.repositories", message, help);
+        }
+    }
+}
+
+/// The repository that is made when none is configured.
+fn embedded(folder: &Path) -> Manifests {
+    let path = folder.join("manifests.git");
+    Manifests {
+        name: "manifests".to_owned(),
+        url: path.display().to_string(),
+        branch: "main".to_owned(),
+        targets: Targets::default(),
+        token: None,
+        identity: identity_of(file::Identity::default()),
+        clone_dir: path,
+        embedded: true,
+    }
+}
+
+fn identity_of(identity: file::Identity) -> Identity {
+    let file::Identity { name, email } = identity;
+    Identity {
+        name: name.unwrap_or_else(|| "the-deployer".to_owned()),
+        email: email.unwrap_or_else(|| "the-deployer@localhost".to_owned()),
+    }
+}

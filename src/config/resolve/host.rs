@@ -1,0 +1,102 @@
+//! The code host, and what its webhooks must satisfy.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::file;
+use crate::config::mask::has_credentials;
+use crate::config::resolve::Resolver;
+use crate::config::settings::{Forge, Webhook, WebhookSecret};
+use crate::forge::github::client::GITHUB_API;
+use crate::forge::github::webhook::rules::{Repositories, Rules, TagRule};
+
+const ONE_OF: &str = "give exactly one of `file` and `env`";
+
+impl Resolver<'_> {
+    /// The host and its webhooks; `None` after a violation that leaves nothing to go on with.
+    pub(super) fn forge(&mut self, forge: file::Forge, folder: &Path) -> Option<(Forge, Webhook)> {
+        let file::Forge { github, local } = forge;
+        match (github, local) {
+            (Some(_), Some(_)) => {
+                let message = "`github` and `local` are both given";
+                self.report.wrong("forge", message, "remove one of them");
+                None
+            }
+            (Some(github), None) => self.github(github),
+            (None, local) => self.local(local.unwrap_or_default(), folder),
+        }
+    }
+
+    fn github(&mut self, github: file::GitHub) -> Option<(Forge, Webhook)> {
+        let file::GitHub { api_url, token, webhook_secret, repositories, tasks, tag } = github;
+        let api_url = api_url.unwrap_or_else(|| GITHUB_API.to_owned());
+        self.without_credentials("forge.github.api_url", &api_url);
+        let token = self.secret("forge.github.token", token, ONE_OF);
+        let secret = self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF);
+        let rules = Rules {
+            repositories: self.repositories(repositories),
+            tasks: self.tasks(tasks),
+            tag: self.tag(tag),
+        };
+        let webhook = Webhook { secret: WebhookSecret::Given(secret?), rules };
+        Some((Forge::GitHub { api_url, token: token? }, webhook))
+    }
+
+    fn local(&mut self, local: file::Local, folder: &Path) -> Option<(Forge, Webhook)> {
+        let file::Local { root, webhook_secret } = local;
+        let root = root.map_or_else(|| folder.join("repos"), PathBuf::from);
+        let secret = match webhook_secret {
+            None => WebhookSecret::Kept(folder.join("webhook-secret")),
+            Some(secret) => {
+                WebhookSecret::Given(self.secret("forge.local.webhook_secret", secret, ONE_OF)?)
+            }
+        };
+        Some((Forge::Local { root }, Webhook { secret, rules: Rules::default() }))
+    }
+
+    fn repositories(&mut self, globs: Option<Vec<String>>) -> Repositories {
+        let Some(globs) = globs else { return Repositories::any() };
+        for (n, glob) in globs.iter().enumerate() {
+            if let Err(error) = Repositories::matching([glob.as_str()]) {
+                let path = format!("forge.github.repositories[{n}]");
+                self.bad_glob(&path, &error);
+            } else if !glob.contains('/') && glob != "**" {
+                let path = format!("forge.github.repositories[{n}]");
+                let message = "this matches no repository: their names are owner/name";
+                self.report.wrong(&path, message, "write it like acme/* or acme/shop");
+            }
+        }
+        Repositories::matching(globs.iter().map(String::as_str))
+            .unwrap_or_else(|_| Repositories::any())
+    }
+
+    fn tasks(&mut self, tasks: Option<Vec<String>>) -> Vec<String> {
+        let tasks = tasks.unwrap_or_else(|| Rules::default().tasks);
+        if tasks.is_empty() {
+            let message = "with no task, no deployment is for us";
+            self.report.wrong("forge.github.tasks", message, "write [deploy], or leave it out");
+        }
+        tasks
+    }
+
+    fn tag(&mut self, tag: Option<String>) -> TagRule {
+        let Some(tag) = tag else { return TagRule::default() };
+        TagRule::parse(&tag).unwrap_or_else(|error| {
+            let help = "write it like `{sha}` or `v-{short_sha}`";
+            self.report.wrong("forge.github.tag", error.to_string(), help);
+            TagRule::default()
+        })
+    }
+
+    /// A token in an address ends in logs.
+    pub(super) fn without_credentials(&mut self, path: &str, url: &str) {
+        if has_credentials(url) {
+            let message = "an address with a name or a password in it ends in logs";
+            self.report.wrong(path, message, "take it out, and give the secret under `token`");
+        }
+    }
+
+    pub(super) fn bad_glob(&mut self, path: &str, error: &globset::Error) {
+        let message = format!("this glob cannot be read: {}", error.kind());
+        self.report.wrong(path, message, "use `*`, `?`, `[a-z]` and `{one,two}`");
+    }
+}

@@ -1,0 +1,209 @@
+//! From the file to settings: defaults are filled in, every value becomes its own type, and what
+//! contradicts itself is told at its place. Reads secrets, and nothing else from outside.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::config::file::{self, File};
+use crate::config::report::Report;
+use crate::config::secret::{self, Source};
+use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
+
+mod fleet; // clusters, and the repositories of their manifests
+mod host; // the code host and its webhooks
+
+/// The longest time that may be set; a longer one is a mistake.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// What settings are made with.
+pub(super) struct Resolver<'a> {
+    /// Where violations go.
+    pub(super) report: Report<'a>,
+    /// For secrets.
+    pub(super) variables: &'a BTreeMap<String, String>,
+    /// The storage folder where none is configured.
+    pub(super) home: &'a Path,
+}
+
+impl Resolver<'_> {
+    /// The settings; of use only if there was no violation.
+    pub(super) fn settings(&mut self, file: File) -> Option<Settings> {
+        let File { server, storage, forge, waml, templates, manifests, clusters, auth, limits } =
+            file;
+        let storage = self.storage(storage.unwrap_or_default());
+        let tokens = self.tokens(auth.and_then(|auth| auth.tokens).unwrap_or_default());
+        let open = tokens.is_empty() && !self.report.is_broken("auth");
+        let server = self.server(server.unwrap_or_default(), open);
+        let host = self.forge(forge.unwrap_or_default(), &storage.folder);
+        let clusters = self.clusters(clusters.unwrap_or_default());
+        let manifests = manifests.and_then(|manifests| manifests.repositories);
+        let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
+        let waml = self.waml(waml.unwrap_or_default());
+        let limits = self.limits(limits.unwrap_or_default());
+        let templates = templates.and_then(|templates| templates.path).map(PathBuf::from);
+        let (forge, webhook) = host?;
+        Some(Settings {
+            server: server?,
+            storage,
+            forge,
+            webhook,
+            waml,
+            templates,
+            manifests,
+            clusters,
+            tokens,
+            limits,
+        })
+    }
+
+    fn server(&mut self, server: file::Server, open: bool) -> Option<Server> {
+        let file::Server { listen, external_url, shutdown_grace } = server;
+        let listen = listen.as_deref().unwrap_or("127.0.0.1:8080");
+        let grace = self.duration("server.shutdown_grace", shutdown_grace, 25);
+        let Ok(listen) = listen.parse::<SocketAddr>() else {
+            let help = "write it like 127.0.0.1:8080 or [::1]:8080";
+            self.report.wrong("server.listen", "this is not an address and a port", help);
+            return None;
+        };
+        if open && !listen.ip().to_canonical().is_loopback() {
+            let message = format!("{listen} can be reached from other machines without a token");
+            let help = "add a token under `auth.tokens`, or listen on 127.0.0.1";
+            self.report.wrong("server.listen", message, help);
+        }
+        let external_url = external_url.unwrap_or_else(|| format!("http://{listen}"));
+        let external_url = external_url.trim_end_matches('/').to_owned();
+        Some(Server { listen, external_url, shutdown_grace: grace })
+    }
+
+    fn storage(&mut self, storage: file::Storage) -> Storage {
+        let file::Storage { url, folder } = storage;
+        let folder = folder.map_or_else(|| self.home.to_owned(), PathBuf::from);
+        let own = || format!("sqlite:{}", folder.join("state.db").display());
+        let url = url.unwrap_or_else(own);
+        let known = ["sqlite:", "postgres://", "postgresql://"];
+        if !known.iter().any(|scheme| url.starts_with(scheme)) {
+            let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
+            self.report.wrong("storage.url", "this names no database that is known", help);
+        }
+        Storage { url: url.into(), folder }
+    }
+
+    fn waml(&mut self, waml: file::Waml) -> Waml {
+        let file::Waml { path, max_bytes } = waml;
+        let path = path.unwrap_or_else(|| ".weave.yaml".to_owned());
+        let inside = |part: &str| !matches!(part, "" | "." | "..");
+        if !path.split('/').all(inside) || path.chars().any(char::is_control) {
+            let help = "write it like .weave.yaml or deploy/weave.yaml";
+            self.report.wrong("waml.path", "this is not a path inside a repository", help);
+        }
+        Waml { path, max_bytes: max_bytes.unwrap_or(262_144) as usize }
+    }
+
+    fn limits(&mut self, limits: file::Limits) -> Limits {
+        let file::Limits { workers, lease, body } = limits;
+        let lease = self.duration("limits.lease", lease, 30);
+        if lease < Duration::from_secs(1) {
+            self.report.wrong("limits.lease", "a lease this short is lost at once", "write `30s`");
+        }
+        Limits {
+            workers: workers.unwrap_or(4) as usize,
+            lease,
+            body: body.unwrap_or(1024 * 1024) as usize,
+        }
+    }
+
+    fn tokens(&mut self, tokens: Vec<file::Token>) -> Vec<ApiToken> {
+        let mut names = Vec::new();
+        let resolved = tokens.into_iter().enumerate().filter_map(|(n, token)| {
+            let path = format!("auth.tokens[{n}]");
+            let name = token.name.clone();
+            if names.contains(&name) {
+                let message = format!("there is a token called {name} already");
+                self.report.wrong(&format!("{path}.name"), message, "give it another name");
+            }
+            names.push(name);
+            self.token(&path, token)
+        });
+        resolved.collect()
+    }
+
+    fn token(&mut self, path: &str, token: file::Token) -> Option<ApiToken> {
+        let file::Token { name, sha256, file, env } = token;
+        let one_of = "give exactly one of `sha256`, `file` and `env`";
+        match (sha256, file.is_some() || env.is_some()) {
+            (Some(digits), false) => {
+                let mut sha256 = [0; 32];
+                if hex::decode_to_slice(&digits, &mut sha256).is_err() {
+                    let help = "make it with `printf %s TOKEN | sha256sum`";
+                    let message = "this is not a SHA-256: 64 hexadecimal digits";
+                    self.report.wrong(&format!("{path}.sha256"), message, help);
+                }
+                Some(ApiToken { name, sha256 })
+            }
+            (Some(_), true) => {
+                self.report.wrong(path, "this token is given more than once", one_of);
+                None
+            }
+            (None, _) => {
+                let secret = self.secret(path, file::Secret { file, env }, one_of)?;
+                Some(ApiToken { name, sha256: sha256_of(&secret) })
+            }
+        }
+    }
+
+    /// The secret that is meant, read.
+    fn secret(&mut self, path: &str, secret: file::Secret, help: &str) -> Option<SecretString> {
+        let file::Secret { file, env } = secret;
+        let (source, key) = match (file, env) {
+            (Some(file), None) => (Source::File(file.into()), "file"),
+            (None, Some(name)) => (Source::Variable(name), "env"),
+            (Some(_), Some(_)) => {
+                self.report.wrong(path, "this secret is given twice", help);
+                return None;
+            }
+            (None, None) => {
+                self.report.wrong(path, "this secret is not given", help);
+                return None;
+            }
+        };
+        let path = format!("{path}.{key}");
+        match secret::read(&source, self.variables) {
+            Ok(found) => {
+                if let Some(warning) = found.warning {
+                    self.report.doubtful(&path, warning, "a secret is for its owner only");
+                }
+                Some(found.secret)
+            }
+            Err(error) => {
+                let help = "put the secret there, or name another place";
+                self.report.wrong(&path, error.to_string(), help);
+                None
+            }
+        }
+    }
+
+    /// A time such as `30s`; the default where none is set or it cannot be read.
+    fn duration(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
+        let default = Duration::from_secs(default);
+        let Some(text) = text else { return default };
+        let read = text.parse::<jiff::SignedDuration>().ok();
+        match read.and_then(|signed| Duration::try_from(signed).ok()) {
+            Some(duration) if duration <= LONGEST => duration,
+            Some(_) | None => {
+                let message = "this is not a time of at most a day";
+                self.report.wrong(path, message, "write it like `30s` or `5m`");
+                default
+            }
+        }
+    }
+}
+
+fn sha256_of(secret: &SecretString) -> [u8; 32] {
+    use secrecy::ExposeSecret;
+    use sha2::{Digest, Sha256};
+    Sha256::digest(secret.expose_secret()).into()
+}

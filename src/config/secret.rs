@@ -1,0 +1,232 @@
+//! Secrets: read from where the configuration says, or made at first start. Their text is never
+//! shown, not even in part.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+
+/// No secret is longer; a path that leads to a log file is a mistake.
+const LARGEST: u64 = 64 * 1024;
+/// As long as the HMAC's digest: more adds nothing.
+const RANDOM_BYTES: usize = 32;
+
+/// Where a secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// In a file that holds nothing else.
+    File(PathBuf),
+    /// In an environment variable.
+    Variable(String),
+}
+
+/// A secret that was read.
+#[derive(Debug)]
+pub struct Found {
+    /// Its text, without the newline at its end.
+    pub secret: SecretString,
+    /// What is doubtful about its place: others can read it, too.
+    pub warning: Option<String>,
+}
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The variable is not set.
+    #[error("the variable {0} is not set")]
+    NoVariable(String),
+    /// There is nothing in it.
+    #[error("the secret in {0} is empty")]
+    Empty(String),
+    /// It is too large or no text.
+    #[error("{0} is larger than 64 KiB or no text; that is no secret")]
+    NoText(PathBuf),
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file cannot be made.
+    #[error("{path} cannot be made: {source}")]
+    NotMade {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Reads a secret.
+///
+/// # Errors
+/// [`SecretError`]
+pub fn read(source: &Source, variables: &BTreeMap<String, String>) -> Result<Found, SecretError> {
+    match source {
+        Source::File(path) => from_file(path),
+        Source::Variable(name) => {
+            let text = variables.get(name).ok_or_else(|| SecretError::NoVariable(name.clone()))?;
+            Ok(Found { secret: trimmed(text, name)?, warning: None })
+        }
+    }
+}
+
+/// The secret in that file, which is made if it is not there, for its owner's eyes only.
+///
+/// # Errors
+/// [`SecretError`]
+pub fn keep(path: &Path) -> Result<Found, SecretError> {
+    if !path.exists() {
+        make(path).map_err(|source| SecretError::NotMade { path: path.to_owned(), source })?;
+    }
+    from_file(path)
+}
+
+fn from_file(path: &Path) -> Result<Found, SecretError> {
+    let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let warning = others_can_read(&file.metadata().map_err(unreadable)?).then(|| {
+        let path = path.display();
+        format!("other users of this machine can read {path}: take that away with `chmod o-r`")
+    });
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let no_text = || SecretError::NoText(path.to_owned());
+    if bytes.len() as u64 > LARGEST {
+        return Err(no_text());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| no_text())?;
+    Ok(Found { secret: trimmed(&text, &path.display().to_string())?, warning })
+}
+
+/// Editors and `echo` end a file with a newline that is not meant.
+fn trimmed(text: &str, place: &str) -> Result<SecretString, SecretError> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(SecretError::Empty(place.to_owned()));
+    }
+    Ok(text.into())
+}
+
+/// Written whole beside its place and then linked there, so that nobody ever reads half of it and
+/// of two processes that start together one wins.
+fn make(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let draft = path.with_extension(format!("draft-{}", std::process::id()));
+    let text = random_text()?;
+    let written = private(&draft).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    });
+    fs::remove_file(&draft).and(linked)
+}
+
+fn random_text() -> io::Result<String> {
+    let mut bytes = [0; RANDOM_BYTES];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| io::Error::other("no random bytes to be had"))?;
+    Ok(format!("{}\n", hex::encode(bytes)))
+}
+
+#[cfg(unix)]
+fn private(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn private(path: &Path) -> io::Result<fs::File> {
+    fs::File::create(path)
+}
+
+/// Others, not the group: an orchestrator hands secrets to a process by its group.
+#[cfg(unix)]
+fn others_can_read(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o004 != 0
+}
+
+#[cfg(not(unix))]
+fn others_can_read(_: &fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use secrecy::ExposeSecret;
+
+    fn file(text: &[u8]) -> (tempfile::TempDir, Source) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        fs::write(&path, text).unwrap();
+        (folder, Source::File(path))
+    }
+
+    fn text_of(source: &Source) -> Result<String, SecretError> {
+        let variables = BTreeMap::from([("TOKEN".to_owned(), "abc\n".to_owned())]);
+        read(source, &variables).map(|found| found.secret.expose_secret().to_owned())
+    }
+
+    #[test]
+    fn one_newline_at_the_end_is_not_part_of_a_secret() {
+        for (text, secret) in
+            [("abc", "abc"), ("abc\n", "abc"), ("abc\r\n", "abc"), ("a b\n\n", "a b\n")]
+        {
+            let (_folder, source) = file(text.as_bytes());
+            assert_eq!(text_of(&source).unwrap(), secret);
+        }
+        assert_eq!(text_of(&Source::Variable("TOKEN".to_owned())).unwrap(), "abc");
+    }
+
+    #[test]
+    fn what_is_no_secret_is_refused_by_its_place() {
+        for text in [&b""[..], b"\n", b" \n", b"\xff\xfe", &vec![b'x'; 70_000]] {
+            let (_folder, source) = file(text);
+            let error = text_of(&source).unwrap_err().to_string();
+            assert!(error.contains("/secret"), "{error}");
+        }
+        let none = text_of(&Source::Variable("NONE".to_owned())).unwrap_err().to_string();
+        assert_eq!(none, "the variable NONE is not set");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_read_is_noticed() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, source) = file(b"abc");
+        let Source::File(path) = &source else { panic!("a file") };
+        for (mode, exposed) in [(0o600, false), (0o640, false), (0o644, true)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            let found = read(&source, &BTreeMap::new()).unwrap();
+            assert_eq!(found.warning.is_some(), exposed, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_kept_secret_is_made_once_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/webhook-secret");
+        let first = keep(&path).unwrap();
+        assert_eq!(first.secret.expose_secret().len(), 2 * RANDOM_BYTES);
+        assert_eq!(first.warning, None);
+        let again = keep(&path).unwrap();
+        assert_eq!(again.secret.expose_secret(), first.secret.expose_secret());
+        let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(files, 1, "no draft is left");
+        let other = keep(&folder.path().join("other")).unwrap();
+        assert_ne!(other.secret.expose_secret(), first.secret.expose_secret());
+    }
+}

@@ -1,0 +1,205 @@
+//! The configuration as the program uses it: complete, and every value of its own type.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use secrecy::SecretString;
+
+use crate::forge::github::webhook::rules::Rules;
+use crate::model::id::TargetName;
+use crate::model::target::Clusters;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the server listens.
+    pub server: Server,
+    /// Where state is kept.
+    pub storage: Storage,
+    /// The code host.
+    pub forge: Forge,
+    /// What a webhook must satisfy.
+    pub webhook: Webhook,
+    /// The developers' file.
+    pub waml: Waml,
+    /// The templates' folder; `None` for the built-in ones.
+    pub templates: Option<PathBuf>,
+    /// The manifest repositories, in the file's order; at least one.
+    pub manifests: Vec<Manifests>,
+    /// The clusters that may be deployed to.
+    pub clusters: Clusters,
+    /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
+    pub tokens: Vec<ApiToken>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Where the server listens, and under which address people reach it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// Begins every link to our pages; without a slash at the end.
+    pub external_url: String,
+    /// How long open work may take to end.
+    pub shutdown_grace: Duration,
+}
+
+/// Where state is kept.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    /// The database; may hold a password.
+    pub url: SecretString,
+    /// The folder for everything that has no other place.
+    pub folder: PathBuf,
+}
+
+/// The code host.
+#[derive(Debug, Clone)]
+pub enum Forge {
+    /// Bare repositories in a folder.
+    Local {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// GitHub, or a GitHub Enterprise Server.
+    GitHub {
+        /// The API's address.
+        api_url: String,
+        /// May read contents and write deployments.
+        token: SecretString,
+    },
+}
+
+/// What a webhook must satisfy.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// What events are signed with.
+    pub secret: WebhookSecret,
+    /// Which events are for us.
+    pub rules: Rules,
+}
+
+/// Where the webhook's secret comes from.
+#[derive(Debug, Clone)]
+pub enum WebhookSecret {
+    /// The operator gave it.
+    Given(SecretString),
+    /// It is in that file, made at first start: see `secret::keep`.
+    Kept(PathBuf),
+}
+
+/// The file that each service repository describes itself in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waml {
+    /// Its path in the repository.
+    pub path: String,
+    /// Its largest size.
+    pub max_bytes: usize,
+}
+
+/// One repository that manifests are pushed to.
+#[derive(Debug, Clone)]
+pub struct Manifests {
+    /// What it is called.
+    pub name: String,
+    /// An http or https address without credentials, or a path.
+    pub url: String,
+    /// The branch that Argo CD follows.
+    pub branch: String,
+    /// Which targets' manifests it has.
+    pub targets: Targets,
+    /// May push.
+    pub token: Option<SecretString>,
+    /// Who commits: name and e-mail address.
+    pub identity: Identity,
+    /// Where its clone is kept, if it needs one.
+    pub clone_dir: PathBuf,
+    /// Whether it is the local one that the program makes itself when it is not there.
+    pub embedded: bool,
+}
+
+/// Globs over target names.
+#[derive(Clone)]
+pub struct Targets {
+    texts: Vec<String>,
+    set: GlobSet,
+}
+
+impl Targets {
+    /// The targets that match one of the globs.
+    ///
+    /// # Errors
+    /// Of each glob that cannot be read its number and why.
+    pub fn matching(texts: Vec<String>) -> Result<Self, Vec<(usize, globset::Error)>> {
+        let mut set = GlobSetBuilder::new();
+        let mut errors = Vec::new();
+        for (n, text) in texts.iter().enumerate() {
+            match Glob::new(text) {
+                Ok(glob) => {
+                    set.add(glob);
+                }
+                Err(error) => errors.push((n, error)),
+            }
+        }
+        let set = set.build().map_err(|error| vec![(0, error)]);
+        if errors.is_empty() { set.map(|set| Self { texts, set }) } else { Err(errors) }
+    }
+
+    /// Whether that target is one of them.
+    pub fn have(&self, target: &TargetName) -> bool {
+        self.set.is_match(target.as_str())
+    }
+}
+
+/// Every target.
+impl Default for Targets {
+    fn default() -> Self {
+        Self::matching(vec!["*".to_owned()]).expect("a star is a glob")
+    }
+}
+
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.texts.fmt(f)
+    }
+}
+
+/// Author and committer of the commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// A name.
+    pub name: String,
+    /// An e-mail address.
+    pub email: String,
+}
+
+/// A token that may call the API, by its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Whose it is.
+    pub name: String,
+    /// The SHA-256 of its text.
+    pub sha256: [u8; 32],
+}
+
+/// Bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many deployments are worked on at once.
+    pub workers: usize,
+    /// After how long without a sign of life a worker's deployment is taken over.
+    pub lease: Duration,
+    /// The largest body of a webhook in bytes.
+    pub body: usize,
+}
+
+impl Settings {
+    /// The repository that a target's manifests go to: the first whose globs match it.
+    pub fn manifests_of(&self, target: &TargetName) -> Option<&Manifests> {
+        self.manifests.iter().find(|one| one.targets.have(target))
+    }
+}

@@ -1,0 +1,213 @@
+//! Configurations that are right; those that are not are in `mistakes`.
+
+mod mistakes;
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+
+use super::*;
+use crate::config::settings::{Forge, WebhookSecret};
+use crate::model::id::{RepoName, TargetName};
+use crate::model::target::{Clusters, Environment};
+
+fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Sources {
+        file: text.map(|text| ("config.yaml".to_owned(), text.to_owned())),
+        variables: variables.iter().map(own).collect(),
+        home: ".the-deployer".into(),
+    }
+}
+
+const SECRETS: [(&str, &str); 2] = [("TOKEN", "t0ken-text"), ("HOOK", "h00k-text")];
+
+fn loaded(text: &str) -> Loaded {
+    sources(Some(text), &SECRETS).load().unwrap_or_else(|rejection| panic!("{rejection:#?}"))
+}
+
+/// The violations, one a line.
+fn refused(text: &str) -> String {
+    lines(sources(Some(text), &SECRETS).load().map(|loaded| loaded.settings))
+}
+
+fn lines(result: Result<Settings, Rejection>) -> String {
+    let rejection = result.expect_err("refused");
+    let line = |v: &Violation| format!("{v}; {}\n", v.help.as_deref().unwrap_or("no help"));
+    rejection.violations.iter().map(line).collect()
+}
+
+const WHOLE: &str = r#"
+server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
+storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
+forge:
+  github:
+    api_url: https://github.example.com/api/v3
+    token: {env: TOKEN}
+    webhook_secret: {env: HOOK}
+    repositories: [acme/*]
+    tasks: [deploy, release]
+    tag: "{ref}"
+waml: {path: deploy/weave.yaml, max_bytes: 1000}
+templates: {path: /etc/templates}
+manifests:
+  repositories:
+  - name: production
+    url: https://git.example.com/manifests.git
+    branch: live
+    targets: ["prod-*"]
+    token: {env: TOKEN}
+    identity: {name: Deployer, email: deployer@example.com}
+  - {name: rest, url: /srv/rest.git}
+clusters:
+- {name: prod-1, environment: production, domain: prod.example.com, labels: {region: eu}}
+- {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
+auth:
+  tokens:
+  - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
+  - {name: bart, env: TOKEN}
+limits: {workers: 8, lease: 45s, body: 2000000}
+"#;
+
+#[test]
+fn everything_can_be_set() {
+    let Settings {
+        server,
+        storage,
+        forge,
+        webhook,
+        waml,
+        templates,
+        manifests,
+        clusters,
+        tokens,
+        limits,
+    } = loaded(WHOLE).settings;
+    assert_eq!(server.listen.to_string(), "0.0.0.0:9000");
+    assert_eq!(server.external_url, "https://deployer.example.com");
+    assert_eq!(server.shutdown_grace, Duration::from_mins(1));
+    assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
+    let Forge::GitHub { api_url, token } = forge else { panic!("GitHub") };
+    assert_eq!(api_url, "https://github.example.com/api/v3");
+    assert_eq!(token.expose_secret(), "t0ken-text");
+    let WebhookSecret::Given(secret) = webhook.secret else { panic!("given") };
+    assert_eq!(secret.expose_secret(), "h00k-text");
+    assert!(webhook.rules.repositories.allow(&RepoName::parse("acme/shop").unwrap()));
+    assert!(!webhook.rules.repositories.allow(&RepoName::parse("evil/shop").unwrap()));
+    assert_eq!(webhook.rules.tasks, ["deploy", "release"]);
+    assert_eq!(webhook.rules.tag.to_string(), "{ref}");
+    assert_eq!((waml.path.as_str(), waml.max_bytes), ("deploy/weave.yaml", 1000));
+    assert_eq!(templates.unwrap(), Path::new("/etc/templates"));
+    assert_eq!(manifests[0].clone_dir, Path::new("/var/lib/the-deployer/clones/production.git"));
+    assert_eq!((manifests[0].branch.as_str(), manifests[1].branch.as_str()), ("live", "main"));
+    assert_eq!(manifests[0].identity.email, "deployer@example.com");
+    assert!(manifests[0].token.is_some() && manifests[1].token.is_none());
+    let Clusters::Known(clusters) = clusters else { panic!("known") };
+    let prod = &clusters[&TargetName::parse("prod-1").unwrap()];
+    assert_eq!((prod.environment, prod.labels["region"].as_str()), (Environment::Production, "eu"));
+    assert_eq!(tokens[0].name, "ci");
+    assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
+    assert_eq!((limits.workers, limits.lease.as_secs(), limits.body), (8, 45, 2_000_000));
+}
+
+#[test]
+fn a_target_goes_to_the_first_repository_that_matches_it() {
+    let settings = loaded(WHOLE).settings;
+    let name = |target: &str| {
+        settings.manifests_of(&TargetName::parse(target).unwrap()).map(|one| one.name.as_str())
+    };
+    assert_eq!((name("prod-1"), name("dev")), (Some("production"), Some("rest")));
+}
+
+#[test]
+fn nothing_at_all_works_on_this_machine_only() {
+    for sources in [
+        sources(None, &[]),
+        sources(Some(""), &[]),
+        sources(Some("# nothing yet\n"), &[]),
+        sources(Some("server:\nclusters:\nforge: {local: }\n"), &[]),
+    ] {
+        let settings = sources.load().unwrap_or_else(|r| panic!("{r:#?}")).settings;
+        assert_eq!(settings.server.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(settings.server.external_url, "http://127.0.0.1:8080");
+        assert_eq!(settings.storage.url.expose_secret(), "sqlite:.the-deployer/state.db");
+        let Forge::Local { root } = settings.forge else { panic!("local") };
+        assert_eq!(root, Path::new(".the-deployer/repos"));
+        let WebhookSecret::Kept(path) = settings.webhook.secret else { panic!("kept") };
+        assert_eq!(path, Path::new(".the-deployer/webhook-secret"));
+        assert_eq!(settings.manifests[0].url, ".the-deployer/manifests.git");
+        assert!(settings.manifests[0].embedded);
+        assert_eq!(settings.clusters, Clusters::Any);
+    }
+}
+
+#[test]
+fn a_variable_sets_one_value_over_the_files() {
+    let sources = sources(
+        Some("server: {listen: 127.0.0.1:1}\nlimits: {workers: 2}\n"),
+        &[
+            ("THE_DEPLOYER_SERVER_LISTEN", "127.0.0.1:2"),
+            ("THE_DEPLOYER_LIMITS_BODY", "2048"),
+            ("THE_DEPLOYER_FORGE_GITHUB_TOKEN_ENV", "THE_DEPLOYER_TOKEN"),
+            ("THE_DEPLOYER_FORGE_GITHUB_WEBHOOK_SECRET_ENV", "HOOK"),
+            ("THE_DEPLOYER_FORGE_GITHUB_REPOSITORIES", "acme/*, other/shop"),
+            ("THE_DEPLOYER_TOKEN", "t0ken-text"),
+            ("HOOK", "h00k-text"),
+            ("THE_DEPLOYER_LOG", "debug"),
+            ("THE_DEPLOYER_SERVICE_HOST", "10.0.0.1"),
+            ("THE_DEPLOYER_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+            ("PATH", "/bin"),
+        ],
+    );
+    let settings = sources.load().unwrap_or_else(|r| panic!("{r:#?}")).settings;
+    assert_eq!(settings.server.listen.port(), 2);
+    assert_eq!((settings.limits.workers, settings.limits.body), (2, 2048));
+    let allow = |name| settings.webhook.rules.repositories.allow(&RepoName::parse(name).unwrap());
+    assert!(allow("acme/x") && allow("other/shop") && !allow("other/x"));
+}
+
+#[test]
+fn settings_never_print_a_secret() {
+    let text = format!("{:?}", loaded(WHOLE));
+    for secret in ["t0ken-text", "h00k-text", "postgres://"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_secret_that_others_can_read_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "abc\n").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let loaded = loaded(&format!("auth: {{tokens: [{{name: a, file: {}}}]}}", path.display()));
+    assert_eq!(loaded.warnings.len(), 1);
+    let warning = &loaded.warnings[0];
+    assert!(warning.message.starts_with("other users of this machine can read /"), "{warning}");
+    assert_eq!(warning.path, "auth.tokens[0].file");
+}
+
+#[test]
+fn a_file_is_read_and_one_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    let error = Sources::read(Some(&path), BTreeMap::new()).err().unwrap().to_string();
+    assert!(error.contains("config.yaml cannot be read"), "{error}");
+    std::fs::write(&path, "limits: {workers: 3}\n").unwrap();
+    let sources = Sources::read(Some(&path), BTreeMap::new()).unwrap();
+    assert_eq!(sources.load().unwrap().settings.limits.workers, 3);
+}
+
+#[test]
+fn the_schema_documents_every_key() {
+    let schema = schema().to_value();
+    let types = schema["$defs"].as_object().unwrap().values().chain([&schema]);
+    for one in types.filter(|one| one["properties"].is_object()) {
+        for (name, property) in one["properties"].as_object().unwrap() {
+            assert!(property["description"].is_string(), "{name} in {one}");
+        }
+        assert_eq!(one["additionalProperties"], false);
+    }
+}
