@@ -6,9 +6,13 @@
 
 mod reference;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use the_deployer::config::Sources;
 
 use crate::architecture::IMPORTS;
 
@@ -80,6 +84,29 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
     for key in section.keys().filter(|key| *key != "template") {
         assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
+    }
+}
+
+#[test]
+fn the_configuration_under_deploy_is_one_that_the_service_takes() {
+    let map = fs::read_to_string(root().join("deploy/kubernetes/configmap.yaml")).unwrap();
+    let map: serde_json::Value = serde_yaml::from_str(&map).unwrap();
+    let secrets = tempfile::tempdir().unwrap();
+    for name in ["github-token", "webhook-secret", "manifests-token", "api-token"] {
+        let file = secrets.path().join(name);
+        fs::write(&file, "a-secret-that-is-long-enough-for-anything").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
+    }
+    let text = map["data"]["config.yaml"].as_str().unwrap();
+    let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
+    let sources = Sources {
+        file: Some(("config.yaml".to_owned(), text)),
+        variables: BTreeMap::new(),
+        home: secrets.path().to_owned(),
+    };
+    match sources.load() {
+        Ok(loaded) => assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings),
+        Err(rejection) => panic!("{rejection}"),
     }
 }
 
