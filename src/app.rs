@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
 use crate::app::outside::{Manifests, World};
+use crate::catalogue;
 use crate::clock::Clock;
 use crate::config::secret;
 use crate::config::settings::{self, Settings, WebhookSecret};
@@ -31,7 +32,6 @@ use crate::server::auth::{Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
 use crate::store::Store;
 use crate::telemetry;
-use crate::{catalogue, git};
 
 /// The whole program, built and not yet running.
 pub struct App {
@@ -235,10 +235,7 @@ async fn manifests(
     Ok(opened)
 }
 
-fn repository_settings(
-    one: &settings::Manifests,
-    client: &reqwest::Client,
-) -> writer::Settings {
+fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
         branch: one.branch.clone(),
