@@ -1,1 +1,290 @@
-//! (see docs/architecture.md)
+//! Builds everything of the settings, and runs it: the only file, with its folder, that names
+//! concrete adapters.
+
+mod backend; // what the server asks of the program
+mod outside; // what a job asks of the world
+mod problem; // adapters' errors in a job's words
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::backend::Backend;
+use crate::app::outside::{Manifests, World};
+use crate::catalogue;
+use crate::clock::Clock;
+use crate::config::secret;
+use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::controller::metrics::Metrics;
+use crate::controller::{self, Controller};
+use crate::forge::Forge;
+use crate::forge::github::client::{Credentials, GitHub};
+use crate::forge::local::Local;
+use crate::git::writer::{self, ManifestRepository};
+use crate::model::violation::Rejection;
+use crate::pipeline::application::Source;
+use crate::pipeline::templates::Templates;
+use crate::server::auth::{Token, Tokens};
+use crate::server::{self, Limits, State, Webhook};
+use crate::store::Store;
+use crate::telemetry;
+
+/// The whole program, built and not yet running.
+pub struct App {
+    controller: Controller<World>,
+    router: axum::Router,
+    listener: TcpListener,
+    store: Store,
+    grace: Duration,
+    /// The manifest repositories by name, for who wants to look into them.
+    pub manifests: BTreeMap<String, ManifestRepository>,
+}
+
+/// Why the program cannot start, in one sentence with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A part cannot be built or reached.
+    #[error("cannot use {part}: {cause}")]
+    Part {
+        /// Which: `the database`, `the templates`.
+        part: &'static str,
+        /// Why, and what to do.
+        cause: String,
+    },
+    /// The templates are broken.
+    #[error("the templates are broken: {0}")]
+    Templates(Rejection),
+}
+
+impl StartError {
+    fn of(part: &'static str) -> impl Fn(Box<dyn std::error::Error>) -> Self {
+        move |cause| Self::Part { part, cause: chain(cause.as_ref()) }
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+type Boxed = Box<dyn std::error::Error>;
+
+/// GitHub's own clients give up after ten seconds; so do we.
+const CONNECT: Duration = Duration::from_secs(10);
+const FORGE_CALL: Duration = Duration::from_secs(30);
+/// A server that says nothing for so long has lost us.
+const GIT_SILENCE: Duration = Duration::from_secs(60);
+/// A first clone of a large repository takes minutes.
+const GIT_TOTAL: Duration = Duration::from_mins(10);
+
+impl App {
+    /// Opens the database and the repositories, and binds the listener.
+    ///
+    /// # Errors
+    /// The first part that cannot be built.
+    pub async fn build(settings: Settings, clock: Clock) -> Result<Self, StartError> {
+        // A second call finds the provider in place, which is as good.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let client = http_client().map_err(StartError::of("the HTTP client"))?;
+        let registry = telemetry::Metrics::default();
+        let metrics = registry.register(Metrics::new);
+        let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
+        let templates = Arc::new(templates(&settings)?);
+        let manifests = manifests(&settings, &client).await?;
+        let listener = bind(settings.server.listen).await?;
+        let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let by_name =
+            manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
+        let world = World {
+            forge,
+            templates,
+            manifests: manifests.into(),
+            clusters: settings.clusters.clone(),
+            waml: settings.waml.clone(),
+            forge_url: forge_url(&settings.forge),
+            clock: clock.clone(),
+        };
+        let instance = clock.deploy_id().to_string();
+        let controller = Controller::new(
+            store.clone(),
+            clock,
+            world.clone(),
+            loops(&settings, &instance),
+            metrics,
+        );
+        let backend = Backend { inbox: controller.inbox(), store: store.clone(), world, registry };
+        let router = server::router(State {
+            backend,
+            webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
+            tokens: tokens(&settings),
+            limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
+            instance,
+        });
+        let grace = settings.server.shutdown_grace;
+        Ok(Self { controller, router, listener, store, grace, manifests: by_name })
+    }
+
+    /// Where the server listens; the real port if any was asked for.
+    ///
+    /// # Errors
+    /// When the operating system does not say.
+    pub fn address(&self) -> Result<SocketAddr, StartError> {
+        self.listener.local_addr().map_err(boxed("the listener"))
+    }
+
+    /// Runs until `stop`, then ends within the grace: open requests are answered, running
+    /// deployments end or are given back.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
+        let Self { controller, router, listener, store, grace, manifests: _ } = self;
+        let loops = tokio::spawn({
+            let stop = stop.clone();
+            async move { controller.run(stop).await }
+        });
+        let served = server::serve::serve(listener, router, stop.clone(), grace).await;
+        stop.cancel();
+        if loops.await.is_err() {
+            tracing::error!("a loop ended by a fault");
+        }
+        store.close().await;
+        match served.map_err(boxed("the listener"))? {
+            server::serve::Stopped::Clean => tracing::info!("stopped"),
+            server::serve::Stopped::Cut => tracing::warn!("stopped, with requests unanswered"),
+        }
+        Ok(())
+    }
+}
+
+fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> StartError {
+    move |error| StartError::of(part)(Box::new(error))
+}
+
+fn http_client() -> Result<reqwest::Client, Boxed> {
+    let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
+    Ok(reqwest::Client::builder().user_agent(agent).connect_timeout(CONNECT).build()?)
+}
+
+fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {
+    match settings {
+        settings::Forge::Local { root } => {
+            std::fs::create_dir_all(root)?;
+            Ok(Forge::Local(Local::new(root)))
+        }
+        settings::Forge::GitHub { api_url, token } => {
+            let settings = crate::forge::github::client::Settings {
+                api_url: api_url.clone(),
+                credentials: Credentials::Token(token.clone()),
+                timeout: FORGE_CALL,
+            };
+            Ok(Forge::GitHub(Box::new(GitHub::new(settings, client.clone())?)))
+        }
+    }
+}
+
+/// Where people look at repositories: the API's address without what makes it one.
+fn forge_url(forge: &settings::Forge) -> Option<String> {
+    match forge {
+        settings::Forge::Local { .. } => None,
+        settings::Forge::GitHub { api_url, .. } => {
+            let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3");
+            Some(url.replace("https://api.github.com", "https://github.com"))
+        }
+    }
+}
+
+fn templates(settings: &Settings) -> Result<Templates, StartError> {
+    let sources = match &settings.templates {
+        None => catalogue::built_in(),
+        Some(folder) => catalogue::folder(folder).map_err(boxed("the templates"))?,
+    };
+    Templates::compile(&sources).map_err(StartError::Templates)
+}
+
+async fn manifests(
+    settings: &Settings,
+    client: &reqwest::Client,
+) -> Result<Vec<Manifests>, StartError> {
+    let mut opened = Vec::new();
+    for one in &settings.manifests {
+        if one.embedded {
+            let path = std::path::Path::new(&one.url);
+            ManifestRepository::create_local(path, &one.branch)
+                .map_err(boxed("the manifest repository"))?;
+        }
+        let repository = ManifestRepository::open(repository_settings(one, client));
+        opened.push(Manifests {
+            name: one.name.clone(),
+            repository: repository.await.map_err(boxed("the manifest repository"))?,
+            targets: one.targets.clone(),
+            source: Source { url: one.url.clone(), branch: one.branch.clone() },
+        });
+    }
+    Ok(opened)
+}
+
+fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> writer::Settings {
+    writer::Settings {
+        url: one.url.clone(),
+        branch: one.branch.clone(),
+        clone_dir: one.clone_dir.clone(),
+        identity: writer::Identity {
+            name: one.identity.name.clone(),
+            email: one.identity.email.clone(),
+        },
+        token: one.token.clone(),
+        client: client.clone(),
+        silence: GIT_SILENCE,
+        total: GIT_TOTAL,
+    }
+}
+
+async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(listen).await.map_err(|error| StartError::Part {
+        part: "the address to listen on",
+        cause: format!(
+            "{listen}: {error}; is another one running? Choose another with server.listen"
+        ),
+    })
+}
+
+fn webhook_secret(settings: &Settings) -> Result<secrecy::SecretString, Boxed> {
+    match &settings.webhook.secret {
+        WebhookSecret::Given(secret) => Ok(secret.clone()),
+        WebhookSecret::Kept(path) => {
+            let found = secret::keep(path)?;
+            if let Some(warning) = found.warning {
+                tracing::warn!("{warning}");
+            }
+            Ok(found.secret)
+        }
+    }
+}
+
+fn tokens(settings: &Settings) -> Tokens {
+    let token =
+        |token: &settings::ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
+    Tokens(settings.tokens.iter().map(token).collect())
+}
+
+fn loops(settings: &Settings, instance: &str) -> controller::Settings {
+    controller::Settings {
+        name: instance.to_owned(),
+        workers: settings.limits.workers,
+        lease: settings.limits.lease,
+        grace: settings.server.shutdown_grace,
+        ..controller::Settings::default()
+    }
+}

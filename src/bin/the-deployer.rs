@@ -1,3 +1,7 @@
 //! The operator's command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    the_deployer::cli::deployer::main()
+}

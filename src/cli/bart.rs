@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{explain, render, schema, validate};
+use super::{deployer, explain, render, schema, status, validate};
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), and shows its deployments.
 ///
@@ -26,15 +26,17 @@ enum Command {
     Render(render::Render),
     Explain(explain::Explain),
     Schema(schema::Schema),
+    Status(status::Status),
 }
 
 impl Bart {
-    fn run(&self) -> Outcome {
-        match &self.command {
+    fn run(self) -> Outcome {
+        match self.command {
             Command::Validate(command) => command.run(),
             Command::Render(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
+            Command::Status(command) => deployer::on_runtime(command.run()),
         }
     }
 }

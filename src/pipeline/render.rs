@@ -150,6 +150,7 @@ fn complete(object: &mut Object, app: &AppKey, tag: &ImageTag) {
     ] {
         labels.insert(key.to_owned(), value.into());
     }
+    drop_empty_annotations(metadata);
     in_order(metadata);
 }
 
@@ -214,6 +215,37 @@ fn digest(named: &[(String, Object)]) -> Digest {
         hash.update(text.as_bytes());
     }
     Digest(format!("sha256:{}", hex::encode(hash.finalize())))
+}
+
+/// The digest of files that were read back from a manifest repository: what [`manifests`] gave
+/// when it made them. `None` when there are none, or they are not ours.
+pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
+    let mut named = Vec::new();
+    for file in files {
+        let text = std::str::from_utf8(&file.bytes).ok()?;
+        let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
+        let mut object = object(&file.name, documents.first()?).ok()?;
+        forget_digest(&mut object);
+        named.push((file.name.clone(), object));
+    }
+    (!named.is_empty()).then(|| digest(&named))
+}
+
+fn forget_digest(object: &mut Object) {
+    let Some(metadata) = object.json.get_mut("metadata").and_then(Json::as_object_mut) else {
+        return;
+    };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+        annotations.shift_remove(&format!("{OUR_PREFIX}digest"));
+    }
+    drop_empty_annotations(metadata);
+}
+
+fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
+    let empty = |annotations: &Json| annotations.as_object().is_some_and(Map::is_empty);
+    if metadata.get("annotations").is_some_and(empty) {
+        metadata.shift_remove("annotations");
+    }
 }
 
 /// On the workload's own metadata: on the pod template it would restart pods.

@@ -1,61 +1,25 @@
 //! What an operator reads: logs and metrics.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use the_deployer::controller::metrics::Metrics;
 use the_deployer::controller::outside::Remedy;
 use the_deployer::controller::{Controller, Settings};
-use tracing_subscriber::EnvFilter;
 
 use crate::harness::database::Database;
+use crate::harness::log::Log;
 use crate::harness::service::{Service, run_test};
-
-/// A log kept in memory.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn begin(&self) -> tracing::subscriber::DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new("the_deployer=info"))
-            .with_ansi(false)
-            .with_writer(move || log.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let bytes = self.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
-    }
-}
 
 #[tokio::test]
 async fn every_line_about_a_deployment_names_it() {
     run_test(async |service| {
-        let log = Log::default();
-        let logging = log.begin();
+        let log = Log::begin();
         let id = service.ask("web", 1).await;
         service.world.lock().forge_down = Some(Remedy::Retry { after: None });
         service.step().await;
         service.world.lock().forge_down = None;
         service.wait(1);
         service.settle().await;
-        drop(logging);
         let lines = log.lines();
         for line in &lines {
             assert!(line.contains(&format!("deployment={id}")), "{line}");

@@ -3,6 +3,7 @@
 pub(crate) mod database;
 pub(crate) mod git;
 pub(crate) mod git_host;
+pub(crate) mod log;
 pub(crate) mod postgres;
 pub(crate) mod requests;
 pub(crate) mod service;

@@ -132,3 +132,13 @@ fn the_digest_is_on_the_workload_and_nowhere_on_its_pods() {
         }
     }
 }
+
+#[test]
+fn the_digest_can_be_had_from_the_files_alone() {
+    for text in [&include_bytes!("example/waml.yaml")[..], include_bytes!("layers/waml.yaml")] {
+        let rendered = planned(text, None).unwrap();
+        let found = the_deployer::pipeline::render::digest_of(&rendered.files);
+        assert_eq!(found, Some(rendered.digest));
+    }
+    assert_eq!(the_deployer::pipeline::render::digest_of(&[]), None);
+}

@@ -1,0 +1,99 @@
+//! What the server asks of the program, answered by the inbox, the store and the world.
+
+use std::time::Duration;
+
+use crate::app::outside::World;
+use crate::controller::inbox::{Inbox, Received};
+use crate::model::deployment::Deployment;
+use crate::model::event::{DeploymentRequest, Event};
+use crate::model::id::{DeliveryId, DeployId};
+use crate::server::ports::{self, Accepted, Check, Fault, Page, Query, StatusRecord};
+use crate::store::{Filter, Store, Told};
+use crate::telemetry;
+
+/// How long one readiness check may take; probes ask every few seconds.
+const LONGEST_CHECK: Duration = Duration::from_secs(5);
+
+/// The server's side of the program.
+pub(crate) struct Backend {
+    pub(crate) inbox: Inbox,
+    pub(crate) store: Store,
+    pub(crate) world: World,
+    pub(crate) registry: telemetry::Metrics,
+}
+
+impl ports::Inbox for Backend {
+    async fn accept(
+        &self,
+        delivery: DeliveryId,
+        request: DeploymentRequest,
+    ) -> Result<Accepted, Fault> {
+        match self
+            .inbox
+            .receive(&delivery, &Event::Deployment(request))
+            .await
+            .map_err(Fault::new)?
+        {
+            Received::New(id) => Ok(Accepted::New(id)),
+            Received::Known(id) => Ok(Accepted::Duplicate(id)),
+            Received::Nothing => Err(Fault::new("a deployment was not taken for one")),
+        }
+    }
+}
+
+impl ports::Records for Backend {
+    async fn deployments(&self, query: &Query) -> Result<Page, Fault> {
+        let filter = Filter {
+            state: query.state,
+            target: query.target.clone(),
+            repository: query.repository.clone(),
+            app: None,
+        };
+        let page = self.store.deployments(&filter, query.before.as_ref(), query.limit).await;
+        let page = page.map_err(Fault::new)?;
+        Ok(Page { deployments: page.deployments, next: page.next })
+    }
+
+    async fn deployment(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<(Deployment, Vec<StatusRecord>)>, Fault> {
+        let Some(found) = self.store.deployment(id).await.map_err(Fault::new)? else {
+            return Ok(None);
+        };
+        let statuses = self.store.statuses(id).await.map_err(Fault::new)?;
+        Ok(Some((found, statuses.into_iter().map(status).collect())))
+    }
+}
+
+impl ports::Condition for Backend {
+    async fn checks(&self) -> Vec<Check> {
+        let database =
+            check("database", async { self.store.ready().await.map_err(|e| e.to_string()) });
+        let repositories = self.world.manifests.iter().map(|one| {
+            let ready = async { one.repository.ready().await.map_err(|e| e.to_string()) };
+            check(format!("manifests {}", one.name), ready)
+        });
+        let (database, repositories) =
+            tokio::join!(database, futures::future::join_all(repositories));
+        std::iter::once(database).chain(repositories).collect()
+    }
+
+    fn metrics(&self) -> String {
+        self.registry.encode()
+    }
+}
+
+async fn check(name: impl Into<String>, ready: impl Future<Output = Result<(), String>>) -> Check {
+    let waiting_for = match tokio::time::timeout(LONGEST_CHECK, ready).await {
+        Ok(answer) => answer.err(),
+        Err(_elapsed) => Some(format!("no answer within {} s", LONGEST_CHECK.as_secs())),
+    };
+    Check { name: name.into(), waiting_for }
+}
+
+fn status(told: Told) -> StatusRecord {
+    let Told { seq: _, status, at, sent_at, parked } = told;
+    let description = status.description().to_owned();
+    StatusRecord { state: status.state, description, at, sent_at, parked }
+}

@@ -1,0 +1,217 @@
+//! What a job asks of the world, answered by the forge, the templates and the manifest repositories.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::app::problem;
+use crate::clock::Clock;
+use crate::config::settings;
+use crate::controller::outside::{NotPlanned, Outside, Planned, Problem, Remedy, Written};
+use crate::controller::stages::Stages;
+use crate::forge::{Forge, Status};
+use crate::git::layout;
+use crate::git::writer::{self, ManifestRepository};
+use crate::model::deployment::{Deployment, Pushed, Stage};
+use crate::model::event::DeploymentRequest;
+use crate::model::facts::Facts;
+use crate::model::id::{RepoName, TargetName};
+use crate::model::status::ForgeStatus;
+use crate::model::target::Clusters;
+use crate::model::violation::Rejection;
+use crate::pipeline::application::Source;
+use crate::pipeline::push::{self, Change};
+use crate::pipeline::render::{self, Rendered};
+use crate::pipeline::templates::Templates;
+use crate::pipeline::{self, Input};
+use crate::waml::Waml;
+use crate::waml::yaml::Budget;
+
+/// Rendering is milliseconds of work; a template that takes this long does not end.
+const LONGEST_PLAN: Duration = Duration::from_secs(30);
+
+/// Everything outside, as configured. Clones share it.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) forge: Forge,
+    pub(crate) templates: Arc<Templates>,
+    pub(crate) manifests: Arc<[Manifests]>,
+    pub(crate) clusters: Clusters,
+    pub(crate) waml: settings::Waml,
+    pub(crate) forge_url: Option<String>,
+    pub(crate) clock: Clock,
+}
+
+/// One manifest repository, and whose manifests it has.
+pub(crate) struct Manifests {
+    pub(crate) name: String,
+    pub(crate) repository: ManifestRepository,
+    pub(crate) targets: settings::Targets,
+    pub(crate) source: Source,
+}
+
+impl World {
+    fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
+        let found = self.manifests.iter().find(|one| one.targets.have(target));
+        found.ok_or_else(|| Problem {
+            remedy: Remedy::GiveUp,
+            message: format!(
+                "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
+            ),
+        })
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { taken_at: self.clock.now(), clusters: self.clusters.clone() }
+    }
+
+    /// Plans on a thread of its own, with an end: what a template computes cannot be interrupted.
+    async fn planned(
+        &self,
+        deployment: &Deployment,
+        waml: Vec<u8>,
+        stages: &Stages,
+    ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+        let (this, request, stages) = (self.clone(), deployment.request.clone(), stages.clone());
+        let planning = tokio::task::spawn_blocking(move || this.plan_now(&request, &waml, &stages));
+        match tokio::time::timeout(LONGEST_PLAN, planning).await {
+            Ok(Ok(planned)) => planned,
+            Ok(Err(fault)) => {
+                Err(given_up(format!("planning failed by a fault of the-deployer: {fault}")))
+            }
+            Err(_elapsed) => Err(given_up(format!(
+                "planning took longer than {} s: a template does not end; tell the operator",
+                LONGEST_PLAN.as_secs()
+            ))),
+        }
+    }
+
+    fn plan_now(
+        &self,
+        request: &DeploymentRequest,
+        bytes: &[u8],
+        stages: &Stages,
+    ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+        let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
+        let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
+            .map_err(|rejection| rejected(rejection, None))?;
+        let waml = Arc::new(waml);
+        let input = Input {
+            waml: waml.clone(),
+            target: request.target.clone(),
+            release: request.release.clone(),
+            templates: self.templates.clone(),
+        };
+        let mut going = Some(stages.begin(Stage::Merge));
+        let rendered = pipeline::plan_observed(&input, &self.facts(), &mut |finished| {
+            going.take();
+            going = next(finished).map(|stage| stages.begin(stage));
+        });
+        drop(going);
+        match rendered {
+            Ok(rendered) => Ok((rendered, waml)),
+            Err(rejection) => Err(rejected(rejection, Some(&waml))),
+        }
+    }
+}
+
+/// The stage of planning that follows.
+fn next(finished: Stage) -> Option<Stage> {
+    match finished {
+        Stage::Merge => Some(Stage::Default),
+        Stage::Default => Some(Stage::Validate),
+        Stage::Validate => Some(Stage::Render),
+        Stage::Queue | Stage::Fetch | Stage::Render | Stage::Push => None,
+    }
+}
+
+fn rejected(rejection: Rejection, waml: Option<&Waml>) -> NotPlanned {
+    NotPlanned::Rejected { rejection, app: waml.map(|waml| waml.app.clone()), template: None }
+}
+
+fn given_up(message: String) -> NotPlanned {
+    NotPlanned::Problem(Problem { remedy: Remedy::GiveUp, message })
+}
+
+impl Outside for World {
+    type Extra = Box<Change>;
+
+    async fn waml(&self, request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
+        let release = &request.release;
+        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
+        let read = self.forge.file(&release.repository, &release.commit, path, limit).await;
+        read.map_err(|error| problem::of_forge(&error))
+    }
+
+    async fn plan(
+        &self,
+        deployment: &Deployment,
+        waml: Vec<u8>,
+        stages: &Stages,
+    ) -> Result<Planned<Self::Extra>, NotPlanned> {
+        let (rendered, waml) = self.planned(deployment, waml, stages).await?;
+        let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
+        let change = Change::new(
+            &rendered,
+            &waml,
+            &deployment.id,
+            &deployment.request,
+            &source.source,
+            self.forge_url.as_deref(),
+        );
+        Ok(Planned {
+            revision: change.revision().clone(),
+            template: rendered.template,
+            warnings: rendered.warnings,
+            extra: Box::new(change),
+        })
+    }
+
+    async fn write(
+        &self,
+        deployment: &Deployment,
+        planned: Planned<Self::Extra>,
+        at: Timestamp,
+    ) -> Result<Written, Problem> {
+        let manifests = self.manifests_of(&deployment.request.target)?;
+        match push::push(&manifests.repository, *planned.extra, at).await {
+            Ok(writer::Written::Pushed { commit }) => Ok(Written::Pushed { commit }),
+            Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),
+            Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
+            Err(error) => Err(problem::of_write(&error)),
+        }
+    }
+
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+        let target = &deployment.request.target;
+        let repository = &self.manifests_of(target)?.repository;
+        let Some(app) = &deployment.app else { return Ok(None) };
+        let failed = |error| problem::of_write(&error);
+        let folder = layout::revision_folder(target, app, &deployment.id).to_string();
+        let files = repository.files(&folder).await.map_err(failed)?;
+        let tip = repository.tip().await.map_err(failed)?;
+        Ok(render::digest_of(&files).zip(tip).map(|(digest, commit)| Pushed {
+            commit,
+            changed: true,
+            digest,
+            files: files.into_iter().map(|file| file.name).collect(),
+        }))
+    }
+
+    async fn report(
+        &self,
+        repository: &RepoName,
+        forge_id: i64,
+        status: &ForgeStatus,
+    ) -> Result<(), Problem> {
+        let status = Status {
+            state: status.state,
+            description: status.description().to_owned(),
+            log_url: None,
+            environment_url: None,
+        };
+        let told = self.forge.report(repository, forge_id, &status).await;
+        told.map_err(|error| problem::of_forge(&error))
+    }
+}

@@ -1,0 +1,133 @@
+//! The service's API, as commands call it.
+
+use std::time::Duration;
+
+use clap::Args;
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::error::CliError;
+use crate::model::deployment::{StageTime, State};
+use crate::model::violation::Violation;
+
+/// Where the service is, and who asks.
+#[derive(Debug, Args)]
+pub(super) struct Server {
+    /// The service's address
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "THE_DEPLOYER_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
+    pub(super) server: String,
+    /// An API token of the service's; give it by the variable, so that it is in no process list
+    #[arg(long, env = "THE_DEPLOYER_TOKEN", hide_env_values = true, hide = true)]
+    pub(super) token: Option<SecretString>,
+}
+
+/// A page of deployments.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct List {
+    pub(super) deployments: Vec<Overview>,
+    pub(super) next: Option<String>,
+}
+
+/// A deployment in a list. Unknown fields are from a newer service, and left out.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Overview {
+    pub(super) id: String,
+    pub(super) state: State,
+    pub(super) app: Option<String>,
+    pub(super) target: String,
+    pub(super) repository: String,
+    pub(super) tag: String,
+    pub(super) actor: String,
+    pub(super) received_at: jiff::Timestamp,
+    pub(super) finished_at: Option<jiff::Timestamp>,
+    pub(super) summary: String,
+    pub(super) template: Option<String>,
+    pub(super) errors: usize,
+    pub(super) warnings: usize,
+}
+
+/// A deployment by itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Detail {
+    #[serde(flatten)]
+    pub(super) overview: Overview,
+    pub(super) stages: Vec<StageTime>,
+    pub(super) violations: Vec<Violation>,
+    pub(super) statuses: Vec<Status>,
+}
+
+/// What the forge is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Status {
+    pub(super) state: String,
+    pub(super) description: String,
+    pub(super) at: jiff::Timestamp,
+}
+
+/// An answer that is an error (RFC 9457).
+#[derive(Debug, Deserialize)]
+struct Problem {
+    title: String,
+    detail: Option<String>,
+}
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+impl Server {
+    /// Asks for a path below the service's address.
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, CliError> {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let client = reqwest::Client::builder().timeout(TIMEOUT).build();
+        let client =
+            client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))?;
+        let address = self.address(path, query)?;
+        let mut request = client.get(address);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        if !status.is_success() {
+            return Err(self.refused(status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|error| {
+            CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
+        })
+    }
+
+    fn address(&self, path: &str, query: &[(&str, String)]) -> Result<reqwest::Url, CliError> {
+        let text = format!("{}{path}", self.server.trim_end_matches('/'));
+        reqwest::Url::parse_with_params(&text, query).map_err(|error| {
+            CliError::usage(format!("{} is not an address: {error}", self.server))
+                .hint("write it like https://deployer.example.com")
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> CliError {
+        let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
+        CliError::io(format!("cannot reach {}: {cause}", self.server)).hint(
+            "start `the-deployer serve`, or name the service with --server or THE_DEPLOYER_URL",
+        )
+    }
+
+    fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
+        let problem: Option<Problem> = serde_json::from_slice(body).ok();
+        let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
+        let error = CliError::io(format!("{} refuses: {said}", self.server));
+        if status == reqwest::StatusCode::UNAUTHORIZED {
+            return error.hint("set THE_DEPLOYER_TOKEN to an API token of the service");
+        }
+        error
+    }
+}

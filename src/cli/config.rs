@@ -1,0 +1,105 @@
+//! `the-deployer config`: the configuration looked at without being used.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::diagnostics::{self, Sources as Texts};
+use super::error::{CliError, Outcome};
+use super::output::{self, Format, GOOD};
+use crate::config::{self, Loaded, Sources};
+use crate::model::violation::Violation;
+
+/// Looks at the configuration without starting anything.
+#[derive(Debug, Subcommand)]
+pub(super) enum Config {
+    Check(Check),
+    Schema(Schema),
+}
+
+/// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
+///
+/// All violations are told at once, each with its line and what to do. Secrets are read, and never
+/// shown. Exit code 0 when it can be used, 1 when not.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    source: Source,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Prints the JSON Schema of the configuration file, for editors.
+#[derive(Debug, Args)]
+pub(super) struct Schema {}
+
+/// Where the configuration is.
+#[derive(Debug, Args)]
+pub(super) struct Source {
+    /// The configuration file; without it, the built-in settings and the variables
+    #[arg(long, short, value_name = "FILE", env = "THE_DEPLOYER_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+impl Config {
+    pub(super) fn run(&self) -> Outcome {
+        match self {
+            Self::Check(check) => check.run(),
+            Self::Schema(Schema {}) => output::json(&config::schema()),
+        }
+    }
+}
+
+impl Check {
+    fn run(&self) -> Outcome {
+        let loaded = self.source.load(self.output)?;
+        if self.output == Format::Json {
+            return output::json(
+                &serde_json::json!({"valid": true, "violations": loaded.warnings}),
+            );
+        }
+        let name = self
+            .source
+            .config
+            .as_deref()
+            .map_or("the built-in configuration".into(), Path::to_string_lossy);
+        output::print(&format!("{GOOD}ok{GOOD:#} {name} can be used\n"))
+    }
+}
+
+impl Source {
+    /// The settings; warnings are printed.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is refused (its violations are printed).
+    pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
+        let sources = Sources::read(self.config.as_deref(), config::environment())
+            .map_err(|error| CliError::io(error.to_string()))?;
+        match sources.load() {
+            Ok(loaded) => {
+                if format == Format::Text && !loaded.warnings.is_empty() {
+                    tell(&loaded.warnings, &sources);
+                }
+                Ok(loaded)
+            }
+            Err(rejection) => {
+                match format {
+                    Format::Text => tell(&rejection.violations, &sources),
+                    Format::Json => output::json(
+                        &serde_json::json!({"valid": false, "violations": rejection.violations}),
+                    )?,
+                }
+                Err(CliError::rejected())
+            }
+        }
+    }
+}
+
+fn tell(violations: &[Violation], sources: &Sources) {
+    let mut texts = Texts::default();
+    for (name, text) in sources.texts() {
+        texts.add(&name, text);
+    }
+    output::note(&diagnostics::render(violations, &texts));
+}

@@ -1,0 +1,99 @@
+//! `the-deployer demo`: the whole main job on the embedded default, over real HTTP with a real
+//! signed event.
+//!
+//! ```text
+//! service repository ─ signed event ─▶ server ─▶ merge … push ─▶ manifest repository
+//! ```
+
+mod event; // what GitHub would send
+mod repository; // the example's service repository
+mod story; // what is shown, step by step
+mod watch; // stages, as they happen
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{CliError, Outcome};
+use super::output::{self, BOLD, DIM};
+use crate::app::{App, StartError};
+use crate::clock::Clock;
+use crate::config::{Sources, settings::Settings};
+use story::Story;
+
+/// Shows the main job: a signed event becomes manifests in a git repository.
+///
+/// Makes an example service repository, starts the service on the embedded default, sends it a
+/// deployment event over HTTP, and prints each stage with its time as it happens; then a second
+/// deployment with a changed WAML, and a broken one with its violations. Everything stays in the
+/// folder to be looked at.
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// End after the three deployments, instead of leaving the service running
+    #[arg(long)]
+    exit: bool,
+    /// The folder for everything; one that an earlier demo made is made anew
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    dir: PathBuf,
+}
+
+/// Tells that a folder is a demo's, and may be made anew.
+const MARKER: &str = ".the-deployer-demo";
+
+impl Demo {
+    pub(super) async fn run(self) -> Outcome {
+        let stages = watch::install()?;
+        fresh(&self.dir)?;
+        let settings = settings(&self.dir)?;
+        let app = App::build(settings.clone(), Clock::system()).await.map_err(|e| failed(&e))?;
+        let address = app.address().map_err(|error| failed(&error))?;
+        let manifests = app.manifests.values().next().cloned();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(app.run(stop.clone()));
+        let story = Story { dir: self.dir.clone(), address, settings, manifests, stages };
+        let told = story.tell().await;
+        if told.is_ok() && !self.exit {
+            output::print(&format!(
+                "\n{BOLD}The service is still running.{BOLD:#} Ask it: bart status --server http://{address}\n{DIM}Ctrl-C ends it.{DIM:#}\n"
+            ))?;
+            let _ = tokio::signal::ctrl_c().await;
+        }
+        stop.cancel();
+        match running.await {
+            Ok(ended) => ended.map_err(|error| failed(&error))?,
+            Err(fault) => {
+                return Err(CliError::io(format!("the service ended by a fault: {fault}")));
+            }
+        }
+        told
+    }
+}
+
+fn failed(error: &StartError) -> CliError {
+    CliError::io(error.to_string())
+}
+
+/// Makes the folder, anew if an earlier demo made it; never touches anybody else's.
+fn fresh(dir: &Path) -> Outcome {
+    let unusable =
+        |error: std::io::Error| CliError::io(format!("cannot use {}: {error}", dir.display()));
+    if dir.join(MARKER).is_file() {
+        std::fs::remove_dir_all(dir).map_err(unusable)?;
+    }
+    std::fs::create_dir_all(dir).map_err(unusable)?;
+    if std::fs::read_dir(dir).map_err(unusable)?.next().is_some() {
+        return Err(CliError::usage(format!("{} is not empty, and no demo's", dir.display()))
+            .hint("name another folder with --dir"));
+    }
+    std::fs::write(dir.join(MARKER), "made by `the-deployer demo`; it is made anew each time\n")
+        .map_err(unusable)
+}
+
+/// The built-in settings, with the folder for a home and whichever port is free.
+fn settings(dir: &Path) -> Result<Settings, CliError> {
+    let listen = ("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
+    let sources = Sources { file: None, variables: [listen].into(), home: dir.to_owned() };
+    let loaded = sources.load();
+    loaded.map(|loaded| loaded.settings).map_err(|rejection| CliError::io(rejection.to_string()))
+}

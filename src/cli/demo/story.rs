@@ -1,0 +1,220 @@
+//! What the demo shows: three deployments, and what became of each.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::sync::mpsc;
+
+use super::event::{self, REPOSITORY, TARGET, Wanted};
+use super::repository;
+use super::watch::Ended;
+use crate::cli::client::{Detail, Server};
+use crate::cli::diagnostics::{self, Sources};
+use crate::cli::error::{CliError, Outcome};
+use crate::cli::output::{self, BOLD, DIM, GOOD, NOTE};
+use crate::cli::status::colour;
+use crate::config::secret;
+use crate::config::settings::{Forge, Settings, WebhookSecret};
+use crate::git::reading::{PathChange, Touched};
+use crate::git::writer::ManifestRepository;
+use crate::model::deployment::State;
+use crate::model::id::CommitSha;
+
+/// The demo's world.
+pub(super) struct Story {
+    pub(super) dir: PathBuf,
+    pub(super) address: SocketAddr,
+    pub(super) settings: Settings,
+    pub(super) manifests: Option<ManifestRepository>,
+    pub(super) stages: mpsc::Receiver<Ended>,
+}
+
+/// One deployment of the story.
+struct Chapter {
+    number: i64,
+    title: &'static str,
+    waml: String,
+    tag: &'static str,
+    reason: &'static str,
+    /// How it must end; anything else fails the demo.
+    ends: State,
+}
+
+/// The author's clock in the example: fixed, so that the repository is the same each time.
+const WRITTEN_AT: i64 = 1_655_331_742;
+
+/// A deployment takes milliseconds; this is for a very busy machine.
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn chapters() -> [Chapter; 3] {
+    [
+        Chapter {
+            number: 1,
+            title: "A deployment",
+            waml: repository::FIRST.to_owned(),
+            tag: "1.0.202206151506-sha.649008fb",
+            reason: "first release",
+            ends: State::Succeeded,
+        },
+        Chapter {
+            number: 2,
+            title: "The same app, with a changed WAML",
+            waml: repository::second(),
+            tag: "1.1.202206161102-sha.0c1d2e3f",
+            reason: "log more, and scale wider",
+            ends: State::Succeeded,
+        },
+        Chapter {
+            number: 3,
+            title: "A WAML with mistakes",
+            waml: repository::broken(),
+            tag: "1.2.202206170900-sha.deadbeef",
+            reason: "a bad day",
+            ends: State::Failed,
+        },
+    ]
+}
+
+impl Story {
+    /// Tells all of it.
+    ///
+    /// # Errors
+    /// When a deployment does not end as it must, or the world does not work.
+    pub(super) async fn tell(mut self) -> Outcome {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let secret = self.secret()?;
+        output::print(&format!(
+            "{BOLD}the-deployer{BOLD:#} on the embedded default: SQLite, local git, http://{}\n",
+            self.address
+        ))?;
+        for chapter in chapters() {
+            self.chapter(&chapter, &secret).await?;
+        }
+        self.where_to_look()
+    }
+
+    async fn chapter(&mut self, chapter: &Chapter, secret: &SecretString) -> Outcome {
+        output::print(&format!("\n{BOLD}{}. {}{BOLD:#}\n\n", chapter.number, chapter.title))?;
+        let commit = self.commit(chapter)?;
+        output::print(&format!(
+            "  {DIM}commit{DIM:#}  {REPOSITORY}@{}  .weave.yaml\n  {DIM}event{DIM:#}   POST /webhooks/github  deployment of {} to {TARGET}, signed\n",
+            commit.short(),
+            chapter.tag
+        ))?;
+        let wanted = Wanted {
+            number: chapter.number,
+            commit: &commit,
+            tag: chapter.tag,
+            reason: chapter.reason,
+        };
+        let id = event::send(self.address, secret, &wanted).await?;
+        output::print(&format!("  {DIM}answer{DIM:#}  202, deployment {NOTE}{id}{NOTE:#}\n\n"))?;
+        let detail = self.watch(&id).await?;
+        self.end(chapter, &detail).await
+    }
+
+    /// Prints each stage as it ends, until the deployment has ended.
+    async fn watch(&mut self, id: &str) -> Result<Detail, CliError> {
+        let server = Server { server: format!("http://{}", self.address), token: None };
+        let path = format!("/api/v1/deployments/{id}");
+        let until = tokio::time::sleep(LONGEST);
+        tokio::pin!(until);
+        let mut look = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            tokio::select! {
+                biased;
+                Some(ended) = self.stages.recv() => show(&ended, id)?,
+                _ = look.tick() => {
+                    let detail: Detail = server.get(&path, &[]).await?;
+                    if detail.overview.state.is_final() {
+                        while let Ok(ended) = self.stages.try_recv() {
+                            show(&ended, id)?;
+                        }
+                        return Ok(detail);
+                    }
+                }
+                () = &mut until => {
+                    return Err(CliError::io(format!("deployment {id} did not end within {} s", LONGEST.as_secs())));
+                }
+            }
+        }
+    }
+
+    async fn end(&self, chapter: &Chapter, detail: &Detail) -> Outcome {
+        let state = detail.overview.state;
+        let style = colour(state);
+        let total: u64 = detail.stages.iter().map(|time| time.micros).sum();
+        output::print(&format!(
+            "\n  {style}{}{style:#}  {}  {DIM}({}.{} ms from event to end){DIM:#}\n\n",
+            state.as_str(),
+            detail.overview.summary,
+            total / 1000,
+            total % 1000 / 100
+        ))?;
+        if state == State::Succeeded {
+            self.show_commit().await?;
+        } else {
+            let mut sources = Sources::default();
+            sources.add(".weave.yaml", chapter.waml.as_str());
+            output::print(&diagnostics::render(&detail.violations, &sources))?;
+        }
+        if state == chapter.ends {
+            return Ok(());
+        }
+        Err(CliError::io(format!(
+            "deployment {} had to be {}",
+            chapter.number,
+            chapter.ends.as_str()
+        )))
+    }
+
+    async fn show_commit(&self) -> Outcome {
+        let Some(manifests) = &self.manifests else { return Ok(()) };
+        let unread = |error: crate::git::writer::WriteError| CliError::io(error.to_string());
+        let mut text =
+            format!("  {DIM}the commit in {}{DIM:#}\n", self.dir.join("manifests.git").display());
+        for PathChange { path, what } in manifests.last_change().await.map_err(unread)? {
+            let mark = match what {
+                Touched::Added => format!("{GOOD}A{GOOD:#}"),
+                Touched::Changed => format!("{NOTE}M{NOTE:#}"),
+                Touched::Removed => "D".to_owned(),
+            };
+            text += &format!("  {mark} {path}\n");
+        }
+        output::print(&text)
+    }
+
+    fn commit(&self, chapter: &Chapter) -> Result<CommitSha, CliError> {
+        let Forge::Local { root } = &self.settings.forge else {
+            return Err(CliError::io("the demo needs the local forge"));
+        };
+        let path = root.join(format!("{REPOSITORY}.git"));
+        let at = WRITTEN_AT + chapter.number * 3600;
+        repository::commit(&path, &chapter.waml, chapter.reason, at)
+            .map_err(|error| CliError::io(format!("cannot make {}: {error}", path.display())))
+    }
+
+    fn secret(&self) -> Result<SecretString, CliError> {
+        match &self.settings.webhook.secret {
+            WebhookSecret::Given(secret) => Ok(secret.clone()),
+            WebhookSecret::Kept(path) => secret::keep(path)
+                .map(|found| found.secret)
+                .map_err(|error| CliError::io(error.to_string())),
+        }
+    }
+
+    fn where_to_look(&self) -> Outcome {
+        let dir = self.dir.display();
+        output::print(&format!(
+            "\n{BOLD}Look around{BOLD:#}\n\n  git -C {dir}/manifests.git log --stat\n  git -C {dir}/manifests.git show main:manifests/{TARGET}/devx/my-app/latest/deployment.yaml\n  git -C {dir}/repos/{REPOSITORY}.git log -p\n"
+        ))
+    }
+}
+
+fn show(ended: &Ended, id: &str) -> Outcome {
+    let Some(micros) = ended.micros.filter(|_| ended.deployment == id) else { return Ok(()) };
+    let millis = format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10);
+    output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
+}

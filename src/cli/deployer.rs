@@ -1,0 +1,60 @@
+//! `the-deployer`: the operator's command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::error::{CliError, Outcome};
+use super::{config, demo, serve};
+
+/// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
+/// syncs from.
+///
+/// With no configuration at all, `serve` keeps everything under ./.the-deployer and listens on
+/// loopback only. `demo` shows the whole way of a deployment on that default.
+///
+/// Exit codes: 0 done, 1 the configuration is refused or a demo's deployment did not end as told,
+/// 2 wrong usage or something that could not be read or reached.
+#[derive(Debug, Parser)]
+#[command(name = "the-deployer", version, arg_required_else_help = true)]
+pub struct Deployer {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+    #[command(subcommand)]
+    Config(config::Config),
+}
+
+impl Deployer {
+    fn run(self) -> Outcome {
+        match self.command {
+            Command::Serve(command) => on_runtime(command.run()),
+            Command::Demo(command) => on_runtime(command.run()),
+            Command::Config(command) => command.run(),
+        }
+    }
+}
+
+/// Runs a command that waits for the world.
+pub(super) fn on_runtime(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| CliError::io(format!("cannot start threads: {error}")))?;
+    let outcome = runtime.block_on(command);
+    // What is still on a blocking thread was given up on; it must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Parses the arguments, runs the command, and gives the exit code.
+pub fn main() -> ExitCode {
+    match Deployer::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
