@@ -93,6 +93,8 @@ impl World {
         bytes: &[u8],
         stages: &Stages,
     ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+        // Reading the file is a part of merging its layers.
+        let mut going = Some(stages.begin(Stage::Merge));
         let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
         let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
             .map_err(|rejection| rejected(rejection, None))?;
@@ -103,7 +105,6 @@ impl World {
             release: request.release.clone(),
             templates: self.templates.clone(),
         };
-        let mut going = Some(stages.begin(Stage::Merge));
         let rendered = pipeline::plan_observed(&input, &self.facts(), &mut |finished| {
             going.take();
             going = next(finished).map(|stage| stages.begin(stage));

@@ -48,6 +48,22 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
+    // The demo plays GitHub's part, and shows what was written.
+    (
+        "cli/demo",
+        &[
+            "model",
+            "waml",
+            "pipeline",
+            "catalogue",
+            "config",
+            "app",
+            "clock",
+            "cli",
+            "forge",
+            "git",
+        ],
+    ),
     ("bin", &["cli"]),
 ];
 
