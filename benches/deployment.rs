@@ -1,6 +1,6 @@
 //! One deployment end to end: a signed event over HTTP until its record says `succeeded`.
 //!
-//! `cargo bench --bench deployment`. Beside it, in the same run: what a script would do, which is
+//! `cargo bench --profile fast --bench deployment`. Beside it, in the same run: what a script would do, which is
 //! a clone, a copy of the same files, a commit and a push with git's own command line, on a
 //! manifest repository of the same content. Prints medians and their ratio.
 

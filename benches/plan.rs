@@ -1,6 +1,6 @@
 //! How long `plan` takes, and how that compares with only reading the same text.
 //!
-//! `cargo bench --bench plan`. The ratio is against the plainest thing that one could do with a
+//! `cargo bench --profile fast --bench plan`. The ratio is against the plainest thing that one could do with a
 //! WAML: parse it into a tree with the usual YAML library, in the same run.
 
 #![allow(
