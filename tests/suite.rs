@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     reason = "a test may fail loudly, and needs real clocks and processes"
 )]
 

@@ -16,7 +16,7 @@ use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::Facts;
-use crate::model::id::{RepoName, TargetName};
+use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) clusters: Clusters,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
+    pub(crate) external_url: String,
     pub(crate) clock: Clock,
 }
 
@@ -202,6 +203,7 @@ impl Outside for World {
 
     async fn report(
         &self,
+        deployment: &DeployId,
         repository: &RepoName,
         forge_id: i64,
         status: &ForgeStatus,
@@ -209,7 +211,7 @@ impl Outside for World {
         let status = Status {
             state: status.state,
             description: status.description().to_owned(),
-            log_url: None,
+            log_url: Some(format!("{}/api/v1/deployments/{deployment}", self.external_url)),
             environment_url: None,
         };
         let told = self.forge.report(repository, forge_id, &status).await;

@@ -20,6 +20,7 @@ pub mod section_operations;
 pub mod section_workload; // the file as a whole: header and layers
 
 pub use document::Waml;
+mod build; // the parser's events become nodes
 pub mod emit; // writing YAML that every reader understands alike
 mod scalar; // what a plain scalar means
 mod shape; // a JSON Schema made ready for checking
