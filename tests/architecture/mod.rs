@@ -48,6 +48,11 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
+    // The demo plays GitHub, which signs its events, and shows what is in the repository.
+    (
+        "cli/demo",
+        &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
+    ),
     ("bin", &["cli"]),
 ];
 
