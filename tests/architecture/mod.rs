@@ -48,21 +48,10 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
-    // The demo plays GitHub's part, and shows what was written.
+    // The demo plays GitHub, which signs its events, and shows what is in the repository.
     (
         "cli/demo",
-        &[
-            "model",
-            "waml",
-            "pipeline",
-            "catalogue",
-            "config",
-            "app",
-            "clock",
-            "cli",
-            "forge",
-            "git",
-        ],
+        &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
     ),
     ("bin", &["cli"]),
 ];
