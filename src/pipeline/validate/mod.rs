@@ -269,6 +269,15 @@ fn settings(subject: &Subject<'_>) -> Vec<Violation> {
     report.violations
 }
 
+/// Whether anything in the value was written in the WAML rather than in a template's defaults.
+fn is_from_waml(node: &Node) -> bool {
+    let mut found = false;
+    node.leaves(&mut Path::root(), &mut |_, leaf| {
+        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+    });
+    found
+}
+
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
