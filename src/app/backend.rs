@@ -72,7 +72,7 @@ impl ports::Condition for Backend {
             check("database", async { self.store.ready().await.map_err(|e| e.to_string()) });
         let repositories = self.world.manifests.iter().map(|one| {
             let ready = async { one.repository.ready().await.map_err(|e| e.to_string()) };
-            check(format!("manifests {}", one.name), ready)
+            check(format!("manifest repository {}", one.name), ready)
         });
         let (database, repositories) =
             tokio::join!(database, futures::future::join_all(repositories));

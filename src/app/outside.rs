@@ -78,9 +78,10 @@ impl World {
         let planning = tokio::task::spawn_blocking(move || this.plan_now(&request, &waml, &stages));
         match tokio::time::timeout(LONGEST_PLAN, planning).await {
             Ok(Ok(planned)) => planned,
-            Ok(Err(fault)) => {
-                Err(given_up(format!("planning failed by a fault of the-deployer: {fault}")))
-            }
+            Ok(Err(_fault)) => Err(given_up(
+                "planning failed by a fault in the-deployer itself; its log has the details"
+                    .to_owned(),
+            )),
             Err(_elapsed) => Err(given_up(format!(
                 "planning took longer than {} s: a template does not end; tell the operator",
                 LONGEST_PLAN.as_secs()

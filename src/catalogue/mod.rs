@@ -83,8 +83,14 @@ fn collect(
     let failed = |source| CatalogueError::Read { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        let kind = entry.file_type().map_err(failed)?;
+        let own = entry.file_name().to_string_lossy().into_owned();
+        // Hidden folders are git's, or those that Kubernetes keeps behind a mounted ConfigMap.
+        if own.starts_with('.') {
+            continue;
+        }
+        let name = format!("{prefix}{own}");
+        // Links are followed, a mounted folder is made of them; the depth bounds the way.
+        let kind = std::fs::metadata(entry.path()).map_err(failed)?;
         if kind.is_dir() && depth > 1 {
             collect(&entry.path(), &format!("{name}/"), depth - 1, files)?;
         } else if kind.is_file() && is_text(&name) {
@@ -97,8 +103,9 @@ fn collect(
     Ok(())
 }
 
+/// All but pages for people, so that a misnamed file is told of.
 fn is_text(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|end| end == "tmpl" || end == "yaml")
+    Path::new(name).extension().is_none_or(|end| end != "md")
 }
 
 fn read(path: &Path) -> Result<String, CatalogueError> {

@@ -14,15 +14,24 @@ pub(crate) struct Sources(HashMap<String, String>);
 
 impl Sources {
     pub(crate) fn add(&mut self, file: &str, text: impl Into<String>) {
-        self.0.insert(file.to_owned(), text.into());
+        let text: String = text.into();
+        // Positions count from behind a byte order mark.
+        let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
+        self.0.insert(file.to_owned(), text);
     }
 }
+
+/// Nobody reads more at once, and each takes a look through the whole file.
+const MOST_SHOWN: usize = 100;
 
 /// All violations, one after the other, and a line that counts them.
 pub(crate) fn render(violations: &[Violation], sources: &Sources) -> String {
     let renderer = Renderer::styled();
-    let shown = violations.iter().map(|violation| one(violation, sources, &renderer));
-    shown.chain([summary(violations)]).collect::<Vec<_>>().join("\n")
+    let shown =
+        violations.iter().take(MOST_SHOWN).map(|violation| one(violation, sources, &renderer));
+    let more = violations.len().saturating_sub(MOST_SHOWN);
+    let rest = (more > 0).then(|| format!("… and {more} more, of the same file\n"));
+    shown.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
 }
 
 fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String {
@@ -67,7 +76,6 @@ fn summary(violations: &[Violation]) -> String {
 
 /// The bytes that a position underlines.
 fn range(text: &str, place: &Position) -> Range<usize> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let line_index = (place.line as usize).saturating_sub(1);
     let start: usize = text.split_inclusive('\n').take(line_index).map(str::len).sum();
     let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();

@@ -53,19 +53,16 @@ impl Explain {
     /// Violations, an unknown part, or a file that cannot be read.
     pub(super) fn run(&self) -> Outcome {
         let (file, part) = self.file_and_part();
-        let path = Path::parse(&part).ok_or_else(|| {
-            CliError::usage(format!("`{part}` is not a path"))
-                .hint("write it like `env`, `resources.limits.cpu` or `ingress[0].paths[0]`")
-        })?;
         let source = Source { file: file.into(), templates: self.templates.clone() };
         let world = source.open(self.output)?;
         let explained = world.waml.as_ref().map_err(Clone::clone);
-        let explained = explained.and_then(|waml| values(waml, &self.target, &world, &path));
+        let explained = explained.and_then(|waml| values(waml, &self.target, &world, &part));
         match explained {
-            Ok(values) if values.is_empty() => {
-                Err(CliError::usage(format!("nothing is set at `{part}` for `{}`", self.target))
-                    .hint("leave PATH away to see everything that is set"))
-            }
+            Ok(values) if values.is_empty() => Err(CliError::usage(format!(
+                "nothing is set at `{part}` for `{}`",
+                self.target
+            ))
+            .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
             Ok(values) if self.output == Format::Json => output::json(&values),
             Ok(values) => output::print(&table(&values)),
             Err(rejection) => {
@@ -90,7 +87,7 @@ fn values(
     waml: &Waml,
     target: &TargetName,
     world: &World,
-    path: &Path,
+    part: &str,
 ) -> Result<Vec<Explained>, Rejection> {
     if waml.is_broken() {
         return Err(Rejection { violations: waml.violations.clone() });
@@ -100,7 +97,7 @@ fn values(
     let complete = default::fill(merged, &template.defaults);
     let mut found = Vec::new();
     let mut visit = |at: &Path, node: &Node| {
-        if path.contains(at) {
+        if is_within(&at.to_string(), part) {
             found.push(explained(at, node));
         }
     };
@@ -111,6 +108,12 @@ fn values(
     }
     complete.tree.leaves(&mut Path::root(), &mut visit);
     Ok(found)
+}
+
+/// Compared as written, because a key may hold dots: `annotations.prometheus.io/scrape`.
+fn is_within(path: &str, part: &str) -> bool {
+    let rest = path.strip_prefix(part);
+    part.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn explained(path: &Path, node: &Node) -> Explained {
@@ -132,10 +135,12 @@ fn explained(path: &Path, node: &Node) -> Explained {
 
 fn table(values: &[Explained]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["PATH", "VALUE", "WRITTEN AT", "LAYER"]);
     for Explained { path, value, layer, file, line, column } in values {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // The file says which template it is.
+        let layer = if layer == file { "template" } else { layer.as_str() };
         table.add_row([path, &value, &format!("{file}:{line}:{column}"), layer]);
     }
     let lines = table.lines().map(|line| line.trim().to_owned() + "\n");

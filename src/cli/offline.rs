@@ -11,7 +11,8 @@ use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use crate::catalogue;
 use crate::model::facts::Facts;
-use crate::model::id::TargetName;
+use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Severity, Violation};
@@ -129,6 +130,17 @@ pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) 
             output::note(&diagnostics::render(violations, sources));
             Ok(())
         }
+    }
+}
+
+/// A release to plan with where nothing is deployed; what is not given cannot be wrong.
+pub(crate) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<ImageTag>) -> Release {
+    let local = || RepoName::parse(format!("local/{}", waml.app.slug));
+    Release {
+        repository: repository
+            .unwrap_or_else(|| local().expect("a slug is a legal repository name")),
+        commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
+        tag: tag.unwrap_or_else(|| ImageTag::parse("validate").expect("a word is a tag")),
     }
 }
 

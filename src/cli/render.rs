@@ -7,8 +7,7 @@ use clap::Args;
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source};
 use super::output::{self, BOLD, Format, GOOD};
-use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
-use crate::model::release::Release;
+use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
@@ -31,10 +30,10 @@ pub(super) struct Render {
     #[arg(long, value_parser = |text: &str| RepoName::parse(text).map_err(|e| e.to_string()))]
     repository: Option<RepoName>,
     /// Write the files into this folder, instead of printing them; it must be empty or new
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
 
@@ -46,13 +45,7 @@ impl Render {
     pub(super) fn run(&self) -> Outcome {
         let world = self.source.open(self.output)?;
         let planned = world.waml.clone().and_then(|waml| {
-            let local = || RepoName::parse(format!("local/{}", waml.app.slug));
-            let repository = self
-                .repository
-                .clone()
-                .unwrap_or_else(|| local().expect("a slug is a legal repository name"));
-            let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
-            let release = Release { repository, commit, tag: self.tag.clone() };
+            let release = offline::release(&waml, self.repository.clone(), Some(self.tag.clone()));
             let templates = world.templates.clone();
             plan(
                 &Input { waml, target: self.target.clone(), release, templates },

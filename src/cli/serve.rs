@@ -48,12 +48,13 @@ impl Serve {
         telemetry::init(format, &self.log).map_err(|error| CliError::usage(error.to_string()))?;
         let stop = CancellationToken::new();
         on_signal(stop.clone())?;
-        tell(&settings);
+        let shown = settings.clone();
         let started = |error: crate::app::StartError| {
             CliError::io(error.to_string())
                 .hint("`the-deployer config check` looks at the configuration alone")
         };
         let app = App::build(settings, Clock::system()).await.map_err(started)?;
+        tell(&shown);
         tracing::info!(address = %app.address().map_err(started)?, "listening");
         app.run(stop).await.map_err(started)
     }

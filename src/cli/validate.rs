@@ -1,12 +1,13 @@
 //! `bart validate`: every rule that can be checked without a service.
 
+use std::collections::HashSet;
+
 use clap::Args;
 
 use super::error::Outcome;
 use super::offline::{self, Source};
 use super::output::{self, Format, GOOD};
-use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
-use crate::model::release::Release;
+use crate::model::id::TargetName;
 use crate::model::violation::{Severity, Violation, sort};
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
@@ -39,8 +40,7 @@ impl Validate {
             Ok(waml) => {
                 let targets = self.targets(waml);
                 let all = targets.iter().flat_map(|target| of_target(waml, target, &world));
-                let found: Vec<Violation> = all.chain(waml.violations.clone()).collect();
-                once(found)
+                once(all.chain(waml.violations.clone()))
             }
         };
         sort(&mut violations);
@@ -85,7 +85,7 @@ fn of_target(
     let input = Input {
         waml: waml.clone(),
         target: target.clone(),
-        release: some_release(waml),
+        release: offline::release(waml, None, None),
         templates: world.templates.clone(),
     };
     match plan(&input, &offline::facts()) {
@@ -94,23 +94,8 @@ fn of_target(
     }
 }
 
-/// A release to check with: nothing of it can be wrong.
-fn some_release(waml: &Waml) -> Release {
-    let repository = format!("local/{}", waml.app.slug);
-    Release {
-        repository: RepoName::parse(repository).expect("a slug is a legal repository name"),
-        commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
-        tag: ImageTag::parse("validate").expect("a word is a tag"),
-    }
-}
-
 /// What several targets say alike is said once.
-fn once(violations: Vec<Violation>) -> Vec<Violation> {
-    let mut kept: Vec<Violation> = Vec::new();
-    for violation in violations {
-        if !kept.contains(&violation) {
-            kept.push(violation);
-        }
-    }
-    kept
+fn once(violations: impl Iterator<Item = Violation>) -> Vec<Violation> {
+    let mut seen = HashSet::new();
+    violations.filter(|violation| seen.insert(violation.clone())).collect()
 }

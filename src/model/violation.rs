@@ -36,9 +36,9 @@ pub enum Severity {
 }
 
 /// One broken rule: which, where, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Violation {
-    /// The rule's stable name, as `docs/validators.md` lists it: `ports-map`.
+    /// The rule's stable name, as `docs/validators.md` lists it: `ports`.
     pub rule: Cow<'static, str>,
     /// Whether it stops the deployment.
     pub severity: Severity,
@@ -60,7 +60,7 @@ impl Violation {
         Self {
             rule: Cow::Borrowed(rule),
             severity: Severity::Error,
-            message: message.into(),
+            message: visible(message.into()),
             path: String::new(),
             position: None,
             expected: None,
@@ -76,20 +76,30 @@ impl Violation {
     /// The same, at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
-        Self { path: path.into(), position, ..self }
+        Self { path: visible(path.into()), position, ..self }
     }
 
     /// The same, saying what is expected there.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(expected.into()), ..self }
+        Self { expected: Some(visible(expected.into())), ..self }
     }
 
     /// The same, saying what to do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+        Self { help: Some(visible(help.into())), ..self }
     }
+}
+
+/// A text from a hostile file in a message must neither break its line nor move a cursor.
+fn visible(text: String) -> String {
+    if !text.chars().any(char::is_control) {
+        return text;
+    }
+    let shown =
+        |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
 }
 
 /// One line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.

@@ -8,7 +8,7 @@ use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
 use crate::waml::node::{Map, Node, Value};
-use crate::waml::section::{always_exists, identity};
+use crate::waml::section::{Identity, always_exists, identity};
 
 /// One section for one target with nothing left to fill.
 #[derive(Debug, Clone)]
@@ -35,6 +35,7 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
             }
         }
     }
+    drop_emptied(&mut tree, "");
     strip_nulls(&mut tree);
     Complete { waml, target, tree }
 }
@@ -50,13 +51,16 @@ fn fill_hole(node: &mut Node, default: &Node, key: &str, slug: &str) {
             }
         }
         (Value::List(list), Value::Map(_)) => {
-            for element in list {
+            for element in list.iter_mut().filter(|element| !is_emptied_in(element, key)) {
                 fill_hole(element, default, "", slug);
             }
         }
-        (Value::List(list), Value::List(defaults)) if always_exists(key) => {
+        (Value::List(list), Value::List(defaults))
+            if identity(key).is_some() && always_exists(key) =>
+        {
             for default in defaults {
                 match find(list, default, key, slug) {
+                    Some(element) if is_emptied_in(element, key) => {}
                     Some(element) => fill_hole(element, default, "", slug),
                     None => list.push(default.clone()),
                 }
@@ -73,6 +77,36 @@ fn add(map: &mut Map, key: &str, default: &Node, place: &crate::model::violation
         let entry = crate::waml::node::Entry { key: place.clone(), node: default.clone() };
         map.insert(key.to_owned(), entry);
     }
+}
+
+/// An element of which `null`s have left nothing but its name is gone. Only now: a default of the
+/// same name has met it, and was kept out.
+fn drop_emptied(node: &mut Node, key: &str) {
+    match &mut node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::Map(map) => {
+            for (key, entry) in map.iter_mut() {
+                drop_emptied(&mut entry.node, key);
+            }
+        }
+        Value::List(list) => {
+            list.retain(|element| !is_emptied_in(element, key));
+            for element in list {
+                drop_emptied(element, "");
+            }
+        }
+    }
+}
+
+fn is_emptied_in(element: &Node, key: &str) -> bool {
+    identity(key).is_some_and(|identity| is_emptied(element, identity))
+}
+
+fn is_emptied(element: &Node, identity: Identity) -> bool {
+    let Some(map) = element.as_map() else { return false };
+    let mut rest =
+        map.iter().filter(|(key, _)| !identity.keys().contains(&key.as_str())).peekable();
+    rest.peek().is_some() && rest.all(|(_, entry)| entry.node.is_null())
 }
 
 fn strip_nulls(node: &mut Node) {

@@ -64,3 +64,25 @@ fn default_environment_variables_join_those_of_the_app() {
         r#"{"env":[{"name":"LEVEL","value":"info"},{"name":"TZ","value":"UTC"}]}"#
     );
 }
+
+#[test]
+fn the_wamls_plain_lists_win_whole() {
+    let defaults = "{args: [--theirs], command: [/theirs], probes: {liveness: {command: [no]}}}";
+    assert_eq!(
+        filled(
+            "{args: [--mine], command: [/mine], probes: {liveness: {command: [\"yes\"]}}}",
+            defaults
+        ),
+        r#"{"args":["--mine"],"command":["/mine"],"probes":{"liveness":{"command":["yes"]}}}"#
+    );
+}
+
+#[test]
+fn an_element_that_null_takes_away_is_not_put_back_by_a_default() {
+    let defaults = "{env: [{name: LEVEL, value: info}], ingress: {port: 8000}}";
+    assert_eq!(filled("{env: [{name: LEVEL, value: null}]}", defaults), r#"{"env":[]}"#);
+    assert_eq!(
+        filled("{ingress: [{hostPrefix: a, public: null}]}", defaults),
+        r#"{"ingress":[],"env":[{"name":"LEVEL","value":"info"}]}"#
+    );
+}

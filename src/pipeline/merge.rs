@@ -5,12 +5,14 @@
 //! takes away what earlier layers set, and stays in the tree, so that the template's default
 //! does not put it back. Every value keeps its origin.
 
+use std::collections::HashMap;
+
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::waml::Waml;
 use crate::waml::identities;
 use crate::waml::node::{Node, Value};
-use crate::waml::section::{Identity, identity};
+use crate::waml::section::identity;
 
 /// One section for one target, `null`s still in place.
 #[derive(Debug, Clone)]
@@ -47,7 +49,6 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
             over(&mut tree, section, "", slug);
         }
     }
-    drop_emptied(&mut tree, "");
     Ok(Merged { waml, target: target.clone(), tree })
 }
 
@@ -84,12 +85,7 @@ pub(crate) fn over(base: &mut Node, layer: &Node, key: &str, slug: &str) {
             }
         }
         (Value::List(list), Value::List(upper)) if identity(key).is_some() => {
-            for element in upper {
-                match find(list, element, key, slug) {
-                    Some(lower) => over(lower, element, "", slug),
-                    None => list.push(element.clone()),
-                }
-            }
+            join(list, upper, key, slug);
         }
         _ => {
             *base = layer.clone();
@@ -98,6 +94,23 @@ pub(crate) fn over(base: &mut Node, layer: &Node, key: &str, slug: &str) {
     }
     base.origin = layer.origin.clone();
     base.broken |= layer.broken;
+}
+
+/// Lays each element over the one that is the same thing, and puts the others at the end.
+fn join(list: &mut Vec<Node>, upper: &[Node], key: &str, slug: &str) {
+    let of = |element: &Node| identities::of(element, identity(key)?, slug);
+    let mut known: HashMap<String, usize> =
+        list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
+    for element in upper {
+        let id = of(element);
+        let lower = id.as_ref().and_then(|id| known.get(id)).and_then(|index| list.get_mut(*index));
+        if let Some(lower) = lower {
+            over(lower, element, "", slug);
+            continue;
+        }
+        known.extend(id.map(|id| (id, list.len())));
+        list.push(element.clone());
+    }
 }
 
 /// The element of the list that is the same thing.
@@ -110,33 +123,6 @@ pub(crate) fn find<'a>(
     let identity = identity(key)?;
     let wanted = identities::of(element, identity, slug)?;
     list.iter_mut().find(|other| identities::of(other, identity, slug).as_ref() == Some(&wanted))
-}
-
-/// An element of which `null`s have left nothing but its name is gone.
-fn drop_emptied(node: &mut Node, key: &str) {
-    match &mut node.value {
-        Value::Null | Value::Scalar(_) => {}
-        Value::Map(map) => {
-            for (key, entry) in map.iter_mut() {
-                drop_emptied(&mut entry.node, key);
-            }
-        }
-        Value::List(list) => {
-            if let Some(identity) = identity(key) {
-                list.retain(|element| !is_emptied(element, identity));
-            }
-            for element in list {
-                drop_emptied(element, "");
-            }
-        }
-    }
-}
-
-fn is_emptied(element: &Node, identity: Identity) -> bool {
-    let Some(map) = element.as_map() else { return false };
-    let mut rest =
-        map.iter().filter(|(key, _)| !identity.keys().contains(&key.as_str())).peekable();
-    rest.peek().is_some() && rest.all(|(_, entry)| entry.node.is_null())
 }
 
 #[cfg(test)]

@@ -201,7 +201,19 @@ fn name_files(objects: Vec<Object>, app: &AppKey) -> Vec<(String, Object)> {
         })
         .collect();
     named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    tell_apart(&mut named);
     named
+}
+
+/// Objects of the same kind and name in two API groups keep their files apart by the group.
+fn tell_apart(named: &mut [(String, Object)]) {
+    let files: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+    for (name, object) in named {
+        let group = object.text(["apiVersion", ""]).split('/').next().unwrap_or_default();
+        if files.iter().filter(|other| *other == name).count() > 1 {
+            *name = format!("{}.{group}.yaml", name.trim_end_matches(".yaml"));
+        }
+    }
 }
 
 /// Over names, lengths and bytes, so that no two sets of files look alike.

@@ -15,7 +15,7 @@ use crate::model::violation::{Position, Rejection, Violation};
 use crate::pipeline::engine;
 use crate::pipeline::merge::Merged;
 use crate::waml::node::{Map, Node, Path, Value};
-use crate::waml::section::{Section, identity};
+use crate::waml::section::{Section, always_exists, identity};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -60,7 +60,7 @@ impl Templates {
     /// # Errors
     /// Every violation, at its place in a template or a `defaults.yaml`.
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
-        let mut violations = Vec::new();
+        let mut violations: Vec<Violation> = strangers(&sources.files).collect();
         let engine = engine::load(&sources.files).map_err(Rejection::from)?;
         let engine = Arc::new(engine);
         let mut by_id = BTreeMap::new();
@@ -96,6 +96,9 @@ impl Templates {
         }
         let (_, place) = merged.tree.nearest(&Path::root().key("template"));
         let mut violations = merged.waml.violations.clone();
+        if merged.tree.get("template").is_some_and(|node| node.broken) {
+            return Err(Rejection { violations });
+        }
         violations.push(self.missing(name, version).at("template", Some(place)));
         crate::model::violation::sort(&mut violations);
         Err(Rejection { violations })
@@ -140,21 +143,57 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
     found.into_iter().map(|((name, version), files)| (name, version, files)).collect()
 }
 
+/// Files that would be passed over in silence.
+fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+    let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
+        [_, "defaults.yaml"] => true,
+        [_, _, file] => file.ends_with(engine::SUFFIX),
+        _ => false,
+    };
+    files.iter().filter(move |file| !known(&file.path)).map(|file| {
+        Violation::error("template", format!("{} is no part of a template", file.path)).help(
+            "templates are <template>/<version>/<file>.yaml.tmpl, beside <template>/defaults.yaml",
+        )
+    })
+}
+
 fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Violation>) -> Node {
     let path = format!("{name}/defaults.yaml");
-    let read = files
-        .iter()
-        .find(|file| file.path == path)
-        .and_then(|file| yaml::parse(&path, file.text.as_bytes(), &Budget::default(), violations));
-    let Some(node) = read else {
-        violations
-            .push(Violation::error("template", format!("{path} is missing or cannot be read")));
-        let position = Position { file: Arc::from(path.as_str()), line: 1, column: 1, length: 1 };
-        let origin = crate::waml::node::Origin { position, layer: Arc::from(path) };
-        return Node::new(Value::Map(Map::new()), origin);
+    let position = Position { file: Arc::from(path.as_str()), line: 1, column: 1, length: 1 };
+    let origin = crate::waml::node::Origin { position, layer: Arc::from(path.as_str()) };
+    let nothing = Node::new(Value::Map(Map::new()), origin);
+    let Some(file) = files.iter().find(|file| file.path == path) else {
+        violations.push(
+            Violation::error("template", format!("{path} is missing"))
+                .help("add it, with `{}` in it"),
+        );
+        return nothing;
+    };
+    let empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if file.text.lines().all(empty) {
+        return nothing;
+    }
+    let Some(node) = yaml::parse(&path, file.text.as_bytes(), &Budget::default(), violations)
+    else {
+        return nothing;
     };
     Section::reader().check(&mut listed(node.clone(), ""), &Path::root(), violations);
+    violations.extend(unusable(&node));
     node
+}
+
+/// Default lists of optional things: they would have to call them into being.
+fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
+    let parts = defaults.as_map().into_iter().flatten();
+    let lists = parts.filter(|(part, entry)| {
+        identity(part).is_some() && !always_exists(part) && entry.node.as_list().is_some()
+    });
+    lists.map(|(part, entry)| {
+        Violation::error("template", format!("`{part}` cannot have a list of defaults"))
+            .at(part.as_str(), Some(entry.key.clone()))
+            .expected("applies to nothing")
+            .help(format!("write a map; it applies to each element that a WAML has under `{part}`"))
+    })
 }
 
 /// The same with each map that stands for the elements of a list put into one, for checking.

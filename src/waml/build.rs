@@ -96,7 +96,7 @@ impl<'a> Builder<'a> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(stack),
             Event::Alias(id) => {
-                let node = self.alias(id, &origin)?;
+                let node = self.alias(id, stack.len(), &origin)?;
                 self.complete(node, 0, stack)
             }
             _ => Ok(None),
@@ -141,12 +141,17 @@ impl<'a> Builder<'a> {
     fn open(&mut self, open: Open, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
         let (Open::List { origin, .. } | Open::Map { origin, .. }) = &open;
         self.spend(1, 0, origin)?;
-        if stack.len() >= self.budget.depth {
-            let message = format!("values are nested more than {} deep here", self.budget.depth);
-            return Err(Box::new(fault(message).at("", Some(origin.position.clone()))));
-        }
+        self.within_depth(stack.len() + 1, origin)?;
         stack.push(open);
         Ok(None)
+    }
+
+    fn within_depth(&self, depth: usize, origin: &Origin) -> Result<(), Fault> {
+        if depth <= self.budget.depth {
+            return Ok(());
+        }
+        let message = format!("values are nested more than {} deep here", self.budget.depth);
+        Err(Box::new(fault(message).at("", Some(origin.position.clone()))))
     }
 
     fn close(&mut self, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
@@ -170,6 +175,9 @@ impl<'a> Builder<'a> {
         stack: &mut [Open],
     ) -> Result<Option<Node>, Fault> {
         if anchor > 0 {
+            // An anchor keeps a copy, whether or not an alias takes it.
+            let (nodes, bytes) = weight(&node);
+            self.spend(nodes, bytes, &node.origin)?;
             self.anchors.insert(anchor, node.clone());
         }
         match stack.last_mut() {
@@ -239,13 +247,14 @@ impl<'a> Builder<'a> {
         map
     }
 
-    fn alias(&mut self, id: usize, origin: &Origin) -> Result<Node, Fault> {
+    fn alias(&mut self, id: usize, open: usize, origin: &Origin) -> Result<Node, Fault> {
         let Some(node) = self.anchors.get(&id).cloned() else {
             let message = "the alias refers to what holds it".to_owned();
             return Err(Box::new(fault(message).at("", Some(origin.position.clone()))));
         };
         let (nodes, bytes) = weight(&node);
         self.spend(nodes, bytes, origin)?;
+        self.within_depth(open + depth(&node), origin)?;
         Ok(node)
     }
 
@@ -288,6 +297,16 @@ impl<'a> Builder<'a> {
             fault(format!("this is not YAML: {}", error.info())).at("", Some(place)).help(help),
         )
     }
+}
+
+/// How deep a value nests; 0 for a scalar.
+fn depth(node: &Node) -> usize {
+    let below = match &node.value {
+        Value::Null | Value::Scalar(_) => return 0,
+        Value::List(list) => list.iter().map(depth).max(),
+        Value::Map(map) => map.values().map(|entry| depth(&entry.node)).max(),
+    };
+    1 + below.unwrap_or(0)
 }
 
 /// How many values and bytes of text a copy of the node takes.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use globset::{Glob, GlobMatcher};
+use globset::{Glob, GlobSet};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ pub struct Waml {
 #[derive(Debug, Clone)]
 pub struct Defaults {
     /// Which targets it is for.
-    pub matcher: GlobMatcher,
+    pub matcher: GlobSet,
     /// The settings, without `match`.
     pub section: Node,
 }
@@ -151,7 +151,34 @@ static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
 pub fn json_schema() -> Schema {
     let mut schema = schemars::schema_for!(Document);
     schema.insert("$id".to_owned(), "https://the-deployer.invalid/schemas/waml-2.json".into());
-    schema
+    let mut json = schema.as_value().clone();
+    widen(&mut json);
+    Schema::try_from(json).unwrap_or(schema)
+}
+
+/// Where text is wanted we take every scalar as it is spelled (`maxSurge: 0`, `value: true`); an
+/// editor that goes by JSON's types must be told so.
+fn widen(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Array(list) => list.iter_mut().for_each(widen),
+        serde_json::Value::Object(map) => {
+            map.values_mut().for_each(widen);
+            let free = !map.contains_key("format")
+                && !map.contains_key("enum")
+                && !map.contains_key("const");
+            let (text, nullable) = match map.get("type") {
+                Some(serde_json::Value::String(one)) => (one == "string", false),
+                Some(serde_json::Value::Array(many)) => (many.iter().any(|t| t == "string"), true),
+                _ => (false, false),
+            };
+            if text && free {
+                let mut all = vec!["string", "number", "boolean"];
+                all.extend(nullable.then_some("null"));
+                map.insert("type".to_owned(), all.into());
+            }
+        }
+        _ => {}
+    }
 }
 
 impl Waml {
@@ -220,7 +247,7 @@ impl Waml {
         Violation::error("target", format!("`{target}` is not a target of this app"))
             .expected(format!("has no `{target}`"))
             .help(format!(
-                "deploy to {}, or add `{target}:` under `deploy`{}",
+                "deploy to one of {}, or add `{target}:` under `deploy`{}",
                 suggest::list(names.iter().copied()),
                 suggest::nearest(target.as_str(), names)
                     .map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
@@ -269,11 +296,10 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
     if let Value::Map(map) = &mut section.value {
         map.shift_remove("match");
     }
-    match Glob::new(glob.as_text()?) {
-        Ok(glob) => Some(Defaults { matcher: glob.compile_matcher(), section }),
+    match compile(glob.as_text()?) {
+        Ok(matcher) => Some(Defaults { matcher, section }),
         Err(error) => {
-            let message = format!("`match` is not a glob: {}", error.kind());
-            let violation = Violation::error("schema", message)
+            let violation = Violation::error("schema", format!("`match` is not a glob: {error}"))
                 .expected("not a glob")
                 .help("use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text");
             let place = Some(glob.origin.position.clone());
@@ -281,6 +307,19 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
             None
         }
     }
+}
+
+/// Target names have 63 characters; what is longer only costs time.
+const LONGEST_GLOB: usize = 256;
+
+/// A set of one, because a matcher of one panics where a set has an error.
+fn compile(text: &str) -> Result<GlobSet, String> {
+    if text.len() > LONGEST_GLOB {
+        return Err(format!("it has more than {LONGEST_GLOB} characters"));
+    }
+    let glob = Glob::new(text).map_err(|error| error.kind().to_string())?;
+    let set = GlobSet::builder().add(glob).build();
+    set.map_err(|_| "it stands for too many patterns".to_owned())
 }
 
 fn deploy(root: &Node) -> IndexMap<TargetName, Node> {

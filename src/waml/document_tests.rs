@@ -101,3 +101,50 @@ fn a_name_stands_once_in_a_list() {
 fn every_keyword_of_the_published_schema_is_one_that_is_checked() {
     assert_eq!(crate::waml::shape::unknown_keywords(&json_schema()), Vec::<String>::new());
 }
+
+#[test]
+fn a_hostile_glob_is_refused_and_panics_nowhere() {
+    for glob in [
+        "?".repeat(200_000),
+        format!("{}{}", "{a,".repeat(80), "}".repeat(80)),
+        "[".to_owned(),
+        "{a".to_owned(),
+    ] {
+        let text = format!("{HEAD}defaults: [{{match: '{glob}'}}]\ndeploy: {{prod: {{}}}}\n");
+        let _ = said(&text);
+    }
+    let long =
+        format!("{HEAD}defaults: [{{match: '{}'}}]\ndeploy: {{prod: {{}}}}\n", "?".repeat(300));
+    assert_eq!(
+        said(&long),
+        [".weave.yaml:6:20: `match` is not a glob: it has more than 256 characters [schema]"]
+    );
+}
+
+#[test]
+fn lists_of_text_are_no_lists_of_things() {
+    let text = format!("{HEAD}deploy: {{prod: {{vault: {{paths: [secret/a, secret/b]}}}}}}\n");
+    assert_eq!(said(&text), Vec::<String>::new());
+}
+
+#[test]
+fn a_hostile_key_does_not_break_the_message() {
+    let text = format!("{HEAD}deploy: {{prod: {{labels: {{\"a\\nb\\e[2J\": [1]}}}}}}\n");
+    assert!(said(&text)[0].contains("a\\nb\\u{1b}[2J"), "{:?}", said(&text));
+    assert!(!said(&text)[0].contains('\n'));
+}
+
+#[test]
+fn what_a_file_lacks_is_told_once() {
+    assert_eq!(
+        said(&format!("{HEAD}deploy: {{prod: {{env: [{{value: x}}]}}}}\n")),
+        [".weave.yaml:6:23: `name` is missing from `deploy.prod.env[0]` [schema]"]
+    );
+}
+
+#[test]
+fn editors_may_write_numbers_where_text_is_wanted() {
+    let schema = json_schema();
+    let surge = &schema.as_value()["$defs"]["Scaling"]["properties"]["maxSurge"]["type"];
+    assert_eq!(*surge, serde_json::json!(["string", "number", "boolean", "null"]));
+}

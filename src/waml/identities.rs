@@ -6,6 +6,8 @@ use crate::waml::section::{Identity, identity};
 
 /// The text that tells an element of such a list apart; `None` where the element does not say.
 pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
+    // A list of texts may stand under the same word elsewhere: `vault.paths`.
+    element.as_map()?;
     let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
     match identity {
         Identity::Name => text("name"),

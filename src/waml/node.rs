@@ -26,6 +26,8 @@ pub struct Node {
     /// Set where a violation was already reported: rules then stay silent about it and whatever
     /// holds it, so that one mistake is told once.
     pub broken: bool,
+    /// Set where something broken was taken out below: rules stay silent about what is missing.
+    pub lost: bool,
 }
 
 /// The shapes of YAML. Scalars keep their spelling; what they mean depends on the type wanted.
@@ -65,7 +67,7 @@ pub struct Entry {
 impl Node {
     /// A node at a place.
     pub fn new(value: Value, origin: Origin) -> Self {
-        Self { value, origin, broken: false }
+        Self { value, origin, broken: false, lost: false }
     }
 
     /// The mapping, if it is one.
@@ -138,11 +140,29 @@ impl Node {
     /// Whether a violation was already reported here or below.
     pub fn has_broken(&self) -> bool {
         self.broken
+            || self.lost
             || match &self.value {
                 Value::Null | Value::Scalar(_) => false,
                 Value::List(list) => list.iter().any(Self::has_broken),
                 Value::Map(map) => map.values().any(|entry| entry.node.has_broken()),
             }
+    }
+
+    /// Takes broken elements out of all lists, so that an index means the same here and in what
+    /// is read from it.
+    pub fn drop_broken_elements(&mut self) {
+        match &mut self.value {
+            Value::Null | Value::Scalar(_) => {}
+            Value::Map(map) => {
+                map.values_mut().for_each(|entry| entry.node.drop_broken_elements());
+            }
+            Value::List(list) => {
+                let before = list.len();
+                list.retain(|node| !node.broken);
+                self.lost |= list.len() < before;
+                list.iter_mut().for_each(Self::drop_broken_elements);
+            }
+        }
     }
 
     /// Says of every value below that it belongs to this layer.

@@ -1,7 +1,7 @@
 //! A JSON Schema made ready for checking: the part of the language that our types use.
 //!
 //! Made from what `schemars` derives. A keyword that is not understood here would be a check
-//! that silently does nothing, so a test compiles every schema of ours with `strict`.
+//! that silently does nothing, so a test looks for such keywords and formats in our schemas.
 
 use indexmap::IndexMap;
 use schemars::Schema;

@@ -72,10 +72,12 @@ impl<T: JsonSchema> Default for Reader<T> {
 impl<T: JsonSchema + DeserializeOwned> Reader<T> {
     /// Checks the node and reads it; what is wrong is left out where the type allows that.
     pub fn read(&self, node: &mut Node, path: &Path, violations: &mut Vec<Violation>) -> Option<T> {
+        let before = violations.len();
         let json = self.check(node, path, violations)?;
         match serde_json::from_value(json) {
             Ok(value) => Some(value),
-            Err(_) if node.has_broken() => None,
+            // It was told already, with its place.
+            Err(_) if node.has_broken() || violations.len() > before => None,
             Err(error) => {
                 let message = format!("cannot be read: {error}");
                 let place = Some(node.origin.position.clone());
@@ -102,7 +104,9 @@ impl Walk<'_> {
             (Shape::Nullable(_), Value::Null) => return Some(Json::Null),
             (Shape::Nullable(inner), _) => return self.value(node, inner, path),
             (Shape::Object(object), Value::Map(map)) => {
-                return Some(self.object(map, object, path, &node.origin.position));
+                let json = self.object(map, object, path, &node.origin.position);
+                node.broken = json.is_none();
+                return json;
             }
             (Shape::Map { keys, values }, Value::Map(map)) => {
                 return Some(self.map(map, keys.as_deref(), values, path));
@@ -110,8 +114,12 @@ impl Walk<'_> {
             (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
             (Shape::Any, _) => return Some(untyped(node)),
             (_, Value::Scalar(scalar)) => self.scalar(scalar, shape),
-            (_, other) => Err(Misread {
-                why: format!("is {}", kind(other)),
+            (_, Value::Null) => Err(Misread {
+                why: "is empty".to_owned(),
+                help: format!("write {}", shape.expected(self.shapes)),
+            }),
+            (_, Value::List(_) | Value::Map(_)) => Err(Misread {
+                why: format!("is {}", node.kind()),
                 help: format!("write {}", shape.expected(self.shapes)),
             }),
         };
@@ -158,7 +166,14 @@ impl Walk<'_> {
         }
     }
 
-    fn object(&mut self, map: &mut Map, object: &Object, path: &Path, place: &Position) -> Json {
+    /// `None` where a required key is missing or broken; what is there is checked all the same.
+    fn object(
+        &mut self,
+        map: &mut Map,
+        object: &Object,
+        path: &Path,
+        place: &Position,
+    ) -> Option<Json> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut().filter(|(_, entry)| !entry.node.broken) {
             let Some(field) = object.fields.get(key) else {
@@ -170,12 +185,15 @@ impl Walk<'_> {
                 json.insert(key.clone(), value);
             }
         }
-        let missing =
-            object.fields.iter().filter(|(name, f)| f.required && !map.contains_key(*name));
-        for (name, field) in missing {
-            self.missing(name, field, path, place);
+        let mut complete = true;
+        for (name, field) in object.fields.iter().filter(|(_, field)| field.required) {
+            complete &= json.contains_key(name);
+            if !map.contains_key(name) {
+                self.missing(name, field, path, place);
+            }
         }
-        Json::Object(json)
+        // A file that lacks something is still read as far as it goes.
+        (complete || path.0.is_empty()).then_some(Json::Object(json))
     }
 
     fn map(&mut self, map: &mut Map, keys: Option<&str>, values: &Shape, path: &Path) -> Json {
@@ -270,15 +288,6 @@ fn untyped_scalar(scalar: &Scalar) -> Json {
         return Json::from(integer);
     }
     scalar::number(scalar).map_or_else(|_| Json::String(scalar.text.clone()), Json::from)
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "empty",
-        Value::Scalar(_) => "a single value",
-        Value::List(_) => "a list",
-        Value::Map(_) => "a map",
-    }
 }
 
 /// A hostile text for a message: escaped, and cut after 60 characters.

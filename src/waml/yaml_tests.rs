@@ -84,3 +84,23 @@ proptest::proptest! {
         let _ = parsed(&text);
     }
 }
+
+#[test]
+fn anchors_inside_anchors_are_stopped_before_they_fill_the_memory() {
+    let mut text = String::new();
+    for n in 0..58 {
+        text += &format!("{}a{n}: &a{n}\n", "  ".repeat(n));
+    }
+    let inner = "  ".repeat(58);
+    text += &format!("{inner}list: [{}]\n", vec!["0"; 19_000].join(","));
+    assert!(parsed(&text).1.iter().any(|v| v.contains("20000 values")), "{:?}", parsed(&text).1);
+}
+
+#[test]
+fn aliases_do_not_nest_deeper_than_what_is_written_may() {
+    let mut text = "a0: &a0 {x: 1}\n".to_owned();
+    for n in 1..100 {
+        text += &format!("a{n}: &a{n} {{x: *a{}}}\n", n - 1);
+    }
+    assert!(parsed(&text).1.iter().any(|v| v.contains("64 deep")), "{:?}", parsed(&text).1);
+}

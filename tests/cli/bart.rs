@@ -132,7 +132,6 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
         (&["validate", "."], "cannot read ."),
         (&["render", "-t", "a/b", "--tag", "1"], "is not a legal target"),
         (&["render", "-t", "a", "--tag", "a\nb"], "is not a legal image tag"),
-        (&["explain", "-t", "a", "..."], "is not a path"),
         (&["validate", "--templates", "nowhere"], "cannot read .weave.yaml"),
         (&["status", "--server", "http://127.0.0.1:1"], "cannot reach http://127.0.0.1:1"),
         (&["status", "--server", "nonsense"], "is not an address"),

@@ -243,6 +243,7 @@ pub fn all<'a>(
 ) -> Result<Valid<'a>, Rejection> {
     let Complete { waml, target, mut tree } = complete;
     let mut violations = waml.violations.clone();
+    tree.drop_broken_elements();
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     let subject =
