@@ -3,7 +3,9 @@
 //! Asks for a token, counts requests, and can misbehave the ways servers do.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -48,6 +50,7 @@ struct World {
     root: std::path::PathBuf,
     behaviour: Mutex<Behaviour>,
     requests: Mutex<Vec<String>>,
+    at_work: AtomicUsize,
 }
 
 impl GitHost {
@@ -80,6 +83,16 @@ impl GitHost {
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.requests.lock().unwrap())
     }
+
+    /// Until git works on no request any more.
+    pub(crate) async fn idle(&self) {
+        let looking = async {
+            while self.world.at_work.load(Ordering::SeqCst) > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), looking).await.expect("git is still at work");
+    }
 }
 
 impl Drop for GitHost {
@@ -110,8 +123,22 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::CutDuringFetch if line.contains("POST") && line.contains("upload-pack") => {
             cut(backend(&world, request).await, 50).await
         }
-        _ => backend(&world, request).await,
+        _ => undisturbed(&world, request).await,
     }
+}
+
+/// As servers do: what has been received is worked on although the client has gone.
+async fn undisturbed(world: &Arc<World>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    let world = Arc::clone(world);
+    let working = tokio::spawn(async move {
+        world.at_work.fetch_add(1, Ordering::SeqCst);
+        let response = backend(&world, Request::from_parts(parts, Body::from(body))).await;
+        world.at_work.fetch_sub(1, Ordering::SeqCst);
+        response
+    });
+    working.await.unwrap()
 }
 
 fn is_let_in(request: &Request) -> bool {

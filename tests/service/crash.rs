@@ -1,0 +1,134 @@
+//! SIGKILL at any moment, and a start after it: nothing is lost and nothing is doubled.
+
+use futures::future::join_all;
+use serde_json::Value as Json;
+
+use crate::harness::events::Event;
+use crate::harness::git::Bare;
+use crate::harness::git_host::GitHost;
+use crate::harness::process::{Held, Home, Process};
+
+/// Everything that is right after a deployment has succeeded, however often its worker died.
+pub(crate) async fn assert_right(process: &Process, bare: &Bare, id: &str, app: &str) {
+    let one = process.ended(id).await;
+    assert_eq!(one["state"], "succeeded", "{one}\n{}", process.log());
+    let states: Vec<&Json> =
+        one["statuses"].as_array().unwrap().iter().map(|status| &status["state"]).collect();
+    assert_eq!(states, ["queued", "in_progress", "success"], "{id}");
+    let commits = commits_of(bare, id);
+    assert_eq!(commits, [one["pushed"]["commit"].as_str().unwrap()], "one commit of {id}");
+    let folder = format!("manifests/prod-cluster-1/devx/{app}");
+    assert_eq!(bare.object(&format!("{folder}/latest")), bare.object(&format!("{folder}/{id}")));
+    bare.assert_sound();
+    let open = process.json("/api/v1/deployments").await;
+    let open = open["deployments"].as_array().unwrap().clone();
+    assert!(open.iter().all(|one| !one["finished_at"].is_null()), "{open:?}");
+}
+
+/// The commits on the branch that carry a deploy id, as git itself reads trailers.
+fn commits_of(bare: &Bare, id: &str) -> Vec<String> {
+    let log = bare.run(&[
+        "log",
+        "--format=%H %(trailers:key=Deploy-Id,valueonly,separator=%x20)",
+        "main",
+    ]);
+    let lines = log.lines().filter_map(|line| line.split_once(' '));
+    lines.filter(|(_, of)| *of == id).map(|(commit, _)| commit.to_owned()).collect()
+}
+
+/// Deploys, kills the process as soon as it says the words, and starts it again.
+async fn killed_at(stage: &str, word: &str) {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let event = Event::of_app(&home, 1, "shop");
+    let id = event.accepted(&process).await;
+    process.stage(stage, word).await;
+    process.kill();
+    let process = home.start().await;
+    assert_right(&process, &home.manifests(), &id, "shop").await;
+    assert_eq!(home.manifests().commits(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_stage_of_reading_and_planning() {
+    let points = ["fetch", "merge", "default", "validate", "render"];
+    let begins = points.map(|stage| killed_at(stage, "begins"));
+    let took = points.map(|stage| killed_at(stage, "took"));
+    join_all(begins.into_iter().zip(took).map(|(begins, took)| async {
+        begins.await;
+        took.await;
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_it_waits_pushes_or_records() {
+    tokio::join!(
+        killed_at("queue", "took"),
+        killed_at("push", "begins"),
+        killed_at("push", "took"),
+        killed_at("deployment", "succeeded"),
+    );
+}
+
+#[tokio::test]
+async fn killed_right_after_the_answer() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let event = Event::of_app(&home, 1, "shop");
+    let id = event.accepted(&process).await;
+    process.kill();
+    let process = home.start().await;
+    assert_right(&process, &home.manifests(), &id, "shop").await;
+}
+
+#[tokio::test]
+async fn killed_while_the_server_takes_the_push_which_then_lands() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let held = Held::first_push(&bare, "pre-receive");
+    let process = home.start().await;
+    let id = Event::of_app(&home, 1, "shop").accepted(&process).await;
+    held.reached().await;
+    process.kill();
+    held.let_go();
+    host.idle().await;
+    assert_eq!(bare.commits(), 1, "it landed while nobody was there");
+    let process = home.start().await;
+    assert_right(&process, &bare, &id, "shop").await;
+    assert_eq!(bare.commits(), 1);
+}
+
+#[tokio::test]
+async fn killed_while_the_server_takes_the_push_which_comes_too_late() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let held = Held::first_push(&bare, "pre-receive");
+    let process = home.start().await;
+    let id = Event::of_app(&home, 1, "shop").accepted(&process).await;
+    held.reached().await;
+    process.kill();
+    let process = home.start().await;
+    assert_right(&process, &bare, &id, "shop").await;
+    held.let_go();
+    host.idle().await;
+    assert_right(&process, &bare, &id, "shop").await;
+    assert_eq!(bare.commits(), 1, "the first push finds the branch moved");
+}
+
+#[tokio::test]
+async fn killed_after_the_push_landed_and_before_the_answer() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let held = Held::first_push(&bare, "post-receive");
+    let process = home.start().await;
+    let id = Event::of_app(&home, 1, "shop").accepted(&process).await;
+    held.reached().await;
+    process.kill();
+    assert_eq!(bare.commits(), 1);
+    let process = home.start().await;
+    assert_right(&process, &bare, &id, "shop").await;
+    held.let_go();
+    host.idle().await;
+    assert_eq!(bare.commits(), 1);
+}
