@@ -212,6 +212,17 @@ impl Process {
         found.unwrap_or_else(|_| panic!("waited in vain for {what}\n{}", self.log.text()))
     }
 
+    /// Until it has logged so many lines more, or has nothing to say for two seconds.
+    pub(crate) async fn more_lines(&self, more: usize) {
+        let mut count = self.log.count.clone();
+        let enough = *count.borrow() + more;
+        while *count.borrow_and_update() < enough {
+            if tokio::time::timeout(Duration::from_secs(2), count.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Until a stage of any deployment `begins` or `took`.
     pub(crate) async fn stage(&self, stage: &str, word: &str) {
         let begin = format!("{stage} {word}");
