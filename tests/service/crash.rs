@@ -132,3 +132,18 @@ async fn killed_after_the_push_landed_and_before_the_answer() {
     host.idle().await;
     assert_eq!(bare.commits(), 1);
 }
+
+#[tokio::test]
+async fn a_second_process_in_the_same_home_does_not_start() {
+    let home = Home::embedded();
+    let first = home.start().await;
+    let refused = home.start_in_vain(&[]).await;
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("is in use by another the-deployer (process "), "{said}");
+    assert!(said.contains("storage.folder"), "{said}");
+    let id = Event::of_app(&home, 1, "shop").accepted(&first).await;
+    assert_right(&first, &home.manifests(), &id, "shop").await;
+    first.kill();
+    home.start().await;
+}
