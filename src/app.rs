@@ -245,6 +245,8 @@ fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> w
         url: one.url.clone(),
         branch: one.branch.clone(),
         clone_dir: one.clone_dir.clone(),
+        // It is made in our storage folder, which is locked.
+        alone: one.embedded,
         identity: writer::Identity {
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),

@@ -134,6 +134,19 @@ async fn killed_after_the_push_landed_and_before_the_answer() {
 }
 
 #[tokio::test]
+async fn killed_while_it_holds_the_branch() {
+    let home = Home::embedded();
+    home.start().await.kill();
+    // What SIGKILL leaves between git's lock and its rename.
+    std::fs::write(home.manifests().0.join("refs/heads/main.lock"), "").unwrap();
+    std::fs::write(home.manifests().0.join("packed-refs.lock"), "").unwrap();
+    let process = home.start().await;
+    let id = Event::of_app(&home, 1, "shop").accepted(&process).await;
+    assert_right(&process, &home.manifests(), &id, "shop").await;
+    assert_eq!(process.deployment(&id).await["attempts"], 1, "it waits, and does not fail");
+}
+
+#[tokio::test]
 async fn a_second_process_in_the_same_home_does_not_start() {
     let home = Home::embedded();
     let first = home.start().await;
