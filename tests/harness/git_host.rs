@@ -55,9 +55,14 @@ struct World {
 
 impl GitHost {
     pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// On an address that somebody looks for it at.
+    pub(crate) async fn start_at(listen: &str) -> Self {
         let root = TempDir::new().unwrap();
         let world = Arc::new(World { root: root.path().to_owned(), ..World::default() });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         // Else head and body of an answer wait for each other for 40 ms.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
