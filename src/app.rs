@@ -86,7 +86,7 @@ type Boxed = Box<dyn std::error::Error>;
 const CONNECT: Duration = Duration::from_secs(10);
 const FORGE_CALL: Duration = Duration::from_secs(30);
 /// A server that says nothing for so long has lost us.
-const GIT_SILENCE: Duration = Duration::from_secs(60);
+const GIT_SILENCE: Duration = Duration::from_mins(1);
 /// A first clone of a large repository takes minutes.
 const GIT_TOTAL: Duration = Duration::from_mins(10);
 
