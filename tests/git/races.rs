@@ -2,7 +2,7 @@
 
 use the_deployer::git::writer::{ManifestRepository, Write, WriteError, Written};
 
-use crate::git::place::{Place, deploy_files, pushed, write};
+use crate::git::place::{Place, deploy_files, write};
 use crate::harness::git::git;
 
 /// How many deployments each writer makes.

@@ -66,6 +66,12 @@ impl Event {
         })
     }
 
+    /// The id of the deployment that it becomes, unless the process dies before it answers.
+    pub(crate) async fn asked(&self, process: &Process) -> Option<String> {
+        let answer = Delivery::of(self, &process.secret).try_send(process).await.ok()?;
+        Some(answer.json()["id"].as_str().unwrap().to_owned())
+    }
+
     /// The id of the deployment that it becomes.
     pub(crate) async fn accepted(&self, process: &Process) -> String {
         let answer = Delivery::of(self, &process.secret).send(process).await;
@@ -107,6 +113,10 @@ impl Delivery {
     }
 
     pub(crate) async fn send(&self, process: &Process) -> Answer {
+        self.try_send(process).await.unwrap()
+    }
+
+    async fn try_send(&self, process: &Process) -> reqwest::Result<Answer> {
         let mut request = process
             .request(reqwest::Method::POST, "/webhooks/github")
             .header("User-Agent", "GitHub-Hookshot/044aadd")
@@ -117,10 +127,10 @@ impl Delivery {
         if let Some(signature) = &self.signature {
             request = request.header("X-Hub-Signature-256", signature);
         }
-        let answer = request.send().await.unwrap();
+        let answer = request.send().await?;
         let status = answer.status().as_u16();
         let content_type = answer.headers()["content-type"].to_str().unwrap().to_owned();
-        Answer { status, content_type, text: answer.text().await.unwrap() }
+        Ok(Answer { status, content_type, text: answer.text().await? })
     }
 }
 

@@ -96,7 +96,7 @@ impl GitHost {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), looking).await.expect("git is still at work");
+        tokio::time::timeout(Duration::from_mins(1), looking).await.expect("git is still at work");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::harness::git::{Bare, hermetic};
 use crate::harness::git_host::{GitHost, TOKEN};
 
 /// Longer than anything takes, even where every core is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a condition is looked at that nobody announces.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -106,9 +106,20 @@ impl Home {
     }
 
     pub(crate) async fn start_with(&self, variables: &[(&str, &str)]) -> Process {
+        self.run(variables, None).await
+    }
+
+    /// Runs until it listens, and is killed the moment it says the word.
+    pub(crate) async fn start_doomed(&self, word: &str) -> Process {
+        self.run(&[], Some(word.to_owned())).await
+    }
+
+    async fn run(&self, variables: &[(&str, &str)], doom: Option<String>) -> Process {
         let mut command = self.command();
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
-        let log = Log::of(child.stderr.take().unwrap());
+        let stderr = child.stderr.take().unwrap();
+        let child = Arc::new(Mutex::new(child));
+        let log = Log::of(stderr, doom.map(|word| (word, Arc::clone(&child))));
         let mut process =
             Process { child, log, address: String::new(), client: client(), secret: String::new() };
         let listening = process.line("listening", |line| line["message"] == "listening").await;
@@ -128,7 +139,7 @@ impl Home {
 
 /// A process that listens; it is killed when this is dropped.
 pub(crate) struct Process {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     log: Log,
     address: String,
     client: reqwest::Client,
@@ -223,12 +234,6 @@ impl Process {
         }
     }
 
-    /// Until a stage of any deployment `begins` or `took`.
-    pub(crate) async fn stage(&self, stage: &str, word: &str) {
-        let begin = format!("{stage} {word}");
-        self.line(&begin, |line| line["message"].as_str().unwrap_or("").starts_with(&begin)).await;
-    }
-
     fn lines_from(&self, first: usize) -> Vec<Json> {
         let lines = self.log.lines.lock().unwrap();
         let json = |line: &String| serde_json::from_str(line).unwrap_or(Json::Null);
@@ -241,22 +246,35 @@ impl Process {
     }
 
     /// SIGKILL; nothing of it runs any more when this returns.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+
+    /// Until one that is doomed is dead; the message of the last line that it logged.
+    pub(crate) async fn dead(mut self) -> String {
+        let gone = async { while self.log.count.changed().await.is_ok() {} };
+        let gone = tokio::time::timeout(PATIENCE, gone).await;
+        gone.unwrap_or_else(|_| panic!("it lives on\n{}", self.log.text()));
+        let last = self.lines_from(0).pop().unwrap_or_default();
+        last["message"].as_str().unwrap_or_default().to_owned()
     }
 
     /// SIGTERM.
     pub(crate) fn terminate(&self) {
-        let killed = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
+        let killed = Command::new("kill").arg("-TERM").arg(self.id()).status();
         assert!(killed.unwrap().success());
     }
 
+    fn id(&self) -> String {
+        self.child.lock().unwrap().id().to_string()
+    }
+
     /// How it ended, and its log.
-    pub(crate) async fn end(mut self) -> (ExitStatus, String) {
+    pub(crate) async fn end(self) -> (ExitStatus, String) {
         let ended = async {
             loop {
-                match self.child.try_wait().unwrap() {
+                let ended = self.child.lock().unwrap().try_wait().unwrap();
+                match ended {
                     Some(status) => return status,
                     None => tokio::time::sleep(LOOK).await,
                 }
@@ -270,8 +288,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut child = self.child.lock().unwrap();
+        let _dead_already = child.kill();
+        child.wait().unwrap();
     }
 }
 
@@ -282,12 +301,19 @@ struct Log {
 }
 
 impl Log {
-    fn of(stderr: ChildStderr) -> Self {
+    /// The one who is doomed dies by the hand of who reads the word: any detour would take longer
+    /// than a stage does.
+    fn of(stderr: ChildStderr, doom: Option<(String, Arc<Mutex<Child>>)>) -> Self {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let (send, count) = watch::channel(0);
         let kept = Arc::clone(&lines);
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if let Some((word, child)) = &doom
+                    && line.contains(word)
+                {
+                    let _dead_already = child.lock().unwrap().kill();
+                }
                 kept.lock().unwrap().push(line);
                 send.send_modify(|count| *count += 1);
             }

@@ -39,7 +39,7 @@ async fn deliver(process: &Process, left: &RefCell<VecDeque<Event>>, ids: &RefCe
 
 #[tokio::test]
 async fn thirty_deployments_survive_eight_kills() {
-    let seed = uuid::Uuid::now_v7().as_u128() as u64 | 1;
+    let (_, seed) = uuid::Uuid::now_v7().as_u64_pair();
     println!("seed {seed}");
     let mut random = Random(seed);
     let home = Home::embedded();
