@@ -89,10 +89,15 @@ impl GitHost {
         std::mem::take(&mut self.world.requests.lock().unwrap())
     }
 
+    /// Whether git works on no request.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.world.at_work.load(Ordering::SeqCst) == 0
+    }
+
     /// Until git works on no request any more.
     pub(crate) async fn idle(&self) {
         let looking = async {
-            while self.world.at_work.load(Ordering::SeqCst) > 0 {
+            while !self.is_idle() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };

@@ -41,18 +41,16 @@ const TRIES: usize = 40;
 
 /// Deploys, kills the process when it says the words and before it says more, and starts it again.
 async fn killed_at(point: &str) {
-    let mut tries = 0;
-    loop {
-        tries += 1;
+    for tries in 1.. {
         let home = Home::embedded();
         let event = Event::of_app(&home, 1, "shop");
         let process = home.start_doomed(&format!("\"{point}")).await;
         let id = event.asked(&process).await;
         let last = process.dead().await;
-        if !is_at(point, &last) && tries < TRIES {
+        if !is_at(point, &last) {
+            assert!(tries < TRIES, "{point}: the process was faster each time");
             continue;
         }
-        println!("{point}: killed after {last:?}, try {tries}");
         let process = home.start().await;
         let id = id.unwrap_or(process.deployments().await[0]["id"].as_str().unwrap().to_owned());
         assert_right(&process, &home.manifests(), &id, "shop").await;
