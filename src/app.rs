@@ -117,6 +117,7 @@ impl App {
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
             forge_url: forge_url(&settings.forge),
+            external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
         };
         let instance = clock.deploy_id().to_string();

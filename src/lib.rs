@@ -2,19 +2,19 @@
 //! repository that Argo CD syncs from.
 //!
 //! The modules in reading order; `docs/architecture.md` has the map and the import table, and
-//! `tests/architecture.rs` holds the code to it.
+//! `tests/architecture/` holds the code to it.
 
-pub mod app; // builds everything; the only file that names concrete adapters
+pub mod model; // THE NOUNS: plain values
+pub mod waml; // THE DEVELOPER'S FILE: types, parsing with positions, schema
+pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER → PUSH
 pub mod catalogue; // templates, and where they come from
+pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
+pub mod forge; // CODE HOSTS: GitHub, local
+pub mod store; // DURABLE STATE
+pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
+pub mod server; // HTTP
+pub mod config; // settings
+pub mod app; // builds everything; the only file that names concrete adapters
 pub mod cli; // one file per command
 pub mod clock; // the only file that asks what time it is
-pub mod config; // settings
-pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
-pub mod forge; // CODE HOSTS: GitHub, local
-pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
-pub mod model; // THE NOUNS: plain values
-pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER → PUSH
-pub mod server; // HTTP
-pub mod store; // DURABLE STATE
-pub mod telemetry;
-pub mod waml; // THE DEVELOPER'S FILE: types, parsing with positions, schema // logs, spans, metrics
+pub mod telemetry; // logs, spans, metrics

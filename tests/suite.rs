@@ -5,12 +5,14 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     reason = "a test may fail loudly, and needs real clocks and processes"
 )]
 
 mod architecture;
 mod cli;
 mod controller;
+mod docs;
 mod git;
 mod harness;
 mod pipeline;

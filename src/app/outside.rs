@@ -16,7 +16,7 @@ use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::Facts;
-use crate::model::id::{RepoName, TargetName};
+use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) clusters: Clusters,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
+    pub(crate) external_url: String,
     pub(crate) clock: Clock,
 }
 
@@ -93,6 +94,8 @@ impl World {
         bytes: &[u8],
         stages: &Stages,
     ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+        // Reading the file is a part of merging its layers.
+        let mut going = Some(stages.begin(Stage::Merge));
         let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
         let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
             .map_err(|rejection| rejected(rejection, None))?;
@@ -103,7 +106,6 @@ impl World {
             release: request.release.clone(),
             templates: self.templates.clone(),
         };
-        let mut going = Some(stages.begin(Stage::Merge));
         let rendered = pipeline::plan_observed(&input, &self.facts(), &mut |finished| {
             going.take();
             going = next(finished).map(|stage| stages.begin(stage));
@@ -201,6 +203,7 @@ impl Outside for World {
 
     async fn report(
         &self,
+        deployment: &DeployId,
         repository: &RepoName,
         forge_id: i64,
         status: &ForgeStatus,
@@ -208,7 +211,7 @@ impl Outside for World {
         let status = Status {
             state: status.state,
             description: status.description().to_owned(),
-            log_url: None,
+            log_url: Some(format!("{}/api/v1/deployments/{deployment}", self.external_url)),
             environment_url: None,
         };
         let told = self.forge.report(repository, forge_id, &status).await;

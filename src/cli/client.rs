@@ -15,15 +15,10 @@ use crate::model::violation::Violation;
 #[derive(Debug, Args)]
 pub(super) struct Server {
     /// The service's address
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "THE_DEPLOYER_URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
+    #[arg(long, value_name = "URL", env = "BART_SERVER", default_value = "http://127.0.0.1:8080")]
     pub(super) server: String,
     /// An API token of the service's; give it by the variable, so that it is in no process list
-    #[arg(long, env = "THE_DEPLOYER_TOKEN", hide_env_values = true, hide = true)]
+    #[arg(long, env = "BART_TOKEN", hide_env_values = true, hide = true)]
     pub(super) token: Option<SecretString>,
 }
 
@@ -116,9 +111,8 @@ impl Server {
 
     fn unreachable(&self, error: &reqwest::Error) -> CliError {
         let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
-        CliError::io(format!("cannot reach {}: {cause}", self.server)).hint(
-            "start `the-deployer serve`, or name the service with --server or THE_DEPLOYER_URL",
-        )
+        CliError::io(format!("cannot reach {}: {cause}", self.server))
+            .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
     }
 
     fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
@@ -126,7 +120,7 @@ impl Server {
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let error = CliError::io(format!("{} refuses: {said}", self.server));
         if status == reqwest::StatusCode::UNAUTHORIZED {
-            return error.hint("set THE_DEPLOYER_TOKEN to an API token of the service");
+            return error.hint("set BART_TOKEN to an API token of the service");
         }
         error
     }

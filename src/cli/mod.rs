@@ -5,17 +5,17 @@
 //! 2 wrong usage or something that could not be read or reached.
 
 pub mod bart; // the developer's command line
-mod client; // the service's API
-mod config;
-mod demo;
-pub mod deployer; // the operator's command line
-mod diagnostics; // violations as a compiler shows them
-pub mod error; // kind, hint, exit code
-mod explain;
-mod offline; // reading a WAML and planning with no service
-pub mod output; // text for people, JSON for programs
-mod render;
-mod schema;
-mod serve;
-mod status;
 mod validate;
+mod render;
+mod explain;
+mod schema;
+mod status;
+pub mod deployer; // the operator's command line
+mod serve;
+mod demo;
+mod config;
+pub mod error; // kind, hint, exit code
+pub mod output; // text for people, JSON for programs
+mod diagnostics; // violations as a compiler shows them
+mod offline; // reading a WAML and planning with no service
+mod client; // the service's API

@@ -42,7 +42,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// Prints a value as JSON on standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| CliError::io(error.to_string()))?;

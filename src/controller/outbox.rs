@@ -30,8 +30,9 @@ impl<O: Outside> Parts<O> {
     }
 
     async fn tell(&self, message: Message) -> (Message, Answer) {
-        let Message { repository, forge_id, status, .. } = &message;
-        let answer = match self.outside.report(repository, *forge_id, status).await {
+        let Message { deployment, repository, forge_id, status, .. } = &message;
+        let told = self.outside.report(deployment, repository, *forge_id, status);
+        let answer = match told.await {
             Ok(()) => Answer::Sent,
             Err(problem) => {
                 let (patience, now) = (&self.settings.report_patience, self.clock.now());

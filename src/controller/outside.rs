@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{AppKey, CommitSha, RepoName};
+use crate::model::id::{AppKey, CommitSha, DeployId, RepoName};
 use crate::model::revision::Revision;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::{Rejection, Violation};
@@ -52,6 +52,7 @@ pub trait Outside: Send + Sync + 'static {
     /// Tells the forge.
     fn report(
         &self,
+        deployment: &DeployId,
         repository: &RepoName,
         forge_id: i64,
         status: &ForgeStatus,

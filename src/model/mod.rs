@@ -3,14 +3,14 @@
 //! Imports nothing of ours, knows no file, no clock and no network. What is here may be
 //! stored, printed and sent; a value that exists is well formed.
 
-pub mod deployment;
-pub mod event;
-pub mod facts;
-pub mod id;
-pub mod lane;
-pub mod release;
-pub mod revision;
-pub mod status;
-pub mod target;
-pub mod template;
-pub mod violation;
+pub mod id; // a newtype for each identifier
+pub mod target; // one cluster
+pub mod violation; // one broken rule, and all of them
+pub mod release; // what is to be deployed
+pub mod template; // the text of templates
+pub mod revision; // one entry of an app's history
+pub mod facts; // what rules must know of the world
+pub mod event; // what can come in from a forge
+pub mod deployment; // one release to one target: the record
+pub mod lane; // who is next, and who is superseded
+pub mod status; // what the forge is told

@@ -7,15 +7,15 @@
 //! Each stage's output type is the next one's input. All but the last are pure: no clock, no
 //! network, no environment. The command line, the dry run and the service call [`plan`].
 
-pub mod application; // the Argo CD Application of an app
-pub mod default;
-pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub mod merge;
-pub mod push; // the only stage with effects
-pub mod render;
-pub mod templates; // templates made ready
+pub mod default;
 pub mod validate;
-pub(crate) mod view; // what templates see // the Argo CD Application of an app
+pub mod render;
+pub mod push; // the only stage with effects
+pub mod templates; // templates made ready
+pub(crate) mod engine; // the template engine, and how values are kept in their place
+pub(crate) mod view; // what templates see
+pub mod application; // the Argo CD Application of an app
 
 use std::sync::Arc;
 

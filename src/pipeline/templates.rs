@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::model::id::{TemplateName, TemplateVersion};
 use crate::model::template::{TemplateFile, TemplateSources};
@@ -17,7 +17,6 @@ use crate::pipeline::merge::Merged;
 use crate::waml::node::{Map, Node, Path, Value};
 use crate::waml::section::{Section, identity};
 use crate::waml::suggest;
-use crate::waml::typed::Reader;
 use crate::waml::yaml::{self, Budget};
 
 /// A checked set of templates.
@@ -122,8 +121,6 @@ impl Templates {
     }
 }
 
-static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
-
 type Version = (TemplateName, TemplateVersion, Vec<String>);
 
 /// The templates of a set, each with the paths of its files.
@@ -156,7 +153,7 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
         let origin = crate::waml::node::Origin { position, layer: Arc::from(path) };
         return Node::new(Value::Map(Map::new()), origin);
     };
-    READER.check(&mut listed(node.clone(), ""), &Path::root(), violations);
+    Section::reader().check(&mut listed(node.clone(), ""), &Path::root(), violations);
     node
 }
 

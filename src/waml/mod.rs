@@ -9,19 +9,19 @@
 //! Knows nothing of templates, targets' settings or Kubernetes objects.
 
 pub mod node; // a value with its place
-pub mod yaml; // reading YAML: the one module that knows the YAML crates
-
-pub mod document;
+pub mod yaml; // reading YAML
+mod build; // the parser's events become nodes
+mod scalar; // what a plain scalar means
+pub mod typed; // a node read by a type's JSON Schema
+mod shape; // a JSON Schema made ready for checking
 mod formats; // named forms of text
-pub mod identities; // what tells the elements of a list apart
+pub mod suggest; // did you mean
+pub mod document; // the file as a whole: header and layers
 pub mod section; // what a section can set
-pub mod section_network;
-pub mod section_operations;
-pub mod section_workload; // the file as a whole: header and layers
+pub mod section_workload; // its parts that shape the pods
+pub mod section_network; // its parts that say how the app is reached
+pub mod section_operations; // its parts that run the app well
+pub mod identities; // what tells the elements of a list apart
+pub mod emit; // writing YAML that every reader understands alike
 
 pub use document::Waml;
-pub mod emit; // writing YAML that every reader understands alike
-mod scalar; // what a plain scalar means
-mod shape; // a JSON Schema made ready for checking
-pub mod suggest; // did you mean
-pub mod typed; // a node read by a type's JSON Schema // named forms of text

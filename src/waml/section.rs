@@ -4,6 +4,8 @@
 //! Everything is optional, because a section is one layer of several. What must be there in the
 //! end is a rule's business. `null` takes away what earlier layers and the template set.
 
+use std::sync::LazyLock;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use crate::waml::section_operations::{
 use crate::waml::section_workload::{
     Autoscaling, EnvVar, Image, Probes, Resources, Scaling, Secret, Volume,
 };
+use crate::waml::typed::Reader;
 
 /// One layer of deployment settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +78,15 @@ pub struct Section {
     pub versions: Option<Vec<Version>>,
 }
 
+static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
+
 impl Section {
+    /// Reads sections by their schema. The first call makes the reader, which takes milliseconds:
+    /// whoever starts a service makes it then.
+    pub fn reader() -> &'static Reader<Self> {
+        &READER
+    }
+
     /// The services, none where there is no list.
     pub fn services(&self) -> &[Service] {
         self.service.as_deref().unwrap_or_default()

@@ -26,7 +26,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
     ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
-    ("config", &["model", "waml"]),
+    // A webhook's rules are a setting; the forge says what they are made of.
+    ("config", &["model", "waml", "forge"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
@@ -47,6 +48,11 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
+    // The demo plays GitHub, which signs its events, and shows what is in the repository.
+    (
+        "cli/demo",
+        &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
+    ),
     ("bin", &["cli"]),
 ];
 
@@ -84,8 +90,6 @@ const EFFECTS: &[&str] = &[
 const UNSAFE: &str = "git/transport.rs";
 
 const MOST_LINES: usize = 400;
-/// Files that were longer when the rule came, and may only become shorter.
-const LONGER: &[(&str, usize)] = &[("waml/yaml.rs", 419)];
 
 #[test]
 fn modules_import_only_what_the_table_allows() {
@@ -168,12 +172,8 @@ fn no_file_is_longer_than_four_hundred_lines() {
     let mut broken = Vec::new();
     for source in source::all() {
         let lines = source.text.lines().count();
-        let before = LONGER.iter().find(|(path, _)| *path == source.path).map(|(_, lines)| *lines);
-        if lines > before.unwrap_or(MOST_LINES) {
+        if lines > MOST_LINES {
             broken.push(format!("{} has {lines} lines", source.at(lines)));
-        }
-        if before.is_some() && lines <= MOST_LINES {
-            broken.push(format!("{} is short now: take it out of LONGER", source.at(1)));
         }
     }
     tell("a file has at most 400 lines: split it where it needs an \"and\"", &broken);

@@ -1,1 +1,55 @@
+//! The commands, as a person runs them.
 
+mod bart;
+mod demo;
+mod readme;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The folder of the programs under test, first on the path.
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_bart")).parent().unwrap().to_owned()
+}
+
+fn path() -> std::ffi::OsString {
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(programs()).chain(std::env::split_paths(&inherited));
+    std::env::join_paths(all).unwrap()
+}
+
+/// A program in a folder of its own, without colour and without anybody's settings.
+fn program(name: &str, folder: &Path) -> Command {
+    let mut command = Command::new(programs().join(name));
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", path())
+        .env("NO_COLOR", "1")
+        .env("HOME", folder);
+    command
+}
+
+fn bart(folder: &Path, arguments: &[&str]) -> Output {
+    program("bart", folder).args(arguments).output().unwrap()
+}
+
+/// What was printed, on both streams, standard output first.
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// A folder with the example's `.weave.yaml`.
+fn example() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join(".weave.yaml"),
+        include_str!("../pipeline/example/waml.yaml"),
+    )
+    .unwrap();
+    folder
+}

@@ -183,6 +183,7 @@ impl Outside for World {
 
     async fn report(
         &self,
+        _deployment: &DeployId,
         _repository: &RepoName,
         forge_id: i64,
         status: &ForgeStatus,

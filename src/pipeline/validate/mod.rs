@@ -21,8 +21,6 @@ mod target;
 mod unused;
 mod volumes;
 
-use std::sync::LazyLock;
-
 use crate::model::facts::Facts;
 use crate::model::release::Release;
 use crate::model::target::Target;
@@ -32,7 +30,6 @@ use crate::pipeline::templates::Template;
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
-use crate::waml::typed::Reader;
 
 pub use numbers::NumberOrPercent;
 
@@ -234,8 +231,6 @@ impl<'a> Valid<'a> {
     }
 }
 
-static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);
-
 /// Runs all rules.
 ///
 /// # Errors
@@ -248,7 +243,8 @@ pub fn all<'a>(
 ) -> Result<Valid<'a>, Rejection> {
     let Complete { waml, target, mut tree } = complete;
     let mut violations = waml.violations.clone();
-    let section = READER.read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
+    let section =
+        Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     let subject =
         Subject { waml, target: &target, section: &section, tree: &tree, template, facts };
     violations.extend(settings(&subject));
@@ -271,6 +267,15 @@ fn settings(subject: &Subject<'_>) -> Vec<Violation> {
         }
     }
     report.violations
+}
+
+/// Whether anything in the value was written in the WAML rather than in a template's defaults.
+fn is_from_waml(node: &Node) -> bool {
+    let mut found = false;
+    node.leaves(&mut Path::root(), &mut |_, leaf| {
+        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
+    });
+    found
 }
 
 #[cfg(test)]

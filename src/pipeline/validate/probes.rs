@@ -1,6 +1,6 @@
 //! Probes use ports that the app has.
 
-use super::{Report, Subject};
+use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
 use crate::pipeline::view::network::{self, PortRef};
 use crate::waml::node::{Node, Path};
@@ -30,7 +30,9 @@ fn check_probe(
     report: &mut Report<'_>,
 ) {
     if probe.command.is_some() {
-        if probe.path.is_some() && is_from_waml(tree, &path.key("path")) || probe.port.is_some() {
+        if probe.path.is_some() && tree.at(&path.key("path")).is_some_and(is_from_waml)
+            || probe.port.is_some()
+        {
             let violation = Violation::error(
                 "probes",
                 format!("the {kind} probe has a command and a port or path"),
@@ -45,7 +47,7 @@ fn check_probe(
         Some(port) => known_port(kind, port, ports, &path.key("port"), report),
         // A default probe of the template does not apply to an app without ports; one that a
         // person wrote must not vanish.
-        None if ports.is_empty() && is_from_waml(tree, path) => {
+        None if ports.is_empty() && tree.at(path).is_some_and(is_from_waml) => {
             let violation = Violation::error(
                 "probes",
                 format!("the {kind} probe has no port, and the app has none"),
@@ -73,15 +75,4 @@ fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report
     let message =
         format!("the {kind} probe uses the port {shown}, which the container does not have");
     report.add(path, Violation::error("probes", message).expected("no such port").help(help));
-}
-
-/// Whether anything at the path was written in the WAML rather than in the template's defaults.
-fn is_from_waml(tree: &Node, path: &Path) -> bool {
-    let mut found = false;
-    if let Some(node) = tree.at(path) {
-        node.leaves(&mut Path::root(), &mut |_, leaf| {
-            found |= !leaf.origin.layer.ends_with("/defaults.yaml");
-        });
-    }
-    found
 }

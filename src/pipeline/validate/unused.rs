@@ -1,12 +1,12 @@
 //! What the WAML sets is used by the template: a warning, so that nothing is ignored in silence.
 
-use super::{Report, Subject};
+use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
-use crate::waml::node::{Node, Path};
+use crate::waml::node::Path;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
-        if part == "template" || subject.template.uses(part) || !is_set_by_waml(&entry.node) {
+        if part == "template" || subject.template.uses(part) || !is_from_waml(&entry.node) {
             continue;
         }
         let message = format!("the template `{}` makes nothing of `{part}`", subject.template.id());
@@ -15,12 +15,4 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             .help(format!("remove `{part}`, or use a template that knows it"));
         report.add(&Path::root().key(part), violation);
     }
-}
-
-fn is_set_by_waml(node: &Node) -> bool {
-    let mut found = false;
-    node.leaves(&mut Path::root(), &mut |_, leaf| {
-        found |= !leaf.origin.layer.ends_with("/defaults.yaml");
-    });
-    found
 }

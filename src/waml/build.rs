@@ -1,0 +1,305 @@
+//! Events of the YAML parser become [`Node`]s: anchors, aliases, merge keys, tags, and the budget
+//! that stops what would grow without bound.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
+
+use crate::model::violation::{Position, Violation};
+use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
+use crate::waml::scalar;
+use crate::waml::yaml::{Budget, fault, position};
+
+pub(super) struct Builder<'a> {
+    parser: Parser<'a, granit_parser::StrInput<'a>>,
+    text: &'a str,
+    file: Arc<str>,
+    layer: Arc<str>,
+    budget: &'a Budget,
+    nodes: usize,
+    bytes: usize,
+    anchors: HashMap<usize, Node>,
+    violations: &'a mut Vec<Violation>,
+}
+
+/// What is being built, from the outside in.
+enum Open {
+    List { origin: Origin, anchor: usize, items: Vec<Node> },
+    Map { origin: Origin, anchor: usize, map: Map, merges: Vec<Node>, key: Option<Key> },
+}
+
+struct Key {
+    text: String,
+    position: Position,
+    /// `<<`, unquoted.
+    merge: bool,
+}
+
+type Fault = Box<Violation>;
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        file: &str,
+        text: &'a str,
+        budget: &'a Budget,
+        violations: &'a mut Vec<Violation>,
+    ) -> Self {
+        Self {
+            parser: Parser::new_from_str(text),
+            text,
+            file: Arc::from(file),
+            layer: Arc::from(file),
+            budget,
+            nodes: 0,
+            bytes: 0,
+            anchors: HashMap::new(),
+            violations,
+        }
+    }
+
+    /// Every document of the stream.
+    pub(super) fn documents(&mut self) -> Result<Vec<Node>, Fault> {
+        let mut documents = Vec::new();
+        let mut stack: Vec<Open> = Vec::new();
+        while let Some(next) = self.parser.next() {
+            let (event, span) = next.map_err(|error| self.syntax(&error))?;
+            if let Some(node) = self.event(event, span, &mut stack)? {
+                documents.push(node);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Takes one event; gives the document back when the event completes it.
+    fn event(
+        &mut self,
+        event: Event<'a>,
+        span: Span,
+        stack: &mut Vec<Open>,
+    ) -> Result<Option<Node>, Fault> {
+        let origin = self.origin(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let quoted = !matches!(style, ScalarStyle::Plain);
+                let node = self.scalar(text.into_owned(), quoted, tag.as_deref(), origin)?;
+                self.complete(node, anchor, stack)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", &origin);
+                self.open(Open::List { origin, anchor, items: Vec::new() }, stack)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "map", &origin);
+                let (map, merges) = (Map::new(), Vec::new());
+                self.open(Open::Map { origin, anchor, map, merges, key: None }, stack)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(stack),
+            Event::Alias(id) => {
+                let node = self.alias(id, &origin)?;
+                self.complete(node, 0, stack)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: String,
+        quoted: bool,
+        tag: Option<&Tag>,
+        origin: Origin,
+    ) -> Result<Node, Fault> {
+        self.spend(1, text.len(), &origin)?;
+        let mut quoted = quoted;
+        match tag.map(|tag| tag.core_suffix().ok_or(tag.suffix())) {
+            None | Some(Ok("null" | "bool" | "int" | "float")) => {}
+            Some(Ok("str")) => quoted = true,
+            Some(Ok(suffix) | Err(suffix)) => self.unknown_tag(suffix, &origin),
+        }
+        if !quoted && scalar::is_null(&text) {
+            return Ok(Node::new(Value::Null, origin));
+        }
+        Ok(Node::new(Value::Scalar(Scalar { text, quoted }), origin))
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, origin: &Origin) {
+        if let Some(tag) = tag
+            && tag.core_suffix() != Some(expected)
+        {
+            self.unknown_tag(tag.suffix(), origin);
+        }
+    }
+
+    fn unknown_tag(&mut self, suffix: &str, origin: &Origin) {
+        let violation = fault(format!("the tag `!{suffix}` means nothing here"))
+            .at("", Some(origin.position.clone()))
+            .help("remove the tag; quote the value to make it text");
+        self.violations.push(violation);
+    }
+
+    fn open(&mut self, open: Open, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
+        let (Open::List { origin, .. } | Open::Map { origin, .. }) = &open;
+        self.spend(1, 0, origin)?;
+        if stack.len() >= self.budget.depth {
+            let message = format!("values are nested more than {} deep here", self.budget.depth);
+            return Err(Box::new(fault(message).at("", Some(origin.position.clone()))));
+        }
+        stack.push(open);
+        Ok(None)
+    }
+
+    fn close(&mut self, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
+        let (node, anchor) = match stack.pop() {
+            Some(Open::List { origin, anchor, items }) => {
+                (Node::new(Value::List(items), origin), anchor)
+            }
+            Some(Open::Map { origin, anchor, map, merges, .. }) => {
+                (Node::new(Value::Map(self.merged(map, merges)), origin), anchor)
+            }
+            None => return Ok(None),
+        };
+        self.complete(node, anchor, stack)
+    }
+
+    /// Puts a finished value where it belongs: into what is open, or out as the document.
+    fn complete(
+        &mut self,
+        node: Node,
+        anchor: usize,
+        stack: &mut [Open],
+    ) -> Result<Option<Node>, Fault> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match stack.last_mut() {
+            None => return Ok(Some(node)),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { key: key @ None, .. }) => *key = Some(Self::key(node)?),
+            Some(Open::Map { map, merges, key, .. }) => {
+                if let Some(key) = key.take() {
+                    self.insert(map, merges, key, node);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn key(node: Node) -> Result<Key, Fault> {
+        let position = node.origin.position;
+        match node.value {
+            Value::Scalar(scalar) => {
+                let merge = scalar.text == "<<" && !scalar.quoted;
+                Ok(Key { text: scalar.text, position, merge })
+            }
+            Value::Null => Ok(Key { text: "null".to_owned(), position, merge: false }),
+            Value::List(_) | Value::Map(_) => Err(Box::new(
+                fault("a list or a map cannot be a key".to_owned()).at("", Some(position)),
+            )),
+        }
+    }
+
+    fn insert(&mut self, map: &mut Map, merges: &mut Vec<Node>, key: Key, node: Node) {
+        if key.merge {
+            merges.push(node);
+            return;
+        }
+        if let Some(first) = map.get(&key.text) {
+            let message = format!("the key `{}` is set twice", key.text);
+            let violation = fault(message)
+                .help(format!("keep one of the two; the first is in line {}", first.key.line))
+                .at(key.text, Some(key.position));
+            self.violations.push(violation);
+            return;
+        }
+        map.insert(key.text, Entry { key: key.position, node });
+    }
+
+    /// Applies `<<`: what the map says itself wins, then the first that says it.
+    fn merged(&mut self, mut map: Map, merges: Vec<Node>) -> Map {
+        for source in merges {
+            let sources = match source.value {
+                Value::List(list) => list,
+                Value::Map(_) | Value::Null | Value::Scalar(_) => vec![source],
+            };
+            for source in sources {
+                match source.value {
+                    Value::Map(other) => {
+                        for (key, entry) in other {
+                            map.entry(key).or_insert(entry);
+                        }
+                    }
+                    Value::Null | Value::Scalar(_) | Value::List(_) => self.violations.push(
+                        fault("`<<` takes a map, or a list of maps".to_owned())
+                            .at("<<", Some(source.origin.position)),
+                    ),
+                }
+            }
+        }
+        map
+    }
+
+    fn alias(&mut self, id: usize, origin: &Origin) -> Result<Node, Fault> {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            let message = "the alias refers to what holds it".to_owned();
+            return Err(Box::new(fault(message).at("", Some(origin.position.clone()))));
+        };
+        let (nodes, bytes) = weight(&node);
+        self.spend(nodes, bytes, origin)?;
+        Ok(node)
+    }
+
+    fn spend(&mut self, nodes: usize, bytes: usize, origin: &Origin) -> Result<(), Fault> {
+        self.nodes += nodes;
+        self.bytes += bytes;
+        let message = if self.nodes > self.budget.nodes {
+            format!("the file has more than {} values once aliases are followed", self.budget.nodes)
+        } else if self.bytes > self.budget.text {
+            format!("the file has more than {} bytes once aliases are followed", self.budget.text)
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(
+            fault(message)
+                .at("", Some(origin.position.clone()))
+                .help("make the file smaller; every alias counts as a copy of what it refers to"),
+        ))
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        let length = span
+            .slice(self.text)
+            .and_then(|slice| slice.lines().next())
+            .map_or(1, |line| line.trim_end().chars().count().max(1));
+        let position = position(&self.file, span.start.line(), span.start.col() + 1, length);
+        Origin { position, layer: self.layer.clone() }
+    }
+
+    fn syntax(&self, error: &granit_parser::ScanError) -> Fault {
+        let mark = error.marker();
+        let place = position(&self.file, mark.line(), mark.col() + 1, 1);
+        let line = self.text.lines().nth(mark.line().saturating_sub(1)).unwrap_or_default();
+        let help = if line.trim_start_matches(' ').starts_with('\t') {
+            "indent with spaces; YAML does not allow tabs there"
+        } else {
+            "look at the indentation, quotes and colons of this line and the one before"
+        };
+        Box::new(
+            fault(format!("this is not YAML: {}", error.info())).at("", Some(place)).help(help),
+        )
+    }
+}
+
+/// How many values and bytes of text a copy of the node takes.
+fn weight(node: &Node) -> (usize, usize) {
+    let sum = |(n, b): (usize, usize), child: &Node| {
+        let (nodes, bytes) = weight(child);
+        (n + nodes, b + bytes)
+    };
+    match &node.value {
+        Value::Null => (1, 0),
+        Value::Scalar(scalar) => (1, scalar.text.len()),
+        Value::List(list) => list.iter().fold((1, 0), sum),
+        Value::Map(map) => map.values().map(|entry| &entry.node).fold((1, 0), sum),
+    }
+}

@@ -1,0 +1,204 @@
+//! bart's offline commands: what they print, and how they end.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::{bart, example, program, said};
+
+#[test]
+fn a_valid_file_is_praised_with_its_warnings() {
+    let folder = example();
+    let output = bart(folder.path(), &["validate"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!(said(&output), @r"
+    ok .weave.yaml is valid for prod-cluster-1
+    warning[unused]: the template `backend-default@latest` makes nothing of `slo`
+      --> .weave.yaml:16:5
+       |
+    16 |     slo: {requestClass: critical}
+       |     ^^^ without effect
+       |
+       = help: remove `slo`, or use a template that knows it
+
+    1 warning
+    ");
+}
+
+#[test]
+fn violations_are_data_for_programs() {
+    let folder = example();
+    std::fs::write(folder.path().join("bad.yaml"), "schema: 3\nname: x\n").unwrap();
+    let output = bart(folder.path(), &["validate", "bad.yaml", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["valid"], false);
+    let first = &json["violations"][0];
+    assert_eq!(first["rule"], "schema");
+    assert_eq!(first["position"]["file"], "bad.yaml");
+    assert_eq!(first["position"]["line"], 1);
+    assert!(json["violations"].as_array().unwrap().len() > 3, "{json}");
+}
+
+#[test]
+fn explain_gives_every_origin_as_data() {
+    let folder = example();
+    let output = bart(
+        folder.path(),
+        &["explain", "-t", "prod-cluster-1", "env[0].value", "--output", "json"],
+    );
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = serde_json::json!([{
+        "path": "env[0].value", "value": "some-value", "layer": "deploy.prod-cluster-1",
+        "file": ".weave.yaml", "line": 15, "column": 38,
+    }]);
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn a_file_and_a_path_may_both_be_named() {
+    let folder = example();
+    let output =
+        bart(folder.path(), &["explain", ".weave.yaml", "--target", "prod-cluster-1", "slo"]);
+    assert!(
+        said(&output).contains("slo.requestClass  critical  .weave.yaml:16:25"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn the_schema_is_json_and_names_every_section() {
+    let folder = example();
+    let output = bart(folder.path(), &["schema"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["$defs"]["Section"]["properties"]["autoscaling"].is_object());
+    assert!(json["properties"]["deploy"].is_object());
+}
+
+#[test]
+fn render_prints_what_it_writes() {
+    let folder = example();
+    let arguments = ["render", "--target", "prod-cluster-1", "--tag", "1.0"];
+    let printed = bart(folder.path(), &arguments);
+    assert_eq!(printed.status.code(), Some(0));
+    let written = bart(folder.path(), &[&arguments[..], &["--out", "out"]].concat());
+    assert_eq!(written.status.code(), Some(0), "{}", said(&written));
+    let file = std::fs::read_to_string(folder.path().join("out/deployment.yaml")).unwrap();
+    assert!(String::from_utf8_lossy(&printed.stdout).contains(&file));
+    let again = bart(folder.path(), &[&arguments[..], &["--out", "out"]].concat());
+    assert_eq!(again.status.code(), Some(2));
+    assert!(said(&again).contains("out is not empty"), "{}", said(&again));
+}
+
+#[test]
+fn templates_of_ones_own_are_used_and_their_mistakes_shown() {
+    let folder = example();
+    let version = folder.path().join("mine/apps/backend-default/latest");
+    std::fs::create_dir_all(&version).unwrap();
+    std::fs::write(
+        folder.path().join("mine/apps/backend-default/defaults.yaml"),
+        "resources: {requests: {cpu: 1}}\n",
+    )
+    .unwrap();
+    let template = version.join("configmap.yaml.tmpl");
+    std::fs::write(
+        &template,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ app.slug }}\n",
+    )
+    .unwrap();
+    let arguments = ["render", "-t", "prod-cluster-1", "--tag", "1", "--templates", "mine"];
+    let output = bart(folder.path(), &arguments);
+    assert!(said(&output).contains("kind: ConfigMap"), "{}", said(&output));
+
+    std::fs::write(
+        &template,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ app.slig }}\n",
+    )
+    .unwrap();
+    let output = bart(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("backend-default/latest/configmap.yaml.tmpl:4:"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn bad_input_ends_with_code_2_and_a_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, message) in [
+        (&["validate"][..], "cannot read .weave.yaml"),
+        (&["validate", "."], "cannot read ."),
+        (&["render", "-t", "a/b", "--tag", "1"], "is not a legal target"),
+        (&["render", "-t", "a", "--tag", "a\nb"], "is not a legal image tag"),
+        (&["explain", "-t", "a", "..."], "is not a path"),
+        (&["validate", "--templates", "nowhere"], "cannot read .weave.yaml"),
+        (&["status", "--server", "http://127.0.0.1:1"], "cannot reach http://127.0.0.1:1"),
+        (&["status", "--server", "nonsense"], "is not an address"),
+        (&["dance"], "unrecognized subcommand"),
+    ] {
+        let output = bart(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(message), "{arguments:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn bad_files_end_with_code_1_and_never_with_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = "x".repeat(10 * 1024 * 1024);
+    for text in
+        ["", "\u{0}", "- a\n- b\n", "a: [\n", "\u{feff}", "just text", "a: *b", large.as_str()]
+    {
+        let mut child = program("bart", folder.path())
+            .args(["validate", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let shown: String = text.chars().take(20).collect();
+        assert_eq!(output.status.code(), Some(1), "{shown:?}: {}", said(&output));
+        assert!(said(&output).contains("<stdin>:"), "{shown:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, commands) in [
+        ("bart", &["validate", "render", "explain", "schema", "status"][..]),
+        ("the-deployer", &["serve", "demo", "config"]),
+    ] {
+        for command in commands {
+            let output = program(name, folder.path()).args([command, "--help"]).output().unwrap();
+            assert!(output.status.success());
+            assert!(said(&output).lines().count() > 8, "{name} {command}: {}", said(&output));
+        }
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_with_the_place_of_every_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("c.yaml"), "server:\n  lisen: x\nclusters: 3\n").unwrap();
+    let output = program("the-deployer", folder.path())
+        .args(["config", "check", "--config", "c.yaml"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    for part in ["c.yaml:2:3", "did you mean `listen`", "c.yaml:3:11"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    let none = program("the-deployer", folder.path()).args(["config", "check"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(0), "{}", said(&none));
+    let schema =
+        program("the-deployer", folder.path()).args(["config", "schema"]).output().unwrap();
+    assert!(
+        serde_json::from_slice::<serde_json::Value>(&schema.stdout).unwrap()["properties"]
+            .is_object()
+    );
+}

@@ -1,0 +1,63 @@
+//! The demo: the main job from a signed event to the commit, in one command.
+
+use super::{program, said};
+
+#[test]
+fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = program("the-deployer", folder.path()).args(["demo", "--exit"]).output().unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in [
+        "1. A deployment",
+        "✓ queue",
+        "✓ fetch",
+        "✓ merge",
+        "✓ default",
+        "✓ validate",
+        "✓ render",
+        "✓ push",
+        "A apps/prod-cluster-1.yaml",
+        "A apps/prod-cluster-1/devx.my-app.yaml",
+        "/latest/deployment.yaml",
+        "M manifests/prod-cluster-1/devx/my-app/latest/horizontalpodautoscaler.yaml",
+        "error[unknown-key]: `deploy.prod-cluster-1` has no key `slos`",
+        "5 violations",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert_eq!(text.matches("  succeeded  ").count(), 2, "{text}");
+    assert_eq!(text.matches("  failed  ").count(), 1, "{text}");
+    assert!(!text.contains('\u{1b}'), "no terminal, no colour");
+    let log = std::process::Command::new("git")
+        .args(["-C", "demo/manifests.git", "log", "--format=%s"])
+        .current_dir(folder.path())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&log.stdout),
+        "deploy devx/my-app 1.1.202206161102-sha.0c1d2e3f to prod-cluster-1\ndeploy devx/my-app 1.0.202206151506-sha.649008fb to prod-cluster-1\n"
+    );
+}
+
+#[test]
+fn the_demo_is_made_anew_but_never_over_somebodys_files() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/file"), "precious").unwrap();
+    let refused = program("the-deployer", folder.path())
+        .args(["demo", "--exit", "--dir", "mine"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("is not empty"), "{}", said(&refused));
+    assert_eq!(std::fs::read_to_string(folder.path().join("mine/file")).unwrap(), "precious");
+    for _ in 0..2 {
+        let output = program("the-deployer", folder.path())
+            .args(["demo", "--exit", "--dir", "d"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    }
+}

@@ -1,0 +1,155 @@
+//! The documentation says what the code says: what can be generated is compared with its source,
+//! and every file that a page names is there.
+//!
+//! A page's generated part stands between two comments. With `UPDATE_EXPECTED=1` it is written
+//! anew.
+
+mod reference;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use the_deployer::config::Sources;
+
+use crate::architecture::IMPORTS;
+
+const BEGIN: &str = "<!-- generated: run `just update-expected` -->\n";
+const END: &str = "<!-- end of the generated part -->\n";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Holds the generated part of a page against what it should be.
+fn hold(page: &str, wanted: &str) {
+    let path = root().join(page);
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(BEGIN).unwrap_or_else(|| panic!("{page}: no {BEGIN}"));
+    let (found, tail) = rest.split_once(END).unwrap_or_else(|| panic!("{page}: no {END}"));
+    let wanted = format!("\n{}\n\n", wanted.trim());
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        fs::write(&path, format!("{head}{BEGIN}{wanted}{END}{tail}")).unwrap();
+    } else {
+        assert_eq!(found, wanted, "{page} is out of date: run `just update-expected`");
+    }
+}
+
+#[test]
+fn the_waml_reference_is_the_schema() {
+    let schema = the_deployer::waml::document::json_schema();
+    hold("docs/waml.md", &reference::markdown(schema.as_value()));
+}
+
+#[test]
+fn the_list_of_rules_is_the_one_that_runs() {
+    let mut table = String::from("| rule | what it checks |\n|---|---|\n");
+    for rule in the_deployer::pipeline::validate::RULES {
+        writeln!(table, "| `{}` | {} |", rule.name, rule.about).unwrap();
+    }
+    hold("docs/validators.md", &table);
+}
+
+#[test]
+fn the_import_table_is_the_one_that_is_held() {
+    let mut table = String::from("| module | may import |\n|---|---|\n");
+    for (module, allowed) in IMPORTS {
+        let names: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
+        let names = if names.is_empty() { "nothing of ours".to_owned() } else { names.join(", ") };
+        writeln!(table, "| `{module}` | {names} |").unwrap();
+    }
+    hold("docs/architecture.md", &table);
+}
+
+#[test]
+fn every_part_of_a_section_is_explained_to_who_writes_templates() {
+    let page = fs::read_to_string(root().join("docs/templates.md")).unwrap();
+    let schema = the_deployer::waml::document::json_schema();
+    let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
+    let missing: Vec<_> =
+        section.keys().filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "docs/templates.md does not say what these are: {missing:?}");
+}
+
+#[test]
+fn the_waml_page_names_what_the_built_in_template_leaves_out() {
+    let page = fs::read_to_string(root().join("docs/waml.md")).unwrap();
+    let (_, after) = page.split_once("`backend-default` does not use").unwrap();
+    let named = after.split_once("\n\n").unwrap().0;
+    let templates = crate::pipeline::templates();
+    let template = templates.iter().find(|t| t.id() == "backend-default@latest").unwrap();
+    let schema = the_deployer::waml::document::json_schema();
+    let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
+    for key in section.keys().filter(|key| *key != "template") {
+        assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
+    }
+}
+
+#[test]
+fn the_configuration_under_deploy_is_one_that_the_service_takes() {
+    let map = fs::read_to_string(root().join("deploy/kubernetes/configmap.yaml")).unwrap();
+    let map: serde_json::Value = serde_yaml::from_str(&map).unwrap();
+    let secrets = tempfile::tempdir().unwrap();
+    for name in ["github-token", "webhook-secret", "manifests-token", "api-token"] {
+        let file = secrets.path().join(name);
+        fs::write(&file, "a-secret-that-is-long-enough-for-anything").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
+    }
+    let text = map["data"]["config.yaml"].as_str().unwrap();
+    let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
+    let sources = Sources {
+        file: Some(("config.yaml".to_owned(), text)),
+        variables: BTreeMap::new(),
+        home: secrets.path().to_owned(),
+    };
+    match sources.load() {
+        Ok(loaded) => assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings),
+        Err(rejection) => panic!("{rejection}"),
+    }
+}
+
+#[test]
+fn every_file_that_a_page_names_is_there() {
+    let mut missing = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for (line, text) in (1..).zip(text.lines()) {
+            let linked = links(text).map(|link| page.parent().unwrap().join(link));
+            let named = code(text).map(|name| root().join(name));
+            let gone = linked.chain(named).filter(|path| !path.exists());
+            missing
+                .extend(gone.map(|path| format!("{}:{line}: {}", page.display(), path.display())));
+        }
+    }
+    assert!(missing.is_empty(), "no such file:\n  {}", missing.join("\n  "));
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for folder in [".", "docs", "docs/decisions", "deploy"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
+        pages.extend(files.filter(|file| file.extension().is_some_and(|ending| ending == "md")));
+    }
+    pages
+}
+
+/// Where relative links lead.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://") && !target.contains(':'))
+}
+
+/// Files of the source that are named in backticks.
+fn code(line: &str) -> impl Iterator<Item = &str> {
+    const FOLDERS: [&str; 7] =
+        ["src/", "tests/", "docs/", "deploy/", "templates/", "migrations/", "ci/"];
+    let spans = line.split('`').skip(1).step_by(2);
+    spans.filter(|span| {
+        FOLDERS.iter().any(|folder| span.starts_with(folder))
+            && !span.contains(['*', '<', '{', ' ', '…'])
+            && Path::new(span).components().count() > 1
+    })
+}
