@@ -2,6 +2,7 @@
 //! concrete adapters.
 
 mod backend; // what the server asks of the program
+mod home; // the storage folder, for one process at a time
 mod outside; // what a job asks of the world
 mod problem; // adapters' errors in a job's words
 
@@ -14,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
+use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
 use crate::catalogue;
 use crate::clock::Clock;
@@ -40,6 +42,7 @@ pub struct App {
     listener: TcpListener,
     store: Store,
     grace: Duration,
+    home: Home,
     /// The manifest repositories by name, for who wants to look into them.
     pub manifests: BTreeMap<String, ManifestRepository>,
 }
@@ -95,6 +98,7 @@ impl App {
     pub async fn build(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
         let client = http_client().map_err(StartError::of("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
@@ -133,7 +137,7 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        Ok(Self { controller, router, listener, store, grace, manifests: by_name })
+        Ok(Self { controller, router, listener, store, grace, home, manifests: by_name })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -150,7 +154,7 @@ impl App {
     /// # Errors
     /// When the listener fails.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
-        let Self { controller, router, listener, store, grace, manifests: _ } = self;
+        let Self { controller, router, listener, store, grace, home, manifests: _ } = self;
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
@@ -161,6 +165,7 @@ impl App {
             tracing::error!("a loop ended by a fault");
         }
         store.close().await;
+        drop(home);
         match served.map_err(boxed("the listener"))? {
             server::serve::Stopped::Clean => tracing::info!("stopped"),
             server::serve::Stopped::Cut => tracing::warn!("stopped, with requests unanswered"),
@@ -241,6 +246,8 @@ fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> w
         url: one.url.clone(),
         branch: one.branch.clone(),
         clone_dir: one.clone_dir.clone(),
+        // It is made in our storage folder, which is locked.
+        alone: one.embedded,
         identity: writer::Identity {
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),

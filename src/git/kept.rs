@@ -239,7 +239,13 @@ fn marker(wire: &Wire, reference: &str) -> String {
 }
 
 /// The repository and its tip, if the first objects that a write reads can be read.
+///
+/// Locks of a process that was killed are removed first: only one process uses the folder, and in
+/// it nothing has begun yet.
 fn usable_clone(folder: &Path) -> Option<(Repository, Option<Oid>)> {
+    for locked in [TRACKING, "shallow"] {
+        let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
+    }
     let repo = Repository::open_bare(folder).ok()?;
     let tip = match repo.refname_to_id(TRACKING) {
         Ok(tip) => Some(tip),

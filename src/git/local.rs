@@ -5,27 +5,33 @@
 //! compared and moved under git's own lock on it, which every other git respects too.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
+use crate::git::stale;
 
 /// An opened bare repository of this machine.
 pub(super) struct Local {
     path: PathBuf,
     reference: String,
+    /// How old a lock must be to be nobody's.
+    stale: Duration,
     pub(super) repo: Repository,
 }
 
 impl Local {
-    pub(super) fn open(path: &Path, reference: &str) -> Result<Self, Trouble> {
+    /// `alone` says that nobody but this process writes there.
+    pub(super) fn open(path: &Path, reference: &str, alone: bool) -> Result<Self, Trouble> {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
-        Ok(Self { path: path.to_owned(), reference: reference.to_owned(), repo })
+        let stale = if alone { stale::ALONE } else { stale::AMONG_OTHERS };
+        Ok(Self { path: path.to_owned(), reference: reference.to_owned(), stale, repo })
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), Trouble> {
-        *self = Self::open(&self.path, &self.reference)?;
+        self.repo = Repository::open_bare(&self.path).map_err(|e| not_open(&self.path, &e))?;
         Ok(())
     }
 
@@ -61,13 +67,20 @@ impl Local {
         Ok(Published::Done)
     }
 
-    /// Somebody moves the branch now; or a git that was killed has left its lock behind, and only
-    /// a person can know that.
+    /// Somebody moves the branch now; or a git that was killed has left its lock behind. That one is
+    /// removed when it is old enough, and the next try gets through.
     fn locked(&self) -> Published {
         let lock = self.path.join(format!("{}.lock", self.reference));
+        match stale::clear(&self.path, &lock, self.stale) {
+            Ok(true) => {
+                tracing::warn!(lock = %lock.display(), "a lock that a killed git left is removed");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(lock = %lock.display(), %error, "a lock cannot be judged"),
+        }
         Published::Locked(WriteError::Unreachable {
             repository: self.path.display().to_string(),
-            cause: format!("{} stays: remove it if no git runs there", lock.display()),
+            cause: format!("another git holds {}", lock.display()),
             wait: None,
         })
     }

@@ -22,6 +22,7 @@ mod local;
 pub mod message;
 pub mod reading;
 pub mod refusal;
+mod stale;
 mod transport;
 mod tree;
 mod wire;

@@ -65,8 +65,11 @@ pub struct Settings {
     pub url: String,
     /// The branch that Argo CD follows: `main`.
     pub branch: String,
-    /// Where the bare clone is kept; not used for a local path.
+    /// Where the bare clone is kept; not used for a local path. Nobody else may use it.
     pub clone_dir: PathBuf,
+    /// Whether nobody but this process writes to the repository at that path: then a lock that
+    /// is left behind is known as such after a second, and not after minutes.
+    pub alone: bool,
     /// Who commits.
     pub identity: Identity,
     /// Sent as basic auth of the user `x-access-token`.
@@ -98,7 +101,7 @@ pub struct ManifestRepository {
 /// How to see from outside whether the repository is there, while the writer is busy.
 #[derive(Clone)]
 enum Door {
-    Local { path: PathBuf, reference: String },
+    Local { path: PathBuf, reference: String, alone: bool },
     Http(Arc<Wire>),
 }
 
@@ -109,7 +112,9 @@ impl ManifestRepository {
         let reference = reference(&settings.branch)?;
         apply::signature(&settings.identity, Timestamp::UNIX_EPOCH)?;
         let door = match address.clone() {
-            Address::Local(path) => Door::Local { path, reference: reference.clone() },
+            Address::Local(path) => {
+                Door::Local { path, reference: reference.clone(), alone: settings.alone }
+            }
             Address::Http(base) => Door::Http(Arc::new(wire(base, &settings))),
         };
         let opening = door.clone();
@@ -148,7 +153,9 @@ impl ManifestRepository {
     pub async fn ready(&self) -> Result<(), WriteError> {
         let door = self.door.clone();
         blocking(move || match door {
-            Door::Local { path, reference } => Local::open(&path, &reference)?.look().map(drop),
+            Door::Local { path, reference, alone } => {
+                Local::open(&path, &reference, alone)?.look().map(drop)
+            }
             Door::Http(wire) => {
                 wire.probe().map_err(|failure| failure.into_error(wire.base.to_string()).into())
             }
@@ -179,7 +186,9 @@ impl ManifestRepository {
 impl Door {
     fn enter(self, clone_dir: &Path, reference: &str) -> Result<Home, Trouble> {
         match self {
-            Self::Local { path, .. } => Ok(Home::Local(Local::open(&path, reference)?)),
+            Self::Local { path, alone, .. } => {
+                Ok(Home::Local(Local::open(&path, reference, alone)?))
+            }
             Self::Http(wire) => Ok(Home::Kept(Kept::open(clone_dir, reference, wire)?)),
         }
     }

@@ -36,7 +36,10 @@ pub const DEFAULT_TEMPLATE: &str = "backend-default";
 pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rejection> {
     let Some(deploy) = waml.deploy.get(target) else {
         let mut violations = waml.violations.clone();
-        violations.push(waml.unknown_target(target));
+        // Of a `deploy` that cannot be read nobody knows its targets; that is told at its place.
+        if waml.lacks(target) || !waml.is_broken() {
+            violations.push(waml.unknown_target(target));
+        }
         crate::model::violation::sort(&mut violations);
         return Err(Rejection { violations });
     };

@@ -113,6 +113,20 @@ fn a_target_that_is_not_under_deploy_is_refused_with_those_that_are() {
     );
 }
 
+#[test]
+fn of_a_deploy_that_cannot_be_read_no_target_is_said_to_lack() {
+    for deploy in ["deploy: [t]\n", "deploy: t\n", "deploy: {t: [a]}\n", ""] {
+        let waml = Waml::parse(".weave.yaml", format!("{HEAD}{deploy}").as_bytes()).unwrap();
+        let rejection = match layers(&waml, &target("t")) {
+            Err(rejection) => rejection,
+            Ok(merged) => Rejection { violations: merged.waml.violations.clone() },
+        };
+        let told: Vec<_> = rejection.violations.iter().map(|v| v.rule.as_ref()).collect();
+        assert_eq!(told.len(), 1, "{deploy}: {rejection:?}");
+        assert_ne!(told, ["target"], "{deploy}");
+    }
+}
+
 /// A section as flow YAML: numbers under keys that merge in all three ways.
 fn section() -> impl Strategy<Value = String> {
     let value =

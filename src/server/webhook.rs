@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::DeliveryId;
-use crate::server::Shared;
 use crate::server::ports::{Accepted, Backend};
 use crate::server::problem::{Kind, Problem};
+use crate::server::{Limits, Shared};
 
 /// Takes one delivery.
 pub(super) async fn github<B: Backend>(
@@ -60,23 +61,39 @@ async fn read<B: Backend>(
     body: Body,
 ) -> Result<Vec<u8>, Problem> {
     let limits = shared.state.limits;
-    let too_large = || {
-        let detail = format!("the body is larger than {} bytes", limits.body_bytes);
-        Problem::new(Kind::TooLarge, detail)
-    };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > limits.body_bytes) {
-        return Err(too_large());
+    if length.is_some_and(|length: usize| length > Limits::LARGEST_BODY) {
+        return Err(too_large(limits.body_bytes));
     }
-    match tokio::time::timeout(limits.body_timeout, to_bytes(body, limits.body_bytes)).await {
-        Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(error)) if is_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(Problem::new(Kind::BadRequest, "the body broke off")),
-        Err(_) => {
-            let detail = format!("the body did not arrive within {:?}", limits.body_timeout);
-            Err(Problem::new(Kind::SlowBody, detail))
+    let collected = tokio::time::timeout(limits.body_timeout, collect(body, limits.body_bytes));
+    collected.await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {:?}", limits.body_timeout);
+        Err(Problem::new(Kind::SlowBody, detail))
+    })
+}
+
+/// The body, if it is within the limit. One that is not is read to its end nevertheless and
+/// forgotten: while a sender still sends, closing the connection takes the answer away from it.
+async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+    let mut chunks = body.into_data_stream();
+    let (mut bytes, mut received) = (Vec::new(), 0_usize);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| Problem::new(Kind::BadRequest, "the body broke off"))?;
+        received = received.saturating_add(chunk.len());
+        if received > Limits::LARGEST_BODY {
+            break;
+        }
+        if received <= limit {
+            bytes.extend_from_slice(&chunk);
+        } else {
+            bytes = Vec::new();
         }
     }
+    if received > limit { Err(too_large(limit)) } else { Ok(bytes) }
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes"))
 }
 
 async fn accept<B: Backend>(
@@ -105,18 +122,6 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Problem> {
         let detail = format!("the header {name} is missing or not plain text");
         Problem::new(Kind::BadRequest, detail)
     })
-}
-
-fn is_limit(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        // The limit's own type belongs to a crate that axum does not hand on.
-        if error.to_string() == "length limit exceeded" {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 fn unsupported() -> Problem {

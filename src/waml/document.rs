@@ -240,6 +240,12 @@ impl Waml {
         self.violations.iter().any(|violation| violation.severity == Severity::Error)
     }
 
+    /// Whether `deploy` can be read, and does not have the target.
+    pub fn lacks(&self, target: &TargetName) -> bool {
+        let deploy = self.root.get("deploy").filter(|node| !node.broken).and_then(Node::as_map);
+        deploy.is_some_and(|targets| !targets.contains_key(target.as_str()))
+    }
+
     /// The violation for a target that is not under `deploy`.
     pub fn unknown_target(&self, target: &TargetName) -> Violation {
         let names: Vec<&str> = self.deploy.keys().map(TargetName::as_str).collect();

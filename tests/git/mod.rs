@@ -1,6 +1,7 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
 mod http;
+mod locks;
 mod place;
 mod property;
 mod races;

@@ -71,6 +71,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         url,
         branch: "main".into(),
         clone_dir: clone_dir.to_owned(),
+        alone: false,
         identity: Identity { name: "the-deployer".into(), email: "deployer@example.com".into() },
         token: Some(SecretString::from(TOKEN)),
         client: reqwest::Client::builder().no_proxy().build().unwrap(),

@@ -2,7 +2,7 @@
 
 use the_deployer::git::writer::{ManifestRepository, Write, WriteError, Written};
 
-use crate::git::place::{Place, deploy_files, pushed, write};
+use crate::git::place::{Place, deploy_files, write};
 use crate::harness::git::git;
 
 /// How many deployments each writer makes.
@@ -81,19 +81,6 @@ async fn a_caller_that_leaves_does_not_stop_its_write() {
         assert!(matches!(again, Written::AlreadyPushed { .. }), "{again:?}");
         assert_eq!(place.bare.commits(), 1);
     }
-}
-
-#[tokio::test]
-async fn a_lock_that_a_killed_git_left_behind_is_named() {
-    let place = Place::local();
-    let repository = place.open().await;
-    pushed(&repository, own("a", 1)).await;
-    let lock = place.bare.0.join("refs/heads/main.lock");
-    std::fs::write(&lock, "").unwrap();
-    let error = write(&repository, own("a", 2)).await.unwrap_err();
-    assert!(error.to_string().contains("main.lock stays: remove it"), "{error}");
-    std::fs::remove_file(&lock).unwrap();
-    pushed(&repository, own("a", 2)).await;
 }
 
 /// The real git in a clone of its own: commits, pulls and pushes until each commit is in.

@@ -3,7 +3,9 @@
 //! Asks for a token, counts requests, and can misbehave the ways servers do.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -48,13 +50,19 @@ struct World {
     root: std::path::PathBuf,
     behaviour: Mutex<Behaviour>,
     requests: Mutex<Vec<String>>,
+    at_work: AtomicUsize,
 }
 
 impl GitHost {
     pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// On an address that somebody looks for it at.
+    pub(crate) async fn start_at(listen: &str) -> Self {
         let root = TempDir::new().unwrap();
         let world = Arc::new(World { root: root.path().to_owned(), ..World::default() });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind(listen).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         // Else head and body of an answer wait for each other for 40 ms.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
@@ -79,6 +87,21 @@ impl GitHost {
     /// The requests since the last call: `GET info/refs git-receive-pack`.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.requests.lock().unwrap())
+    }
+
+    /// Whether git works on no request.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.world.at_work.load(Ordering::SeqCst) == 0
+    }
+
+    /// Until git works on no request any more.
+    pub(crate) async fn idle(&self) {
+        let looking = async {
+            while !self.is_idle() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), looking).await.expect("git is still at work");
     }
 }
 
@@ -110,8 +133,22 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::CutDuringFetch if line.contains("POST") && line.contains("upload-pack") => {
             cut(backend(&world, request).await, 50).await
         }
-        _ => backend(&world, request).await,
+        _ => undisturbed(&world, request).await,
     }
+}
+
+/// As servers do: what has been received is worked on although the client has gone.
+async fn undisturbed(world: &Arc<World>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    let world = Arc::clone(world);
+    let working = tokio::spawn(async move {
+        world.at_work.fetch_add(1, Ordering::SeqCst);
+        let response = backend(&world, Request::from_parts(parts, Body::from(body))).await;
+        world.at_work.fetch_sub(1, Ordering::SeqCst);
+        response
+    });
+    working.await.unwrap()
 }
 
 fn is_let_in(request: &Request) -> bool {

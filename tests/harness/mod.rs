@@ -1,10 +1,12 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
 pub(crate) mod database;
+pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod log;
 pub(crate) mod postgres;
+pub(crate) mod process;
 pub(crate) mod requests;
 pub(crate) mod service;
 pub(crate) mod world;

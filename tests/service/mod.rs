@@ -1,1 +1,7 @@
+//! The real program, over HTTP, with everything that can happen to a process and to its input.
 
+mod bad_input; // events and WAMLs of every bad kind
+mod chaos; // killed again and again at random
+mod crash; // killed anywhere, and started again
+mod lifecycle; // first start, end, logs and metrics
+mod manifests; // a manifest repository that is not as it should be

@@ -1,0 +1,103 @@
+//! The storage folder belongs to one process at a time.
+//!
+//! Two in the same folder would work in the same clones, and each would take the other's locks in
+//! the embedded manifest repository for left behind. Replicas share a database, never this folder.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The locked file; in it the process that has it, for people.
+const LOCK: &str = "lock";
+
+/// The folder is ours until this is dropped, or the process ends in whatever way: the operating
+/// system holds the lock, and nothing is left behind.
+#[derive(Debug)]
+#[must_use = "the folder is free again when this is dropped"]
+pub(crate) struct Home(#[expect(dead_code, reason = "kept open, for its lock")] File);
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HomeError {
+    /// Another process has it.
+    #[error(
+        "{} is in use by another the-deployer{by}: stop that one, or give this one a folder of its \
+         own with storage.folder", folder.display()
+    )]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+        /// ` (process 4711)`, or nothing.
+        by: String,
+    },
+    /// The system does not let us.
+    #[error("{} cannot be locked: {source}", path.display())]
+    Unusable {
+        /// The lock's file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Home {
+    /// Makes the folder if it is not there, and takes it.
+    ///
+    /// # Errors
+    /// [`HomeError`]
+    pub(crate) fn enter(folder: &Path) -> Result<Self, HomeError> {
+        let path = folder.join(LOCK);
+        let unusable = |source| HomeError::Unusable { path: path.clone(), source };
+        std::fs::create_dir_all(folder).map_err(unusable)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true);
+        let mut file = options.open(&path).map_err(unusable)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(HomeError::Taken { folder: folder.to_owned(), by: holder(&file) });
+            }
+            Err(TryLockError::Error(source)) => return Err(unusable(source)),
+        }
+        sign(&mut file).map_err(unusable)?;
+        Ok(Self(file))
+    }
+}
+
+fn sign(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let _unread = file.take(20).read_to_string(&mut text);
+    text.trim().parse::<u32>().map_or_else(|_| String::new(), |id| format!(" (process {id})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_taken_by_one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("deep/home");
+        let first = Home::enter(&home).unwrap();
+        let refused = Home::enter(&home).unwrap_err().to_string();
+        let me = format!("in use by another the-deployer (process {})", std::process::id());
+        assert!(refused.contains(&me) && refused.contains("storage.folder"), "{refused}");
+        drop(first);
+        assert!(Home::enter(&home).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_is_a_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let refused = Home::enter(&file).unwrap_err().to_string();
+        assert!(refused.contains("file/lock cannot be locked"), "{refused}");
+    }
+}

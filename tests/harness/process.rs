@@ -1,0 +1,367 @@
+//! The real `the-deployer serve` in a folder of its own, and what may happen to a process.
+//!
+//! Everything that is waited for is bounded, and what does not come ends with the log.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::harness::git::{Bare, hermetic};
+use crate::harness::git_host::{GitHost, TOKEN};
+
+/// Longer than anything takes, even where every core is busy.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often a condition is looked at that nobody announces.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A folder in which processes run one after the other. It outlives them.
+pub(crate) struct Home {
+    folder: TempDir,
+    config: Option<PathBuf>,
+}
+
+impl Home {
+    /// Without a configuration: everything embedded.
+    pub(crate) fn embedded() -> Self {
+        Self { folder: TempDir::new().unwrap(), config: None }
+    }
+
+    /// With that configuration file.
+    pub(crate) fn configured(config: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("config.yaml");
+        std::fs::write(&path, config).unwrap();
+        Self { folder, config: Some(path) }
+    }
+
+    /// With its manifests in a repository behind HTTP.
+    pub(crate) fn pushing_to(url: &str) -> Self {
+        let home = Self::configured(&format!(
+            "manifests:\n  repositories:\n  - {{name: fleet, url: \"{url}\", token: {{file: token}}}}\n"
+        ));
+        std::fs::write(home.path("token"), TOKEN).unwrap();
+        home
+    }
+
+    /// With its manifests in `m.git` of that host, which is made.
+    pub(crate) fn on(host: &GitHost) -> (Self, Bare) {
+        (Self::pushing_to(&host.url("m.git")), host.create("m.git"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A path in the folder where the service keeps its state.
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
+        self.path(".the-deployer").join(name)
+    }
+
+    /// The embedded manifest repository.
+    pub(crate) fn manifests(&self) -> Bare {
+        Bare(self.state("manifests.git"))
+    }
+
+    /// Commits a WAML to the service repository, which is made; the commit.
+    pub(crate) fn commit(&self, repository: &str, waml: &str) -> String {
+        self.commit_file(repository, ".weave.yaml", waml)
+    }
+
+    pub(crate) fn commit_file(&self, repository: &str, path: &str, text: &str) -> String {
+        let folder = self.state("repos").join(format!("{repository}.git"));
+        let there = folder.join("HEAD").is_file();
+        let bare = if there { Bare(folder) } else { Bare::create(&folder) };
+        bare.somebody_writes(path, text);
+        bare.tip()
+    }
+
+    pub(crate) fn secret(&self) -> String {
+        std::fs::read_to_string(self.state("webhook-secret")).unwrap().trim_end().to_owned()
+    }
+
+    /// The command, with short leases, so that what a dead process held is soon taken over.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_the-deployer"));
+        command.args(["serve", "--log-format", "json"]).current_dir(self.folder.path());
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config.file_name().unwrap());
+        }
+        command.env_clear().envs(hermetic());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("THE_DEPLOYER_SERVER_LISTEN", "127.0.0.1:0");
+        command.env("THE_DEPLOYER_LIMITS_LEASE", "1s");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs until it listens.
+    pub(crate) async fn start(&self) -> Process {
+        self.start_with(&[]).await
+    }
+
+    pub(crate) async fn start_with(&self, variables: &[(&str, &str)]) -> Process {
+        self.run(variables, None).await
+    }
+
+    /// Runs until it listens, and is killed the moment it says the word.
+    pub(crate) async fn start_doomed(&self, word: &str) -> Process {
+        self.run(&[], Some(word.to_owned())).await
+    }
+
+    async fn run(&self, variables: &[(&str, &str)], doom: Option<String>) -> Process {
+        let mut command = self.command();
+        let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let child = Arc::new(Mutex::new(child));
+        let log = Log::of(stderr, doom.map(|word| (word, Arc::clone(&child))));
+        let mut process =
+            Process { child, log, address: String::new(), client: client(), secret: String::new() };
+        let listening = process.line("listening", |line| line["message"] == "listening").await;
+        process.address = format!("http://{}", listening["address"].as_str().unwrap());
+        process.secret = self.secret();
+        process
+    }
+
+    /// Runs to an end that comes by itself, as one that does not start has it.
+    pub(crate) async fn start_in_vain(&self, variables: &[(&str, &str)]) -> Output {
+        let mut command = self.command();
+        let child = command.envs(variables.iter().copied()).spawn().unwrap();
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+        tokio::time::timeout(PATIENCE, output).await.expect("it does not end by itself").unwrap()
+    }
+}
+
+/// A process that listens; it is killed when this is dropped.
+pub(crate) struct Process {
+    child: Arc<Mutex<Child>>,
+    log: Log,
+    address: String,
+    client: reqwest::Client,
+    pub(crate) secret: String,
+}
+
+impl Process {
+    /// A request to that path.
+    pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.address))
+    }
+
+    /// The status and the text of an answer.
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
+        let answer = self.request(reqwest::Method::GET, path).send().await;
+        let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log.text()));
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    pub(crate) async fn json(&self, path: &str) -> Json {
+        let (status, text) = self.get(path).await;
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{path}: {status} {text}"))
+    }
+
+    pub(crate) async fn deployment(&self, id: &str) -> Json {
+        self.json(&format!("/api/v1/deployments/{id}")).await
+    }
+
+    /// All deployments, oldest first.
+    pub(crate) async fn deployments(&self) -> Vec<Json> {
+        let mut list = self.json("/api/v1/deployments?limit=100").await;
+        let mut list: Vec<Json> = serde_json::from_value(list["deployments"].take()).unwrap();
+        list.reverse();
+        list
+    }
+
+    /// The deployment, once it has ended and the forge was told of it.
+    pub(crate) async fn ended(&self, id: &str) -> Json {
+        self.when(id, "the end of the deployment", |one| {
+            let ended = !one["finished_at"].is_null();
+            let told = one["statuses"].as_array().unwrap().iter();
+            ended && told.map(|status| &status["sent_at"]).all(|sent| !sent.is_null())
+        })
+        .await
+    }
+
+    /// The deployment, once it is as wished.
+    pub(crate) async fn when(&self, id: &str, what: &str, is: impl Fn(&Json) -> bool) -> Json {
+        self.until(what, async || Some(self.deployment(id).await).filter(|one| is(one))).await
+    }
+
+    /// What the look finds, as soon as it finds it.
+    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+        let looking = async {
+            loop {
+                match look().await {
+                    Some(found) => return found,
+                    None => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, looking).await;
+        found.unwrap_or_else(|_| panic!("waited in vain for {what}\n{}", self.log.text()))
+    }
+
+    /// The first line of the log that is as wished, as soon as it is there.
+    pub(crate) async fn line(&self, what: &str, is: impl Fn(&Json) -> bool) -> Json {
+        let mut count = self.log.count.clone();
+        let found = async {
+            let mut seen = 0;
+            loop {
+                let lines = self.lines_from(seen);
+                seen += lines.len();
+                if let Some(line) = lines.into_iter().find(|line| is(line)) {
+                    return line;
+                }
+                assert!(count.changed().await.is_ok(), "the log ends:\n{}", self.log.text());
+            }
+        };
+        let found = tokio::time::timeout(PATIENCE, found).await;
+        found.unwrap_or_else(|_| panic!("waited in vain for {what}\n{}", self.log.text()))
+    }
+
+    /// Until it has logged so many lines more, or has nothing to say for two seconds.
+    pub(crate) async fn more_lines(&self, more: usize) {
+        let mut count = self.log.count.clone();
+        let enough = *count.borrow() + more;
+        while *count.borrow_and_update() < enough {
+            if tokio::time::timeout(Duration::from_secs(2), count.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn lines_from(&self, first: usize) -> Vec<Json> {
+        let lines = self.log.lines.lock().unwrap();
+        let json = |line: &String| serde_json::from_str(line).unwrap_or(Json::Null);
+        lines.iter().skip(first).map(json).collect()
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.text()
+    }
+
+    /// SIGKILL; nothing of it runs any more when this returns.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+
+    /// Until one that is doomed is dead; the message of the last line that it logged.
+    pub(crate) async fn dead(mut self) -> String {
+        let gone = async { while self.log.count.changed().await.is_ok() {} };
+        let gone = tokio::time::timeout(PATIENCE, gone).await;
+        gone.unwrap_or_else(|_| panic!("it lives on\n{}", self.log.text()));
+        let last = self.lines_from(0).pop().unwrap_or_default();
+        last["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let killed = Command::new("kill").arg("-TERM").arg(self.id()).status();
+        assert!(killed.unwrap().success());
+    }
+
+    fn id(&self) -> String {
+        self.child.lock().unwrap().id().to_string()
+    }
+
+    /// How it ended, and its log.
+    pub(crate) async fn end(self) -> (ExitStatus, String) {
+        let ended = async {
+            loop {
+                let ended = self.child.lock().unwrap().try_wait().unwrap();
+                match ended {
+                    Some(status) => return status,
+                    None => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
+        let status = tokio::time::timeout(PATIENCE, ended).await;
+        let status = status.unwrap_or_else(|_| panic!("it does not end\n{}", self.log.text()));
+        (status, self.log.text())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let mut child = self.child.lock().unwrap();
+        let _dead_already = child.kill();
+        child.wait().unwrap();
+    }
+}
+
+/// What a process writes to standard error, as it comes.
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    count: watch::Receiver<usize>,
+}
+
+impl Log {
+    /// The one who is doomed dies by the hand of who reads the word: any detour would take longer
+    /// than a stage does.
+    fn of(stderr: ChildStderr, doom: Option<(String, Arc<Mutex<Child>>)>) -> Self {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let (send, count) = watch::channel(0);
+        let kept = Arc::clone(&lines);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if let Some((word, child)) = &doom
+                    && line.contains(word)
+                {
+                    let _dead_already = child.lock().unwrap().kill();
+                }
+                kept.lock().unwrap().push(line);
+                send.send_modify(|count| *count += 1);
+            }
+        });
+        Self { lines, count }
+    }
+
+    fn text(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
+}
+
+/// A hook that holds up the first push until it is let go, or for half a minute.
+pub(crate) struct Held {
+    folder: PathBuf,
+}
+
+impl Held {
+    /// `name` is `pre-receive`: nothing is written yet; or `post-receive`: everything is.
+    pub(crate) fn first_push(bare: &Bare, name: &str) -> Self {
+        bare.hook(
+            name,
+            "mkdir held 2>/dev/null || exit 0\nfor i in $(seq 1500); do [ -e go ] && exit 0; sleep 0.02; done",
+        );
+        Self { folder: bare.0.clone() }
+    }
+
+    /// Until a push is in the hook.
+    pub(crate) async fn reached(&self) {
+        exists(&self.folder.join("held")).await;
+    }
+
+    pub(crate) fn let_go(&self) {
+        std::fs::write(self.folder.join("go"), "").unwrap();
+    }
+}
+
+async fn exists(path: &Path) {
+    let looking = async {
+        while !path.exists() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, looking).await;
+    found.unwrap_or_else(|_| panic!("{} does not come to be", path.display()));
+}
