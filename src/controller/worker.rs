@@ -65,6 +65,12 @@ impl<O: Outside> Parts<O> {
     async fn step(&self, name: &str, stop: &CancellationToken) -> Result<Option<Did>, StoreError> {
         let claim = self.store.claim(name, self.clock.now(), self.settings.lease).await?;
         let Some(claim) = claim else { return Ok(None) };
+        if stop.is_cancelled() {
+            // The shutdown came while the claim was made: nothing new begins. Who has lost the
+            // claim meanwhile has nothing to give back.
+            let _held = self.store.release(&claim, self.clock.now()).await?;
+            return Ok(None);
+        }
         // One signal wakes one worker; where there was one to do there may be more.
         self.wake.workers.notify_one();
         self.wake.outbox.notify_one();
