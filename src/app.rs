@@ -235,10 +235,20 @@ async fn manifests(
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
             targets: one.targets.clone(),
-            source: Source { url: one.url.clone(), branch: one.branch.clone() },
+            source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
         });
     }
     Ok(opened)
+}
+
+/// The address that stands in Argo CD's Applications; a path is made whole, because they are read
+/// from elsewhere.
+fn as_others_see_it(one: &settings::Manifests) -> String {
+    if one.url.contains("://") {
+        return one.url.clone();
+    }
+    let whole = std::path::absolute(&one.url);
+    whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
 }
 
 fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> writer::Settings {

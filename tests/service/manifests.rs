@@ -12,7 +12,10 @@ async fn a_host_that_is_down_is_waited_for() {
     let process = home.start().await;
     let (status, ready) = process.get("/readyz").await;
     assert_eq!(status, 503);
-    assert!(ready.contains("manifests fleet") && ready.contains("cannot be reached"), "{ready}");
+    assert!(
+        ready.contains("manifest repository fleet") && ready.contains("cannot be reached"),
+        "{ready}"
+    );
     let id = Event::of_app(&home, 1, "shop").accepted(&process).await;
     let waiting = process
         .when(&id, "a retry", |one| one["summary"].as_str().unwrap().contains("cannot be reached"))
