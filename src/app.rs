@@ -216,6 +216,7 @@ fn templates(settings: &Settings) -> Result<Templates, StartError> {
         None => catalogue::built_in(),
         Some(folder) => catalogue::folder(folder).map_err(boxed("the templates"))?,
     };
+    crate::waml::document::prepare();
     Templates::compile(&sources).map_err(StartError::Templates)
 }
 

@@ -147,6 +147,11 @@ pub struct Defaults {
 
 static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
 
+/// Makes what reading a WAML needs, so that the first one is read as fast as the others.
+pub fn prepare() {
+    LazyLock::force(&READER);
+}
+
 /// The JSON Schema that editors complete with.
 pub fn json_schema() -> Schema {
     let mut schema = schemars::schema_for!(Document);

@@ -17,17 +17,17 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
         "✓ validate",
         "✓ render",
         "✓ push",
-        "A apps/prod-cluster-1.yaml",
-        "A apps/prod-cluster-1/devx.my-app.yaml",
-        "/latest/deployment.yaml",
-        "M manifests/prod-cluster-1/devx/my-app/latest/horizontalpodautoscaler.yaml",
+        "A apps/\n      prod-cluster-1.yaml",
+        "A apps/prod-cluster-1/\n      devx.my-app.yaml",
+        "A manifests/prod-cluster-1/devx/my-app/latest/\n      deployment.yaml",
+        "M manifests/prod-cluster-1/devx/my-app/latest/\n      deployment.yaml",
         "error[unknown-key]: `deploy.prod-cluster-1` has no key `slos`",
         "5 violations",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
-    assert_eq!(text.matches("  succeeded  ").count(), 2, "{text}");
-    assert_eq!(text.matches("  failed  ").count(), 1, "{text}");
+    assert_eq!(text.matches("  succeeded in ").count(), 2, "{text}");
+    assert_eq!(text.matches("  failed in ").count(), 1, "{text}");
     assert!(!text.contains('\u{1b}'), "no terminal, no colour");
     let log = std::process::Command::new("git")
         .args(["-C", "demo/manifests.git", "log", "--format=%s"])

@@ -99,7 +99,7 @@ impl Story {
         output::print(&format!("\n{BOLD}{}. {}{BOLD:#}\n\n", chapter.number, chapter.title))?;
         let commit = self.commit(chapter)?;
         output::print(&format!(
-            "  {DIM}commit{DIM:#}  {REPOSITORY}@{}  .weave.yaml\n  {DIM}event{DIM:#}   POST /webhooks/github  deployment of {} to {TARGET}, signed\n",
+            "  {DIM}commit{DIM:#}  {REPOSITORY}@{}  .weave.yaml\n  {DIM}event{DIM:#}   POST /webhooks/github, signed\n          {} to {TARGET}\n",
             commit.short(),
             chapter.tag
         ))?;
@@ -147,11 +147,11 @@ impl Story {
         let style = colour(state);
         let total: u64 = detail.stages.iter().map(|time| time.micros).sum();
         output::print(&format!(
-            "\n  {style}{}{style:#}  {}  {DIM}({}.{} ms from event to end){DIM:#}\n\n",
+            "\n  {style}{}{style:#} in {}.{} ms\n  {}\n\n",
             state.as_str(),
-            detail.overview.summary,
             total / 1000,
-            total % 1000 / 100
+            total % 1000 / 100,
+            detail.overview.summary
         ))?;
         if state == State::Succeeded {
             self.show_commit().await?;
@@ -173,16 +173,9 @@ impl Story {
     async fn show_commit(&self) -> Outcome {
         let Some(manifests) = &self.manifests else { return Ok(()) };
         let unread = |error: crate::git::writer::WriteError| CliError::io(error.to_string());
-        let mut text =
-            format!("  {DIM}the commit in {}{DIM:#}\n", self.dir.join("manifests.git").display());
-        for PathChange { path, what } in manifests.last_change().await.map_err(unread)? {
-            let mark = match what {
-                Touched::Added => format!("{GOOD}A{GOOD:#}"),
-                Touched::Changed => format!("{NOTE}M{NOTE:#}"),
-                Touched::Removed => "D".to_owned(),
-            };
-            text += &format!("  {mark} {path}\n");
-        }
+        let folder = self.dir.join("manifests.git");
+        let changes = manifests.last_change().await.map_err(unread)?;
+        let text = format!("  {DIM}the commit in {}{DIM:#}\n{}", folder.display(), tree(&changes));
         output::print(&text)
     }
 
@@ -217,4 +210,35 @@ fn show(ended: &Ended, id: &str) -> Outcome {
     let Some(micros) = ended.micros.filter(|_| ended.deployment == id) else { return Ok(()) };
     let millis = format!("{}.{:02} ms", micros / 1000, micros % 1000 / 10);
     output::print(&format!("  {GOOD}✓{GOOD:#} {:<9} {millis:>11}\n", ended.stage))
+}
+
+/// What a commit did, a folder at a time; no line of files is longer than a terminal is wide.
+fn tree(changes: &[PathChange]) -> String {
+    let mut text = String::new();
+    let mut before = None;
+    let mut column = 0;
+    for PathChange { path, what } in changes {
+        let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+        if before != Some((folder, *what)) {
+            let end = if text.is_empty() { "" } else { "\n" };
+            text += &format!("{end}  {} {folder}/\n      {file}", mark(*what));
+            column = 6 + file.len();
+        } else if column + 2 + file.len() > 78 {
+            text += &format!("\n      {file}");
+            column = 6 + file.len();
+        } else {
+            text += &format!("  {file}");
+            column += 2 + file.len();
+        }
+        before = Some((folder, *what));
+    }
+    text + "\n"
+}
+
+fn mark(what: Touched) -> String {
+    match what {
+        Touched::Added => format!("{GOOD}A{GOOD:#}"),
+        Touched::Changed => format!("{NOTE}M{NOTE:#}"),
+        Touched::Removed => "D".to_owned(),
+    }
 }
