@@ -10,7 +10,7 @@ use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     let target = subject.facts.clusters.find(subject.target);
     for (index, ingress) in subject.section.ingress.iter().flatten().enumerate() {
         let path = Path::root().key("ingress").index(index);
@@ -89,8 +89,8 @@ fn leads_to(
     let all: Vec<String> =
         ports.iter().map(|p| format!("{}:{} ({})", p.service, p.number, p.name)).collect();
     let message = match service {
-        Some(name) => format!("the service `{name}` has no port {number}"),
-        None => format!("no service has the port {number}"),
+        Some(name) => format!("the service `{name}` has no TCP port {number}"),
+        None => format!("no service has the TCP port {number}"),
     };
     let help = if all.is_empty() {
         format!("add `service: [{{ports: [{{name: http, number: {number}}}]}}]`")

@@ -8,7 +8,7 @@ use crate::waml::section_workload::Probe;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(probes) = &subject.section.probes else { return };
-    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     for (kind, probe) in [
         ("liveness", &probes.liveness),
         ("readiness", &probes.readiness),
@@ -50,10 +50,10 @@ fn check_probe(
         None if ports.is_empty() && tree.at(path).is_some_and(is_from_waml) => {
             let violation = Violation::error(
                 "probes",
-                format!("the {kind} probe has no port, and the app has none"),
+                format!("the {kind} probe has no port, and the app has none of TCP"),
             )
             .expected("needs `port` or `command`")
-            .help("add a service with a port, or probe with `command`");
+            .help("add a service with a TCP port, or probe with `command`");
             report.add(path, violation);
         }
         None => {}
@@ -61,18 +61,17 @@ fn check_probe(
 }
 
 fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    let same = |p: &PortRef<'_>| p.name == port || p.target.to_string() == port;
-    if ports.iter().any(same) {
+    if network::probed(ports, Some(port)).is_some() {
         return;
     }
     let shown = crate::waml::typed::quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     let help = if all.is_empty() {
-        "add a service with this port".to_owned()
+        "add a service with this port, of TCP".to_owned()
     } else {
         format!("use one of {}", all.join(", "))
     };
     let message =
-        format!("the {kind} probe uses the port {shown}, which the container does not have");
+        format!("the {kind} probe uses the TCP port {shown}, which the container does not have");
     report.add(path, Violation::error("probes", message).expected("no such port").help(help));
 }

@@ -37,14 +37,17 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     set("release", json!(release));
     set("image", image(section.image.as_ref(), valid));
     set("service", json!(network::services(section.services(), slug)));
-    set("ports", json!(network::container_ports(section.services(), slug)));
+    set(
+        "ports",
+        json!(network::container_ports(&network::service_ports(section.services(), slug))),
+    );
     set(
         "ingress",
         json!(network::ingresses(section.ingresses(), section.services(), slug, target)),
     );
     set(
         "probes",
-        probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
+        probes::of(section.probes.as_ref(), &network::tcp_ports(section.services(), slug)),
     );
     set("resources", resources(section));
     set("scaling", scaling(section));
