@@ -89,8 +89,8 @@ fn leads_to(
     let all: Vec<String> =
         ports.iter().map(|p| format!("{}:{} ({})", p.service, p.number, p.name)).collect();
     let message = match service {
-        Some(name) => format!("the service `{name}` has no TCP port {number}"),
-        None => format!("no service has the TCP port {number}"),
+        Some(name) => format!("the service `{name}` has no port {number}"),
+        None => format!("no service has the port {number}"),
     };
     let help = if all.is_empty() {
         format!("add `service: [{{ports: [{{name: http, number: {number}}}]}}]`")

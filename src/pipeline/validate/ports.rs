@@ -23,11 +23,14 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             if let Some(other) = numbers.insert(shown(port.number, port.protocol), port.name) {
                 same_number(&port, other, &path, report);
             }
+            // A port that its service does not name gets another name where its own is taken.
+            let is_listed = service.ports.iter().flatten().next().is_some();
             match names.get(port.name) {
-                Some((other, first)) if in_container(other) != in_container(&port) => {
+                Some((other, first)) if is_listed && in_container(other) != in_container(&port) => {
                     same_name(&port, other, first, &path, report);
                 }
-                _ => drop(names.insert(port.name, (port, path))),
+                Some(_) => {}
+                None => drop(names.insert(port.name, (port, path))),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Probes use ports that the app has.
+//! Probes use ports that the app has, and what Kubernetes takes.
 
 use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
@@ -16,8 +16,28 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     ] {
         if let Some(probe) = probe {
             let path = Path::root().key("probes").key(kind);
+            legal(kind, probe, &path, report);
             check_probe(kind, probe, &ports, &path, subject.tree, report);
         }
+    }
+}
+
+fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
+    let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
+        let violation = Violation::error("probes", message).expected(expected);
+        report.add(&path.key(key), violation.help(help));
+    };
+    if probe.command.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("the {kind} probe has an empty command");
+        refuse("command", message, "needs a program", "write `[/bin/check]`, or `null` for none");
+    }
+    if probe.path.as_deref() == Some("") {
+        let message = format!("the {kind} probe has an empty path");
+        refuse("path", message, "needs a path", "write `/health`, or `null` for a TCP connection");
+    }
+    if kind != "readiness" && probe.success_threshold.is_some_and(|times| times != 1) {
+        let message = format!("a {kind} probe succeeds at the first time");
+        refuse("successThreshold", message, "must be 1", "leave it out, or write 1");
     }
 }
 

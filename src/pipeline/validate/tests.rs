@@ -1,3 +1,8 @@
+//! One section at a time, and what is said of it.
+
+#[path = "tests_refused.rs"]
+mod refused;
+
 use serde_json::{Value as Json, json};
 
 use crate::model::facts::Facts;
@@ -63,8 +68,8 @@ fn ports_lead_from_ingress_to_service_to_pod() {
             "{WEB}    ingress:\n    - hostPrefix: a\n      paths: [{{path: /, servicePort: 9000}}]\n    - {{hostPrefix: b, paths: [{{path: /x, service: c}}]}}\n"
         )),
         [
-            "11:38: no service has the TCP port 9000 [ingress]",
-            "12:31: the service `c` has no TCP port 8000 [ingress]",
+            "11:38: no service has the port 9000 [ingress]",
+            "12:31: the service `c` has no port 8000 [ingress]",
         ]
     );
     assert_eq!(
@@ -78,7 +83,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
     );
     assert_eq!(
         said("    ingress: [{hostPrefix: a}]\n")[0],
-        "8:15: no service has the TCP port 8000 [ingress]"
+        "8:15: no service has the port 8000 [ingress]"
     );
 }
 
@@ -203,6 +208,23 @@ fn a_rolling_update_can_make_progress() {
             "8:47: `many` is neither a number nor a percentage [scaling]",
         ]
     );
+}
+
+#[test]
+fn what_null_takes_away_is_not_in_the_manifest() {
+    let strategy = |section: &str| rendered(section)["spec"]["strategy"].clone();
+    assert_eq!(
+        strategy("    scaling: {maxSurge: null}\n"),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}})
+    );
+    assert_eq!(
+        strategy("    scaling: {maxUnavailable: null}\n"),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}})
+    );
+    for section in ["    scaling: null\n", "    scaling: {maxUnavailable: null, maxSurge: null}\n"]
+    {
+        assert_eq!(strategy(section), json!({"type": "RollingUpdate"}), "{section}");
+    }
 }
 
 #[test]

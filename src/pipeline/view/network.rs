@@ -93,26 +93,31 @@ pub(crate) fn tcp_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortR
     ports
 }
 
-/// The port that a probe means by a name or a number; the first where it says neither.
+/// The TCP port that a probe means by a name or a number; the first where it says neither.
 pub(crate) fn probed<'p, 'a>(
-    tcp: &'p [PortRef<'a>],
+    ports: &'p [PortRef<'a>],
     wanted: Option<&str>,
 ) -> Option<&'p PortRef<'a>> {
-    let Some(wanted) = wanted else { return tcp.first() };
-    tcp.iter().find(|port| port.name == wanted || port.target.to_string() == wanted)
+    let is_meant = |port: &&PortRef<'_>| {
+        wanted.is_none_or(|wanted| port.name == wanted || port.target.to_string() == wanted)
+    };
+    ports.iter().filter(|port| port.protocol == Protocol::Tcp).find(is_meant)
 }
 
 /// The container's ports, each once: under the name that the first service gives it.
 pub(crate) fn container_ports(of_services: &[PortRef<'_>]) -> Vec<PortView> {
     let mut ports: Vec<PortView> = Vec::new();
     for port in of_services {
-        let view = PortView { number: port.target, ..PortView::of(port) };
-        if !ports
-            .iter()
-            .any(|p| p.name == view.name || (p.number, p.protocol) == (view.number, view.protocol))
-        {
-            ports.push(view);
+        let mut view = PortView { number: port.target, ..PortView::of(port) };
+        if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
+            continue;
         }
+        // Only a port that its service does not name can meet its name here: the rule `ports`
+        // refuses the others.
+        if ports.iter().any(|p| p.name == view.name) {
+            view.name = format!("port-{}", view.number);
+        }
+        ports.push(view);
     }
     ports
 }

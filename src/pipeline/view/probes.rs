@@ -6,7 +6,6 @@ use crate::pipeline::view::network::{self, PortRef};
 use crate::waml::section_workload::{Probe, Probes};
 
 /// `liveness`, `readiness` and `startup`, each as it stands in a container; null without one.
-/// The ports are those of TCP.
 pub(super) fn of(probes: Option<&Probes>, ports: &[PortRef<'_>]) -> Json {
     let one = |pick: fn(&Probes) -> &Option<Probe>| {
         probes
