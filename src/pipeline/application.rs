@@ -36,6 +36,9 @@ pub struct About<'a> {
     pub links: &'a [Link],
 }
 
+/// An annotation key's last part has at most so many characters.
+const LONGEST_KEY: usize = 63;
+
 /// The namespace that Argo CD runs in.
 const ARGO_CD: &str = "argocd";
 
@@ -49,7 +52,7 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
     for (name, url) in links(about) {
         annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
     }
-    let mut application = application(&format!("{namespace}.{slug}"), &path, source, target);
+    let mut application = application(&name(about.app, target), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(annotations));
     }
@@ -73,6 +76,13 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
         spec.insert("destination".to_owned(), here);
     }
     emit::document(&application).into_bytes()
+}
+
+/// With the target, because one Argo CD may serve several clusters: all applications are then in
+/// its one namespace, and one of them would take the other's place. Namespace and slug have no
+/// dots, so no two apps get one name; each part has at most 63 characters, so it is always legal.
+fn name(app: &AppKey, target: &Target) -> String {
+    format!("{}.{}.{}", target.name, app.namespace, app.slug)
 }
 
 fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json {
@@ -102,7 +112,8 @@ fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json
 }
 
 /// Annotation keys take letters, digits, `-`, `_` and `.`; other characters of a link's name
-/// become `-`, and the WAML's own name stands in `spec.info`.
+/// become `-`, and the WAML's own name stands in `spec.info`. Two that become the same are
+/// numbered.
 fn links(about: &About<'_>) -> Vec<(String, String)> {
     let repository = about.forge_url.map(|url| {
         ("repository".to_owned(), format!("{}/{}", url.trim_end_matches('/'), about.repository))
@@ -112,7 +123,25 @@ fn links(about: &About<'_>) -> Vec<(String, String)> {
         ("slack".to_owned(), format!("https://slack.com/app_redirect?channel={}", percent(name)))
     });
     let own = about.links.iter().map(|link| (key_part(&link.name), link.url.clone()));
-    repository.into_iter().chain(slack).chain(own).collect()
+    let mut links: Vec<(String, String)> = Vec::new();
+    for (key, url) in repository.into_iter().chain(slack).chain(own) {
+        let key = free(key, &links);
+        // Argo CD reads `title|url`: a bar would make an address look like another.
+        links.push((key, url.replace('|', "%7C")));
+    }
+    links
+}
+
+/// The key, or the first of `key-2`, `key-3` … that is not taken.
+fn free(key: String, taken: &[(String, String)]) -> String {
+    let is_taken = |key: &String| taken.iter().any(|(other, _)| other == key);
+    let numbered = (2..=taken.len() + 1).map(|number| {
+        let end = format!("-{number}");
+        let start: String = key.chars().take(LONGEST_KEY - end.len()).collect();
+        start + &end
+    });
+    let mut all = std::iter::once(key.clone()).chain(numbered);
+    all.find(|key| !is_taken(key)).unwrap_or(key)
 }
 
 fn info(about: &About<'_>) -> Json {
@@ -126,7 +155,7 @@ fn info(about: &About<'_>) -> Json {
 fn key_part(name: &str) -> String {
     let legal =
         |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
-    let part: String = name.chars().take(63).map(legal).collect();
+    let part: String = name.chars().take(LONGEST_KEY).map(legal).collect();
     let trimmed = part.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     if trimmed.is_empty() { "link".to_owned() } else { trimmed.to_owned() }
 }
@@ -137,4 +166,96 @@ fn percent(text: &str) -> String {
         b => format!("%{b:02X}"),
     };
     text.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Namespace, Slug, TargetName};
+    use crate::model::target::Clusters;
+
+    /// The Application of an app with these links.
+    fn application(target: &str, slack: Option<&str>, links: &[(&str, &str)]) -> Json {
+        let target = Clusters::Any.find(&TargetName::parse(target).unwrap()).unwrap();
+        let app = AppKey {
+            namespace: Namespace::parse("devx").unwrap(),
+            slug: Slug::parse("my-app").unwrap(),
+        };
+        let link = |(name, url): &(&str, &str)| Link { name: (*name).into(), url: (*url).into() };
+        let links: Vec<Link> = links.iter().map(link).collect();
+        let about = About {
+            app: &app,
+            owner: "a@b.c",
+            slack,
+            repository: &RepoName::parse("o/r").unwrap(),
+            forge_url: Some("https://github.com/"),
+            links: &links,
+        };
+        let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
+        serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+    }
+
+    #[test]
+    fn one_app_on_two_clusters_is_two_applications() {
+        let name = |target| application(target, None, &[])["metadata"]["name"].clone();
+        assert_eq!(name("prod-1"), "prod-1.devx.my-app");
+        assert_eq!(name("prod-2"), "prod-2.devx.my-app");
+    }
+
+    /// The links' keys and addresses, without those that are always there.
+    fn links_of(slack: Option<&str>, links: &[(&str, &str)]) -> Vec<(String, String)> {
+        let application = application("t", slack, links);
+        let annotations = application["metadata"]["annotations"].as_object().unwrap();
+        let link = |(key, url): (&String, &Json)| {
+            let key = key.strip_prefix("link.argocd.argoproj.io/")?;
+            Some((key.to_owned(), url.as_str().unwrap().to_owned()))
+        };
+        annotations.iter().filter_map(link).collect()
+    }
+
+    #[test]
+    fn no_link_takes_anothers_place() {
+        let long = "x".repeat(70);
+        let found = links_of(
+            Some("#a"),
+            &[
+                ("a b", "1"),
+                ("a/b", "2"),
+                ("a-b-2", "3"),
+                ("repository", "4"),
+                ("slack", "5"),
+                ("日本", "6"),
+                ("本", "7"),
+                (&long, "8"),
+                (&format!("{long}y"), "9"),
+            ],
+        );
+        let keys: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
+        let cut = "x".repeat(63);
+        let numbered = format!("{}-2", "x".repeat(61));
+        assert_eq!(
+            keys,
+            [
+                "repository",
+                "slack",
+                "a-b",
+                "a-b-2",
+                "a-b-2-2",
+                "repository-2",
+                "slack-2",
+                "link",
+                "link-2",
+                &cut,
+                &numbered
+            ]
+        );
+        assert_eq!(found[0].1, "https://github.com/o/r");
+        assert_eq!(found[10].1, "9");
+    }
+
+    #[test]
+    fn a_links_address_has_no_title() {
+        let found = links_of(None, &[("docs", "https://evil|https://example.com")]);
+        assert_eq!(found[1].1, "https://evil%7Chttps://example.com");
+    }
 }

@@ -1,7 +1,7 @@
 //! Nodes can be drained without taking the app away, and can be drained at all.
 
-use super::scaling::number;
-use super::{NumberOrPercent, Report, Subject};
+use super::scaling::{at_most_all, number};
+use super::{NumberOrPercent, Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 
@@ -20,6 +20,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         &path.key("maxUnavailable"),
         report,
     );
+    at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
+    at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
+    one_of_two(subject, &path, report);
     let blocked = match available {
         Some(NumberOrPercent::Number(least)) => {
             subject.fewest_pods().is_some_and(|pods| least >= pods)
@@ -34,6 +37,22 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                 .expected("blocks every drain")
                 .help("allow at least one pod to be away");
         report.add(&path.key(key), violation);
+    }
+}
+
+/// Kubernetes takes one of the two. Over a template's default the WAML's own wins; two of the
+/// WAML's are a contradiction.
+fn one_of_two(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+    let written = |key| {
+        subject.tree.at(&path.key(key)).is_some_and(|node| !node.is_null() && is_from_waml(node))
+    };
+    if written("minAvailable") && written("maxUnavailable") {
+        let message = "a disruption has `minAvailable` or `maxUnavailable`, not both";
+        let violation = Violation::error("disruption", message).expected("one too many");
+        report.add(
+            &path.key("maxUnavailable"),
+            violation.help("keep one; `null` takes the other one away"),
+        );
     }
 }
 

@@ -1,9 +1,9 @@
-//! Environment variables have legal names and one source.
+//! Environment variables have legal names and one source, and the secrets they come from can exist.
 
-use super::{Report, Subject};
+use super::{Report, Subject, names};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::section_workload::EnvVar;
+use crate::waml::section_workload::{EnvVar, SecretKey};
 use crate::waml::typed::quoted;
 
 /// Prefixes that Kubernetes fills itself, for the API server's address.
@@ -14,6 +14,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let path = Path::root().key("env").index(index);
         name(variable, &path, report);
         source(variable, &path, report);
+        if let Some(secret) = &variable.secret {
+            secret_key(secret, &path.key("secret"), report);
+        }
     }
 }
 
@@ -43,6 +46,24 @@ fn source(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
     };
     let help = "set `value`, or `secret: {name: …, key: …}`; `null` takes the other one away";
     report.add(path, Violation::error("env", message).expected(expected).help(help));
+}
+
+fn secret_key(secret: &SecretKey, path: &Path, report: &mut Report<'_>) {
+    names::secret_name(&secret.name, &path.key("name"), report);
+    if !is_key(&secret.key) {
+        let message = format!("{} is not a legal key of a Secret", quoted(&secret.key));
+        let violation = Violation::error("env", message).expected("not a legal key");
+        let help = "use 1 to 253 letters, digits, `-`, `_` and `.`, not beginning with `..`";
+        report.add(&path.key("key"), violation.help(help));
+    }
+}
+
+/// Kubernetes' `IsConfigMapKey`: the key can be the name of a file.
+fn is_key(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && text != "."
+        && !text.starts_with("..")
 }
 
 /// POSIX, "Environment Variable Definition".

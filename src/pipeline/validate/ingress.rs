@@ -10,7 +10,7 @@ use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     let target = subject.facts.clusters.find(subject.target);
     for (index, ingress) in subject.section.ingress.iter().flatten().enumerate() {
         let path = Path::root().key("ingress").index(index);

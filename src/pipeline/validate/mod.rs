@@ -7,6 +7,7 @@
 mod autoscaling;
 mod disruption;
 mod env;
+mod image;
 mod ingress;
 mod labels;
 mod names;
@@ -94,6 +95,11 @@ pub const RULES: &[Rule] = &[
         check: Check::Settings(labels::check),
     },
     Rule {
+        name: "image",
+        about: "The image has a name that a registry can have.",
+        check: Check::Settings(image::check),
+    },
+    Rule {
         name: "ports",
         about: "Every port has a number, and no two of the app's ports clash.",
         check: Check::Settings(ports::check),
@@ -105,7 +111,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "probes",
-        about: "Probes use ports that the app has.",
+        about: "Probes use ports that the app has, and numbers that Kubernetes takes.",
         check: Check::Settings(probes::check),
     },
     Rule {
@@ -130,7 +136,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "env",
-        about: "Environment variables have legal names and one source.",
+        about: "Environment variables have legal names and one source, and secrets legal keys.",
         check: Check::Settings(env::check),
     },
     Rule {

@@ -36,9 +36,25 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             }
         }
     }
-    let secrets = section.secrets.iter().flatten().map(|secret| ("secrets", &secret.name));
-    check_labels(secrets, report);
-    check_labels(section.volumes.iter().flatten().map(|volume| ("volumes", &volume.name)), report);
+    for (index, secret) in section.secrets.iter().flatten().enumerate() {
+        let path = Path::root().key("secrets").index(index).key("name");
+        secret_name(&secret.name, &path, report);
+    }
+    for (index, volume) in section.volumes.iter().flatten().enumerate() {
+        if !is_rfc1123_label(&volume.name) {
+            let path = Path::root().key("volumes").index(index).key("name");
+            let help = "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
+            illegal(report, &path, "name", &volume.name, help);
+        }
+    }
+}
+
+/// A Secret's name is an RFC 1123 subdomain.
+pub(super) fn secret_name(name: &str, path: &Path, report: &mut Report<'_>) {
+    if !is_subdomain(name) {
+        let help = "use 1 to 253 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
+        illegal(report, path, "name of a Secret", name, help);
+    }
 }
 
 /// The slug begins a service's name, which is stricter than a label (RFC 1035).
@@ -62,23 +78,22 @@ fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn check_labels<'a>(
-    names: impl Iterator<Item = (&'static str, &'a String)>,
-    report: &mut Report<'_>,
-) {
-    for (index, (list, name)) in names.enumerate() {
-        if !is_rfc1123_label(name) {
-            let path = Path::root().key(list).index(index).key("name");
-            let help = "use 1 to 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
-            illegal(report, &path, "name", name, help);
-        }
-    }
-}
-
 fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &str) {
     let shown = crate::waml::typed::quoted(name);
     let violation = Violation::error("names", format!("{shown} is not a legal {what}"));
     report.add(path, violation.expected("not legal").help(help));
+}
+
+/// As Kubernetes checks it: its parts may be longer than a label.
+fn is_subdomain(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(legal)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
 }
 
 /// RFC 1035 label.

@@ -10,10 +10,13 @@ pub enum NumberOrPercent {
 }
 
 impl NumberOrPercent {
-    /// Reads `3` or `25%`.
+    /// Reads `3` or `25%`; Kubernetes keeps both in 32 bits with a sign.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_suffix('%').unwrap_or(text);
         let number = digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))?;
+        if i32::try_from(number).is_err() {
+            return None;
+        }
         Some(if digits.len() < text.len() { Self::Percent(number) } else { Self::Number(number) })
     }
 

@@ -1,36 +1,49 @@
 //! Every port has a number, and no two of the app's ports clash.
+//!
+//! A port is a number and a protocol: DNS has 53 twice.
 
 use std::collections::HashMap;
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
+use crate::pipeline::view::network::{self, PortRef};
 use crate::waml::node::Path;
-use crate::waml::section_network::{Port, Service};
+use crate::waml::section_network::{Port, Protocol, Service};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let mut names: HashMap<&str, (u16, Path)> = HashMap::new();
-    for (index, service) in subject.section.service.iter().flatten().enumerate() {
+    let slug = subject.waml.app.slug.as_str();
+    let mut names: HashMap<&str, (PortRef<'_>, Path)> = HashMap::new();
+    for (index, service) in subject.section.services().iter().enumerate() {
         let path = Path::root().key("service").index(index);
         has_ports(service, &path, report);
-        let mut numbers: HashMap<u16, &str> = HashMap::new();
-        for (index, port) in service.ports.iter().flatten().enumerate() {
-            let path = path.key("ports").index(index);
-            let Some(number) = port.number.or(service.port) else {
-                no_number(port, &path, report);
-                continue;
-            };
-            if let Some(other) = numbers.insert(number, &port.name) {
-                same_number(port, number, other, &path, report);
+        have_numbers(service, &path, report);
+        let mut numbers: HashMap<String, &str> = HashMap::new();
+        for port in network::ports_of(service, slug) {
+            let path = place(service, &port, &path);
+            if let Some(other) = numbers.insert(shown(port.number, port.protocol), port.name) {
+                same_number(&port, other, &path, report);
             }
-            let target = port.target_port.unwrap_or(number);
-            match names.get(port.name.as_str()) {
-                Some((other, first)) if *other != target => {
-                    same_name(port, target, *other, first, &path, report);
+            // A port that its service does not name gets another name where its own is taken.
+            let is_listed = service.ports.iter().flatten().next().is_some();
+            match names.get(port.name) {
+                Some((other, first)) if is_listed && in_container(other) != in_container(&port) => {
+                    same_name(&port, other, first, &path, report);
                 }
-                _ => drop(names.insert(&port.name, (target, path))),
+                Some(_) => {}
+                None => drop(names.insert(port.name, (port, path))),
             }
         }
     }
+}
+
+fn in_container(port: &PortRef<'_>) -> (u16, Protocol) {
+    (port.target, port.protocol)
+}
+
+/// Where the port is listed; the service itself where it lists none.
+fn place(service: &Service, port: &PortRef<'_>, path: &Path) -> Path {
+    let listed = service.ports.iter().flatten().position(|listed| listed.name == port.name);
+    listed.map_or_else(|| path.clone(), |index| path.key("ports").index(index))
 }
 
 fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
@@ -42,6 +55,14 @@ fn has_ports(service: &Service, path: &Path, report: &mut Report<'_>) {
     }
 }
 
+fn have_numbers(service: &Service, path: &Path, report: &mut Report<'_>) {
+    for (index, port) in service.ports.iter().flatten().enumerate() {
+        if port.number.or(service.port).is_none() {
+            no_number(port, &path.key("ports").index(index), report);
+        }
+    }
+}
+
 fn no_number(port: &Port, path: &Path, report: &mut Report<'_>) {
     let violation = Violation::error("ports", format!("the port `{}` has no number", port.name))
         .expected("needs `number`")
@@ -49,25 +70,37 @@ fn no_number(port: &Port, path: &Path, report: &mut Report<'_>) {
     report.add(path, violation);
 }
 
-fn same_number(port: &Port, number: u16, other: &str, path: &Path, report: &mut Report<'_>) {
-    let message = format!("the ports `{other}` and `{}` have the same number {number}", port.name);
+fn same_number(port: &PortRef<'_>, other: &str, path: &Path, report: &mut Report<'_>) {
+    let message = format!(
+        "the ports `{other}` and `{}` have the same number {}",
+        port.name,
+        shown(port.number, port.protocol)
+    );
     let violation = Violation::error("ports", message).expected("is taken");
     report.add(&path.key("number"), violation.help("give each port of a service its own number"));
 }
 
 /// Two services may name the same container port; then they must mean the same one.
 fn same_name(
-    port: &Port,
-    target: u16,
-    other: u16,
+    port: &PortRef<'_>,
+    other: &PortRef<'_>,
     first: &Path,
     path: &Path,
     report: &mut Report<'_>,
 ) {
     let message = format!(
-        "the port `{}` leads to {target} of the container, and to {other} in `{first}`",
-        port.name
+        "the port `{}` leads to {} of the container, and to {} in `{first}`",
+        port.name,
+        shown(port.target, port.protocol),
+        shown(other.target, other.protocol),
     );
     let violation = Violation::error("ports", message).expected("means another port");
     report.add(path, violation.help("give the ports different names"));
+}
+
+fn shown(number: u16, protocol: Protocol) -> String {
+    match protocol {
+        Protocol::Tcp => number.to_string(),
+        Protocol::Udp => format!("{number}/UDP"),
+    }
 }

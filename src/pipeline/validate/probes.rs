@@ -1,4 +1,4 @@
-//! Probes use ports that the app has.
+//! Probes use ports that the app has, and what Kubernetes takes.
 
 use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
@@ -8,7 +8,7 @@ use crate::waml::section_workload::Probe;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(probes) = &subject.section.probes else { return };
-    let ports = network::service_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
     for (kind, probe) in [
         ("liveness", &probes.liveness),
         ("readiness", &probes.readiness),
@@ -16,8 +16,28 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     ] {
         if let Some(probe) = probe {
             let path = Path::root().key("probes").key(kind);
+            legal(kind, probe, &path, report);
             check_probe(kind, probe, &ports, &path, subject.tree, report);
         }
+    }
+}
+
+fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
+    let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
+        let violation = Violation::error("probes", message).expected(expected);
+        report.add(&path.key(key), violation.help(help));
+    };
+    if probe.command.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("the {kind} probe has an empty command");
+        refuse("command", message, "needs a program", "write `[/bin/check]`, or `null` for none");
+    }
+    if probe.path.as_deref() == Some("") {
+        let message = format!("the {kind} probe has an empty path");
+        refuse("path", message, "needs a path", "write `/health`, or `null` for a TCP connection");
+    }
+    if kind != "readiness" && probe.success_threshold.is_some_and(|times| times != 1) {
+        let message = format!("a {kind} probe succeeds at the first time");
+        refuse("successThreshold", message, "must be 1", "leave it out, or write 1");
     }
 }
 
@@ -50,10 +70,10 @@ fn check_probe(
         None if ports.is_empty() && tree.at(path).is_some_and(is_from_waml) => {
             let violation = Violation::error(
                 "probes",
-                format!("the {kind} probe has no port, and the app has none"),
+                format!("the {kind} probe has no port, and the app has none of TCP"),
             )
             .expected("needs `port` or `command`")
-            .help("add a service with a port, or probe with `command`");
+            .help("add a service with a TCP port, or probe with `command`");
             report.add(path, violation);
         }
         None => {}
@@ -61,18 +81,17 @@ fn check_probe(
 }
 
 fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    let same = |p: &PortRef<'_>| p.name == port || p.target.to_string() == port;
-    if ports.iter().any(same) {
+    if network::probed(ports, Some(port)).is_some() {
         return;
     }
     let shown = crate::waml::typed::quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     let help = if all.is_empty() {
-        "add a service with this port".to_owned()
+        "add a service with this port, of TCP".to_owned()
     } else {
         format!("use one of {}", all.join(", "))
     };
     let message =
-        format!("the {kind} probe uses the port {shown}, which the container does not have");
+        format!("the {kind} probe uses the TCP port {shown}, which the container does not have");
     report.add(path, Violation::error("probes", message).expected("no such port").help(help));
 }

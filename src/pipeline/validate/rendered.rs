@@ -11,22 +11,65 @@ use crate::pipeline::templates::Template;
 
 const RULE: &str = "rendered";
 
-/// Kinds without a namespace: one app must not change what all share.
-const CLUSTER_SCOPED: [&str; 14] = [
+/// Kinds without a namespace: one app must not change what all share. Kinds that begin with
+/// `Cluster` need no entry.
+const CLUSTER_SCOPED: &[&str] = &[
+    // Kubernetes
+    "APIService",
+    "CSIDriver",
+    "CSINode",
+    "CertificateSigningRequest",
+    "CustomResourceDefinition",
+    "DeviceClass",
+    "FlowSchema",
+    "IPAddress",
+    "IngressClass",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
     "Namespace",
     "Node",
     "PersistentVolume",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "CustomResourceDefinition",
-    "StorageClass",
-    "IngressClass",
     "PriorityClass",
+    "PriorityLevelConfiguration",
+    "ResourceSlice",
     "RuntimeClass",
-    "APIService",
-    "MutatingWebhookConfiguration",
+    "ServiceCIDR",
+    "StorageClass",
+    "StorageVersionMigration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
-    "ClusterIssuer",
+    "VolumeAttachment",
+    "VolumeAttributesClass",
+    // What clusters often have besides
+    "AdminNetworkPolicy",
+    "BaselineAdminNetworkPolicy",
+    "CiliumClusterwideEnvoyConfig",
+    "CiliumClusterwideNetworkPolicy",
+    "CiliumNode",
+    "EC2NodeClass",
+    "GatewayClass",
+    "GlobalNetworkPolicy",
+    "GlobalNetworkSet",
+    "NodeClaim",
+    "NodePool",
+    "VolumeGroupSnapshotClass",
+    "VolumeGroupSnapshotContent",
+    "VolumeSnapshotClass",
+    "VolumeSnapshotContent",
+];
+
+/// Kinds that begin with `Cluster` and live in a namespace all the same: databases and the like.
+/// Every other `Cluster…` is by custom the form of a kind that is for the whole cluster.
+const NAMESPACED: &[&str] = &[
+    "Cluster",
+    "ClusterClass",
+    "ClusterLogForwarder",
+    "ClusterLogging",
+    "ClusterResourceSet",
+    "ClusterResourceSetBinding",
+    "ClusterServiceVersion",
 ];
 
 /// Checks all objects of one deployment.
@@ -41,12 +84,17 @@ pub(crate) fn check(objects: &[Object], app: &AppKey, template: &Template) -> Ve
     for object in objects {
         violations.extend(well_formed(object));
         violations.extend(placed(object, app));
-        let id = (object.text(["apiVersion", ""]), object.kind(), object.name());
+        let id = (group(object), object.kind(), object.name());
         if !seen.insert(id) {
             violations.push(fault(object, "is rendered twice", "give the second one another name"));
         }
     }
     violations
+}
+
+/// The API group without its version: `v1` and `v2` of a group are two views of one object.
+fn group(object: &Object) -> &str {
+    object.text(["apiVersion", ""]).rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 fn well_formed(object: &Object) -> Option<Violation> {
@@ -56,6 +104,10 @@ fn well_formed(object: &Object) -> Option<Violation> {
     };
     if object.text(["apiVersion", ""]).is_empty() || !legal_kind(object.kind()) {
         return Some(fault(object, "has no `apiVersion` or no `kind`", "add both to the template"));
+    }
+    // Tools take a list apart, and what is in it would pass by every check here.
+    if object.json.get("items").is_some_and(|items| items.is_array() || is_list(object)) {
+        return Some(fault(object, "is a list of objects", "render each object by itself"));
     }
     // RFC 1123 subdomain, except for Services, whose name is a label.
     let name = object.name();
@@ -71,7 +123,7 @@ fn well_formed(object: &Object) -> Option<Violation> {
 }
 
 fn placed(object: &Object, app: &AppKey) -> Option<Violation> {
-    if CLUSTER_SCOPED.contains(&object.kind()) {
+    if is_cluster_scoped(object.kind()) {
         return Some(fault(
             object,
             "belongs to the whole cluster",
@@ -86,6 +138,14 @@ fn placed(object: &Object, app: &AppKey) -> Option<Violation> {
     })
 }
 
+fn is_list(object: &Object) -> bool {
+    object.kind().ends_with("List")
+}
+
+fn is_cluster_scoped(kind: &str) -> bool {
+    CLUSTER_SCOPED.contains(&kind) || (kind.starts_with("Cluster") && !NAMESPACED.contains(&kind))
+}
+
 fn fault(object: &Object, message: &str, help: &str) -> Violation {
     let name = crate::waml::typed::quoted(object.name());
     let shown = if object.kind().is_empty() {
@@ -94,4 +154,64 @@ fn fault(object: &Object, message: &str, help: &str) -> Violation {
         format!("{} {name}", object.kind())
     };
     Violation::error(RULE, format!("{shown} {message} (template {})", object.source)).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::model::id::{Namespace, Slug};
+    use crate::pipeline::templates::Templates;
+
+    /// What is said of objects in the namespace `n`, given by version, kind, and more.
+    fn said(objects: &[(&str, &str, Json)]) -> Vec<String> {
+        let object = |(version, kind, more): &(&str, &str, Json)| {
+            let mut json = json!({
+                "apiVersion": version, "kind": kind,
+                "metadata": {"name": "a", "namespace": "n"},
+            });
+            let more = more.as_object().unwrap().clone();
+            json.as_object_mut().unwrap().extend(more);
+            Object { source: "f".to_owned(), json: json.as_object().unwrap().clone() }
+        };
+        let objects: Vec<Object> = objects.iter().map(object).collect();
+        let app =
+            AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse("a").unwrap() };
+        let templates = Templates::compile(&crate::catalogue::built_in()).unwrap();
+        let template = templates.iter().next().unwrap();
+        check(&objects, &app, template).into_iter().map(|violation| violation.message).collect()
+    }
+
+    #[test]
+    fn a_version_makes_no_other_object() {
+        let twice =
+            [("autoscaling/v1", "Scaler", json!({})), ("autoscaling/v2", "Scaler", json!({}))];
+        assert_eq!(said(&twice), ["Scaler `a` is rendered twice (template f)"]);
+        let apart =
+            [("v1", "Service", json!({})), ("serving.knative.dev/v1", "Service", json!({}))];
+        assert_eq!(said(&apart), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        for (kind, items) in
+            [("List", json!([])), ("ConfigMapList", json!({})), ("ConfigMap", json!([]))]
+        {
+            let found = said(&[("v1", kind, json!({"items": items}))]);
+            assert_eq!(found, [format!("{kind} `a` is a list of objects (template f)")]);
+        }
+        assert_eq!(said(&[("v1", "AccessList", json!({}))]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_all_share_is_left_to_operators() {
+        for kind in
+            ["ClusterRole", "ClusterSecretStore", "ClusterPolicy", "GatewayClass", "Namespace"]
+        {
+            let found = said(&[("x/v1", kind, json!({}))]);
+            assert_eq!(found, [format!("{kind} `a` belongs to the whole cluster (template f)")]);
+        }
+        assert_eq!(said(&[("postgresql.cnpg.io/v1", "Cluster", json!({}))]), Vec::<String>::new());
+    }
 }

@@ -10,14 +10,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let unavailable =
         number("scaling", scaling.max_unavailable.as_deref(), &path.key("maxUnavailable"), report);
     let surge = number("scaling", scaling.max_surge.as_deref(), &path.key("maxSurge"), report);
-    if let Some(NumberOrPercent::Percent(percent @ 101..)) = unavailable {
-        let violation =
-            Violation::error("scaling", format!("{percent}% of the pods cannot be missing"));
-        report.add(
-            &path.key("maxUnavailable"),
-            violation.expected("at most 100%").help("write 100% or less"),
-        );
-    }
+    at_most_all("scaling", "be missing", unavailable, &path.key("maxUnavailable"), report);
     if unavailable.is_some_and(NumberOrPercent::is_zero)
         && surge.is_some_and(NumberOrPercent::is_zero)
     {
@@ -27,6 +20,20 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             &path.key("maxSurge"),
             violation.help("set `maxSurge` or `maxUnavailable` to 1 or more"),
         );
+    }
+}
+
+/// Kubernetes refuses more than 100 % where pods stay or are away; only `maxSurge` may be more.
+pub(super) fn at_most_all(
+    rule: &'static str,
+    what: &str,
+    number: Option<NumberOrPercent>,
+    path: &Path,
+    report: &mut Report<'_>,
+) {
+    if let Some(NumberOrPercent::Percent(percent @ 101..)) = number {
+        let violation = Violation::error(rule, format!("{percent}% of the pods cannot {what}"));
+        report.add(path, violation.expected("at most 100%").help("write 100% or less"));
     }
 }
 

@@ -1,8 +1,16 @@
+//! One section at a time, and what is said of it.
+
+#[path = "tests_refused.rs"]
+mod refused;
+
+use serde_json::{Value as Json, json};
+
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
-use crate::model::violation::Violation;
+use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::render::Rendered;
 use crate::pipeline::templates::Templates;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
@@ -10,10 +18,21 @@ use crate::waml::Waml;
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
 fn planned(text: &str) -> Vec<Violation> {
-    let waml = match Waml::parse(".weave.yaml", text.as_bytes()) {
-        Ok(waml) => waml,
-        Err(rejection) => return rejection.violations,
-    };
+    match plan_of(text) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    }
+}
+
+/// The Deployment that a section for the target `t` gives.
+fn rendered(section: &str) -> Json {
+    let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
+    let file = rendered.files.iter().find(|file| file.name == "deployment.yaml").unwrap();
+    serde_yaml::from_slice(&file.bytes).unwrap()
+}
+
+fn plan_of(text: &str) -> Result<Rendered, Rejection> {
+    let waml = Waml::parse(".weave.yaml", text.as_bytes())?;
     let input = Input {
         waml: waml.into(),
         target: TargetName::parse("t").unwrap(),
@@ -25,10 +44,7 @@ fn planned(text: &str) -> Vec<Violation> {
         templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
     };
     let facts = Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any };
-    match plan(&input, &facts) {
-        Ok(rendered) => rendered.warnings,
-        Err(rejection) => rejection.violations,
-    }
+    plan(&input, &facts)
 }
 
 /// What is said of a section for the target `t`, without the file's name.
@@ -72,6 +88,62 @@ fn ports_lead_from_ingress_to_service_to_pod() {
 }
 
 #[test]
+fn a_port_is_a_number_and_a_protocol() {
+    let dns = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}, {name: dns-tcp, number: 53}]}]\n";
+    assert_eq!(said(dns), Vec::<String>::new());
+    assert_eq!(
+        said(
+            "    service:\n    - ports: [{name: dns, number: 53, protocol: UDP}]\n    - {name: b, ports: [{name: dns, number: 53}]}\n    probes: null\n"
+        ),
+        [
+            "10:25: the port `dns` leads to 53 of the container, and to 53/UDP in `service[0].ports[0]` [ports]"
+        ]
+    );
+    assert_eq!(
+        said(
+            "    service:\n    - {name: a}\n    - {name: b, ports: [{name: http, number: 9000}]}\n"
+        ),
+        [
+            "10:25: the port `http` leads to 9000 of the container, and to 8000 in `service[0]` [ports]"
+        ]
+    );
+}
+
+/// The readiness probe's port, and the names of the container's ports.
+fn readiness(section: &str) -> (Json, Vec<String>) {
+    let rendered = rendered(section);
+    let container = &rendered["spec"]["template"]["spec"]["containers"][0];
+    let probe = &container["readinessProbe"];
+    let how = if probe["httpGet"].is_null() { &probe["tcpSocket"] } else { &probe["httpGet"] };
+    let ports = container["ports"].as_array().into_iter().flatten();
+    (how["port"].clone(), ports.map(|port| port["name"].as_str().unwrap().to_owned()).collect())
+}
+
+#[test]
+fn probes_ask_what_the_container_has() {
+    let merged = "    service: [{name: x, ports: [{name: http, number: 8000}]}, {name: y, ports: [{name: web, number: 8000}]}]\n";
+    for (probes, port) in [
+        ("", json!("http")),
+        ("    probes: {readiness: {port: web}}\n", json!(8000)),
+        ("    probes: {readiness: {port: http}}\n", json!("http")),
+        ("    probes: {readiness: {port: 8000}}\n", json!(8000)),
+    ] {
+        let found = readiness(&format!("{merged}{probes}"));
+        assert_eq!(found, (port, vec!["http".to_owned()]), "{probes}");
+    }
+    let dns = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}, {name: up, number: 53}]}]\n";
+    assert_eq!(readiness(dns).0, json!("up"));
+    let udp = "    service: [{ports: [{name: dns, number: 53, protocol: UDP}]}]\n";
+    assert_eq!(readiness(udp).0, Json::Null);
+    assert_eq!(
+        said(&format!("{udp}    probes: {{readiness: {{port: dns}}}}\n")),
+        [
+            "9:32: the readiness probe uses the TCP port `dns`, which the container does not have [probes]"
+        ]
+    );
+}
+
+#[test]
 fn hosts_and_paths_are_legal() {
     let section = format!(
         "{WEB}    ingress:\n    - {{host: 'a`b.c'}}\n    - {{hostPrefix: A}}\n    - {{hostPrefix: c, paths: [{{path: 'x'}}, {{path: '/`'}}]}}\n    - {{host: a.b, hostPrefix: a}}\n"
@@ -95,13 +167,13 @@ fn probes_use_ports_that_the_app_has() {
             "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 1}}}}\n"
         )),
         [
-            "9:31: the liveness probe uses the port `grpc`, which the container does not have [probes]",
-            "9:79: the startup probe uses the port `1`, which the container does not have [probes]",
+            "9:31: the liveness probe uses the TCP port `grpc`, which the container does not have [probes]",
+            "9:79: the startup probe uses the TCP port `1`, which the container does not have [probes]",
         ]
     );
     assert_eq!(
         said("    probes: {liveness: {path: /up}}\n"),
-        ["8:14: the liveness probe has no port, and the app has none [probes]"]
+        ["8:14: the liveness probe has no port, and the app has none of TCP [probes]"]
     );
     assert_eq!(
         said("    probes: {liveness: {command: [\"true\"], path: null}}\n"),
@@ -136,6 +208,23 @@ fn a_rolling_update_can_make_progress() {
             "8:47: `many` is neither a number nor a percentage [scaling]",
         ]
     );
+}
+
+#[test]
+fn what_null_takes_away_is_not_in_the_manifest() {
+    let strategy = |section: &str| rendered(section)["spec"]["strategy"].clone();
+    assert_eq!(
+        strategy("    scaling: {maxSurge: null}\n"),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}})
+    );
+    assert_eq!(
+        strategy("    scaling: {maxUnavailable: null}\n"),
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}})
+    );
+    for section in ["    scaling: null\n", "    scaling: {maxUnavailable: null, maxSurge: null}\n"]
+    {
+        assert_eq!(strategy(section), json!({"type": "RollingUpdate"}), "{section}");
+    }
 }
 
 #[test]

@@ -44,23 +44,28 @@ fn folder(
     let violation = if !is_folder(folder) {
         Violation::error("volumes", format!("{shown} is not a folder in the container"))
             .expected("not a folder")
-            .help("use a path that begins with `/` and has no `..` or `:`")
-    } else if let Some(other) = folders.get(folder.trim_end_matches('/')) {
+            .help("use a path below `/` that has no `..` or `:`")
+    } else if let Some(other) = folders.get(&parts(folder).join("/")) {
         Violation::error("volumes", format!("{shown} is already the folder of `{other}`"))
             .expected("is taken")
             .help("mount each volume in a folder of its own")
     } else {
-        folders.insert(folder.trim_end_matches('/').to_owned(), path);
+        folders.insert(parts(folder).join("/"), path);
         return;
     };
     report.add(&path, violation);
 }
 
 fn is_folder(text: &str) -> bool {
-    text.len() > 1
-        && text.starts_with('/')
+    text.starts_with('/')
+        && !parts(text).is_empty()
         && text.len() <= 1000
         && !text.contains(':')
         && !text.chars().any(char::is_control)
         && text.split('/').all(|part| part != "..")
+}
+
+/// `//data/./x/` is `/data/x`.
+fn parts(text: &str) -> Vec<&str> {
+    text.split('/').filter(|part| !matches!(*part, "" | ".")).collect()
 }

@@ -8,11 +8,13 @@ pub(crate) mod network;
 mod probes;
 
 use serde_json::{Map, Value as Json, json};
+use sha2::{Digest as _, Sha256};
 
+use crate::model::id::is_rfc1123_label;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
-use crate::waml::section_workload::{Amounts, Image, Scaling};
+use crate::waml::section_workload::{Amounts, Image, Scaling, Secret};
 
 /// The context of a template.
 pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
@@ -37,7 +39,10 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     set("release", json!(release));
     set("image", image(section.image.as_ref(), valid));
     set("service", json!(network::services(section.services(), slug)));
-    set("ports", json!(network::container_ports(section.services(), slug)));
+    set(
+        "ports",
+        json!(network::container_ports(&network::service_ports(section.services(), slug))),
+    );
     set(
         "ingress",
         json!(network::ingresses(section.ingresses(), section.services(), slug, target)),
@@ -46,6 +51,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "probes",
         probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
     );
+    set("secrets", secrets(section.secrets.as_deref()));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
@@ -88,10 +94,34 @@ fn image(image: Option<&Image>, valid: &Valid<'_>) -> Json {
 }
 
 /// Whether the first part of a repository is a host (as Docker decides it).
-fn has_registry(repository: &str) -> bool {
+pub(crate) fn has_registry(repository: &str) -> bool {
     repository
         .split_once('/')
         .is_some_and(|(first, _)| first.contains(['.', ':']) || first == "localhost")
+}
+
+/// With `volume`, the name of the volume that a mounted secret becomes.
+fn secrets(secrets: Option<&[Secret]>) -> Json {
+    let view = |secret: &Secret| {
+        let mut view = without_nulls(json!(secret));
+        if let Some(map) = view.as_object_mut() {
+            map.insert("volume".to_owned(), volume_name(&secret.name).into());
+        }
+        view
+    };
+    secrets.map_or(Json::Null, |secrets| secrets.iter().map(view).collect())
+}
+
+/// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
+/// two of them apart.
+fn volume_name(secret: &str) -> String {
+    let plain = format!("secret-{secret}");
+    if is_rfc1123_label(&plain) {
+        return plain;
+    }
+    let hash = hex::encode(Sha256::digest(secret));
+    let start: String = plain.replace('.', "-").chars().take(50).collect();
+    format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
 }
 
 /// In Kubernetes' own words; null when nothing is set.

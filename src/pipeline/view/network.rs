@@ -24,7 +24,8 @@ pub(crate) fn service_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<P
     services.iter().flat_map(|service| ports_of(service, slug)).collect()
 }
 
-fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'a>> {
+/// The ports of one service that have a number.
+pub(crate) fn ports_of<'a>(service: &'a Service, slug: &'a str) -> Vec<PortRef<'a>> {
     let name = service.name.as_deref().unwrap_or(slug);
     let listed = service.ports.as_deref().unwrap_or_default();
     let only = service.port.filter(|_| listed.is_empty()).map(|number| PortRef {
@@ -53,8 +54,8 @@ pub(crate) struct ServiceView {
 /// A port as templates see it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PortView {
-    name: String,
-    number: u16,
+    pub(crate) name: String,
+    pub(crate) number: u16,
     target: u16,
     protocol: Protocol,
 }
@@ -85,17 +86,38 @@ pub(crate) fn services(services: &[Service], slug: &str) -> Vec<ServiceView> {
     services.iter().map(view).collect()
 }
 
-/// The container's ports, each once.
-pub(crate) fn container_ports(services: &[Service], slug: &str) -> Vec<PortView> {
+/// The ports that take connections: routes and probes lead to no others.
+pub(crate) fn tcp_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortRef<'a>> {
+    let mut ports = service_ports(services, slug);
+    ports.retain(|port| port.protocol == Protocol::Tcp);
+    ports
+}
+
+/// The TCP port that a probe means by a name or a number; the first where it says neither.
+pub(crate) fn probed<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    wanted: Option<&str>,
+) -> Option<&'p PortRef<'a>> {
+    let is_meant = |port: &&PortRef<'_>| {
+        wanted.is_none_or(|wanted| port.name == wanted || port.target.to_string() == wanted)
+    };
+    ports.iter().filter(|port| port.protocol == Protocol::Tcp).find(is_meant)
+}
+
+/// The container's ports, each once: under the name that the first service gives it.
+pub(crate) fn container_ports(of_services: &[PortRef<'_>]) -> Vec<PortView> {
     let mut ports: Vec<PortView> = Vec::new();
-    for port in service_ports(services, slug) {
-        let view = PortView { number: port.target, ..PortView::of(&port) };
-        if !ports
-            .iter()
-            .any(|p| p.name == view.name || (p.number, p.protocol) == (view.number, view.protocol))
-        {
-            ports.push(view);
+    for port in of_services {
+        let mut view = PortView { number: port.target, ..PortView::of(port) };
+        if ports.iter().any(|p| (p.number, p.protocol) == (view.number, view.protocol)) {
+            continue;
         }
+        // Only a port that its service does not name can meet its name here: the rule `ports`
+        // refuses the others.
+        if ports.iter().any(|p| p.name == view.name) {
+            view.name = format!("port-{}", view.number);
+        }
+        ports.push(view);
     }
     ports
 }
@@ -113,7 +135,7 @@ pub(crate) fn ingresses(
     slug: &str,
     target: &Target,
 ) -> Vec<IngressView> {
-    let ports = service_ports(services, slug);
+    let ports = tcp_ports(services, slug);
     let view = |(index, ingress): (usize, &Ingress)| IngressView {
         name: if index == 0 { slug.to_owned() } else { format!("{slug}-{}", index + 1) },
         host: host(ingress, target),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::pipeline::view::network::PortRef;
+use crate::pipeline::view::network::{self, PortRef};
 use crate::waml::section_workload::{Probe, Probes};
 
 /// `liveness`, `readiness` and `startup`, each as it stands in a container; null without one.
@@ -19,7 +19,7 @@ pub(super) fn of(probes: Option<&Probes>, ports: &[PortRef<'_>]) -> Json {
     })
 }
 
-/// `None` where there is nothing to probe: no command, and no port in the whole app.
+/// `None` where there is nothing to probe: no command, and no TCP port in the whole app.
 fn container_probe(probe: &Probe, ports: &[PortRef<'_>]) -> Option<Json> {
     let Probe {
         path,
@@ -59,12 +59,12 @@ fn by_port(path: Option<&str>, port: &Json) -> (&'static str, Json) {
     }
 }
 
-/// The port's name where it has one in the container, its number otherwise.
+/// The port's name where the container knows it by that, its number otherwise: where two services
+/// lead to one container port, it has the first one's name.
 fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
-    match wanted {
-        None => ports.first().map(|port| json!(port.name)),
-        Some(text) => {
-            Some(text.parse::<u16>().map_or_else(|_| json!(text), |number| json!(number)))
-        }
-    }
+    let port = network::probed(ports, wanted)?;
+    let in_container = network::container_ports(ports);
+    let named = in_container.iter().any(|p| p.name == port.name && p.number == port.target);
+    let by_number = wanted.is_some_and(|wanted| wanted != port.name);
+    Some(if named && !by_number { json!(port.name) } else { json!(port.target) })
 }
