@@ -106,7 +106,11 @@ fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json
                 "path": path,
             },
             "destination": Json::Null,
-            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+            "syncPolicy": {
+                "automated": {"prune": true, "selfHeal": true},
+                // Without it a revision whose sync failed once is not tried again.
+                "retry": {"limit": 5, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "5m"}},
+            },
         },
     })
 }

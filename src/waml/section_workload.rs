@@ -150,7 +150,7 @@ pub struct Probes {
 pub struct Probe {
     /// The path of an HTTP GET.
     pub path: Option<String>,
-    /// A port's name or number; absent: the first port of the first service.
+    /// A port's name or number; absent: the first TCP port.
     pub port: Option<String>,
     /// A command in the container; healthy when it exits with 0.
     pub command: Option<Vec<String>>,

@@ -114,7 +114,11 @@ fn the_service_takes_the_event_of_the_example() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     // Only what ends the service in the end, and a bound for the waiting, are not README's.
     let script = script
-        .replacen("serve &\n", "serve 2>log &\npid=$!\n(sleep 60; kill $pid) >/dev/null 2>&1 &\n", 1)
+        .replacen(
+            "serve &\n",
+            "serve 2>log &\npid=$!\n(sleep 60; kill $pid) >/dev/null 2>&1 &\n",
+            1,
+        )
         .replace("until curl", "until ! kill -0 $pid || curl")
         .replace("until bart", "until ! kill -0 $pid || bart")
         .replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"));
