@@ -103,6 +103,9 @@ impl App {
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        if home.has(&settings.storage.url) {
+            store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
+        }
         let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
         let templates = Arc::new(templates(&settings)?);
         let manifests = manifests(&settings, &client).await?;

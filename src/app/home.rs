@@ -7,6 +7,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use secrecy::{ExposeSecret as _, SecretString};
+
 /// The locked file; in it the process that has it, for people.
 const LOCK: &str = "lock";
 
@@ -14,7 +16,11 @@ const LOCK: &str = "lock";
 /// system holds the lock, and nothing is left behind.
 #[derive(Debug)]
 #[must_use = "the folder is free again when this is dropped"]
-pub(crate) struct Home(#[expect(dead_code, reason = "kept open, for its lock")] File);
+pub(crate) struct Home {
+    #[expect(dead_code, reason = "kept open, for its lock")]
+    lock: File,
+    folder: PathBuf,
+}
 
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +66,13 @@ impl Home {
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
         sign(&mut file).map_err(unusable)?;
-        Ok(Self(file))
+        Ok(Self { lock: file, folder: folder.to_owned() })
+    }
+
+    /// Whether the database is a file in this folder: then nobody else has it open.
+    pub(crate) fn has(&self, database: &SecretString) -> bool {
+        let path = database.expose_secret().strip_prefix("sqlite:");
+        path.is_some_and(|path| Path::new(path).starts_with(&self.folder))
     }
 }
 
@@ -90,6 +102,15 @@ mod tests {
         assert!(refused.contains(&me) && refused.contains("storage.folder"), "{refused}");
         drop(first);
         assert!(Home::enter(&home).is_ok());
+    }
+
+    #[test]
+    fn a_database_in_the_folder_is_nobody_elses() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::enter(folder.path()).unwrap();
+        assert!(home.has(&format!("sqlite:{}/state.db", folder.path().display()).into()));
+        assert!(!home.has(&"sqlite:/elsewhere/state.db".into()));
+        assert!(!home.has(&"postgres://me@localhost/db".into()));
     }
 
     #[test]

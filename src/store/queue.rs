@@ -117,6 +117,24 @@ impl Store {
         Ok(Held::by_rows(done.rows_affected()))
     }
 
+    /// Ends every lease. For a process that starts and knows that it is alone with the database:
+    /// whoever holds one is dead, and nobody need wait until it runs out. How often a deployment's
+    /// worker died is still counted.
+    pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let doing = "ending the leases of a former process";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query(
+            "UPDATE deployments SET due_at = $1 \
+             WHERE worker IS NOT NULL AND finished_at IS NULL AND due_at > $1",
+        )
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(done.rows_affected())
+    }
+
     /// The lane of the oldest deployment that may run, locked; lanes that others have locked
     /// are passed over.
     async fn candidate(

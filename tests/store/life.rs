@@ -237,3 +237,22 @@ async fn drop_after(mut wakes: u32, step: impl Future) {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_process_that_is_alone_need_not_wait_for_the_leases_of_a_dead_one() {
+    run_on_both(async |db| {
+        let id = accept(&db.store, "web", 1).await;
+        let dead = claim(&db.store, 2).await.unwrap();
+        assert_eq!(claim(&db.store, 3).await, None, "the lease holds");
+        assert_eq!(db.store.end_leases(at(3)).await.unwrap(), 1);
+        let again = claim(&db.store, 4).await.unwrap();
+        assert_eq!(
+            (again.deployment.id, again.failures),
+            (id, dead.failures + 1),
+            "it counts as a death"
+        );
+        assert_eq!(db.store.finish(&dead, &succeeded(), at(5)).await.unwrap(), Held::Lost);
+        assert_eq!(db.store.end_leases(at(2)).await.unwrap(), 1, "those that run later than then");
+    })
+    .await;
+}
