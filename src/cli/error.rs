@@ -11,8 +11,8 @@ pub struct CliError {
 }
 
 /// What kind of failure it is; decides the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+#[derive(Debug, Clone, Copy)]
+enum Kind {
     /// Violations were found, or a deployment failed. They are already printed. Exit code 1.
     Rejected,
     /// The arguments are wrong. Exit code 2.
@@ -41,11 +41,6 @@ impl CliError {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
-    }
-
-    /// What kind of failure it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
     }
 
     /// Prints the error for people on standard error, and gives the exit code.

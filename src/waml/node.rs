@@ -257,11 +257,6 @@ impl Path {
         }
         Some(Self(steps))
     }
-
-    /// Whether `other` is this place or below it.
-    pub fn contains(&self, other: &Self) -> bool {
-        other.0.starts_with(&self.0)
-    }
 }
 
 impl fmt::Display for Path {
