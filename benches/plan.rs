@@ -46,7 +46,7 @@ fn main() {
         .configure_from_args()
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(3));
-    let facts = Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any };
+    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
     let input = input();
     criterion.bench_function("read the WAML with every place", |b| {
         b.iter(|| Waml::parse(".weave.yaml", black_box(EXAMPLE)));

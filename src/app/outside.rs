@@ -64,7 +64,7 @@ impl World {
     }
 
     fn facts(&self) -> Facts {
-        Facts { taken_at: self.clock.now(), clusters: self.clusters.clone() }
+        Facts::unasked(self.clock.now(), self.clusters.clone())
     }
 
     /// Plans on a thread of its own, with an end: what a template computes cannot be interrupted.

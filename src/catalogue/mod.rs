@@ -44,7 +44,7 @@ const LARGEST: u64 = 256 * 1024;
 const DEPTH: usize = 3;
 
 #[derive(RustEmbed)]
-#[folder = "templates/apps"]
+#[folder = "templates"]
 struct Embedded;
 
 /// The templates that are part of the program.
@@ -54,24 +54,56 @@ pub fn built_in() -> TemplateSources {
         let text = String::from_utf8_lossy(&file.data).into_owned();
         Some(TemplateFile { path: path.into_owned(), text })
     };
-    let mut files: Vec<TemplateFile> = Embedded::iter().filter_map(file).collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    TemplateSources { origin: "built in".to_owned(), files }
+    let files: Vec<TemplateFile> = Embedded::iter().filter_map(file).collect();
+    let below =
+        |folder: &str| sorted(files.iter().filter_map(|file| below(file, folder)).collect());
+    TemplateSources {
+        origin: "built in".to_owned(),
+        commit: None,
+        files: below(APPS),
+        components: below(COMPONENTS),
+        policies: below(POLICIES),
+    }
 }
 
-/// The templates in a folder that has `apps/`.
+const APPS: &str = "apps";
+const COMPONENTS: &str = "components";
+const POLICIES: &str = "policies";
+
+/// The file with its path below a folder, if it is there.
+fn below(file: &TemplateFile, folder: &str) -> Option<TemplateFile> {
+    let path = file.path.strip_prefix(folder)?.strip_prefix('/')?;
+    Some(TemplateFile { path: path.to_owned(), text: file.text.clone() })
+}
+
+fn sorted(mut files: Vec<TemplateFile>) -> Vec<TemplateFile> {
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+/// The templates in a folder that has `apps/`, and what they share beside it.
 ///
 /// # Errors
 /// When the folder is not one of templates, or cannot be read.
 pub fn folder(path: &Path) -> Result<TemplateSources, CatalogueError> {
-    let apps = path.join("apps");
-    if !apps.is_dir() {
+    if !path.join(APPS).is_dir() {
         return Err(CatalogueError::NoApps { path: path.to_owned() });
     }
-    let mut files = Vec::new();
-    collect(&apps, "", DEPTH, &mut files)?;
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(TemplateSources { origin: path.display().to_string(), files })
+    let below = |folder: &str| {
+        let mut files = Vec::new();
+        let folder = path.join(folder);
+        if folder.is_dir() {
+            collect(&folder, "", DEPTH, &mut files)?;
+        }
+        Ok(sorted(files))
+    };
+    Ok(TemplateSources {
+        origin: path.display().to_string(),
+        commit: None,
+        files: below(APPS)?,
+        components: below(COMPONENTS)?,
+        policies: below(POLICIES)?,
+    })
 }
 
 fn collect(

@@ -42,7 +42,7 @@ pub(crate) struct World {
 
 /// Rules are checked against no cluster in particular.
 pub(crate) fn facts() -> Facts {
-    Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any }
+    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 impl Source {

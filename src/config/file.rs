@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value as Json;
 
+use crate::model::lock::Policies;
+use crate::model::platform::Platform;
 use crate::model::target::Environment;
 
 /// The configuration of the-deployer.
@@ -31,6 +34,9 @@ pub struct File {
     pub manifests: Option<Manifests>,
     /// The clusters that may be deployed to; while there are none, every target is accepted.
     pub clusters: Option<Vec<Cluster>>,
+    /// What every cluster has to offer; a cluster's own `platform` is laid over it.
+    #[schemars(with = "Option<Platform>")]
+    pub platform: Option<Json>,
     /// Who may call the API.
     pub auth: Option<Auth>,
     /// Bounds.
@@ -194,6 +200,13 @@ pub struct Cluster {
     /// Free labels, for selecting.
     #[serde(default)]
     pub labels: Option<BTreeMap<String, String>>,
+    /// What it has to offer, where that differs from the `platform` of all.
+    #[serde(default)]
+    #[schemars(with = "Option<Platform>")]
+    pub platform: Option<Json>,
+    /// What may be deployed there, and when.
+    #[serde(default)]
+    pub policies: Option<Policies>,
 }
 
 /// Who may call the API.

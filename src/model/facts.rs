@@ -1,12 +1,129 @@
-//! What the rules must know of the world, gathered before they run.
+//! What the rules must know of the world, gathered before they run, and what there is to ask.
 
-use crate::model::target::Clusters;
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::model::id::{AppKey, RepoName};
+use crate::model::lock::Lock;
+use crate::model::release::Release;
+use crate::model::target::{Clusters, Target};
+
+/// What must be found out before the rules can judge one release for one target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Questions {
+    /// Where to.
+    pub target: Target,
+    /// Which app.
+    pub app: AppKey,
+    /// Whose the WAML says it is.
+    pub owner: Option<String>,
+    /// Which release.
+    pub release: Release,
+    /// The hosts that it wants.
+    pub hosts: Vec<String>,
+    /// The secrets that it refers to, by the name of the Kubernetes Secret.
+    pub secrets: BTreeMap<String, SecretQuestion>,
+    /// The whole image: `ghcr.io/acme/my-app:1.0`.
+    pub image: String,
+}
+
+/// What is to be known of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretQuestion {
+    /// The keys that the WAML names.
+    pub keys: BTreeSet<String>,
+    /// Its path in Vault's key-value engine.
+    pub vault_path: String,
+}
+
+/// One thing about the world, and how we came by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Fact<T> {
+    /// Nobody asked: there is no service, or nothing to ask it. Rules say nothing.
+    #[default]
+    NotAsked,
+    /// It was so at that time.
+    Known {
+        /// What was found.
+        value: T,
+        /// When.
+        at: Timestamp,
+    },
+    /// It could not be found out: the target's policy says what that means.
+    Missing {
+        /// Why, for people: who was asked, and what went wrong. One line, no secret.
+        why: String,
+    },
+}
 
 /// A dated picture of the world. Rules are pure functions of a WAML and this.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     /// When it was gathered.
-    pub taken_at: jiff::Timestamp,
+    pub taken_at: Timestamp,
     /// The clusters of the configuration.
     pub clusters: Clusters,
+    /// The routes of other apps on the target that use one of the hosts.
+    pub routes: Fact<Vec<Route>>,
+    /// The keys of each secret; `None` where there is no such secret.
+    pub secrets: Fact<BTreeMap<String, Option<BTreeSet<String>>>>,
+    /// Whether the registry has the image.
+    pub image: Fact<bool>,
+    /// The branches that the target's policy allows and that contain the commit.
+    pub branches: Fact<Vec<String>>,
+    /// Whose the namespace and the app are.
+    pub owner: Fact<Ownership>,
+    /// The locks that stop this deployment.
+    pub locks: Fact<Vec<Lock>>,
+    /// What the app's `latest` holds on the target.
+    pub live: Fact<Vec<LiveObject>>,
+}
+
+/// A route of some app: a host and a path prefix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// The whole host name.
+    pub host: String,
+    /// The path prefix.
+    pub path: String,
+    /// Whose it is.
+    pub app: AppKey,
+}
+
+/// Which repositories have deployed before, by first come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ownership {
+    /// The repository that the app (namespace and slug) belongs to on this target.
+    pub app: Option<RepoName>,
+    /// The repositories that the namespace belongs to; empty: nobody's yet.
+    pub namespace: Vec<RepoName>,
+}
+
+/// One object of a revision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LiveObject {
+    /// `apps/v1`
+    pub api_version: String,
+    /// `StatefulSet`
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Facts {
+    /// A picture in which nothing was asked: what can be judged without any service.
+    pub fn unasked(taken_at: Timestamp, clusters: Clusters) -> Self {
+        Self {
+            taken_at,
+            clusters,
+            routes: Fact::NotAsked,
+            secrets: Fact::NotAsked,
+            image: Fact::NotAsked,
+            branches: Fact::NotAsked,
+            owner: Fact::NotAsked,
+            locks: Fact::NotAsked,
+            live: Fact::NotAsked,
+        }
+    }
 }

@@ -4,11 +4,13 @@
 //! stored, printed and sent; a value that exists is well formed.
 
 pub mod id; // a newtype for each identifier
+pub mod platform; // what a cluster has to offer
 pub mod target; // one cluster
 pub mod violation; // one broken rule, and all of them
 pub mod release; // what is to be deployed
 pub mod template; // the text of templates
 pub mod revision; // one entry of an app's history
+pub mod lock; // a person's or the calendar's no
 pub mod facts; // what rules must know of the world
 pub mod event; // what can come in from a forge
 pub mod deployment; // one release to one target: the record

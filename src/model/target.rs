@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::TargetName;
+use crate::model::lock::Policies;
+use crate::model::platform::Platform;
 
 /// What the configuration says of one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Its name, as in `deploy` of the WAML.
     pub name: TargetName,
@@ -19,6 +21,12 @@ pub struct Target {
     pub server: String,
     /// Free labels, for selecting.
     pub labels: BTreeMap<String, String>,
+    /// What it has to offer.
+    #[serde(default)]
+    pub platform: Platform,
+    /// What may be deployed there, and when.
+    #[serde(default)]
+    pub policies: Policies,
 }
 
 /// How careful one must be with a target.
@@ -32,19 +40,28 @@ pub enum Environment {
 }
 
 /// The clusters that the configuration names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Clusters {
-    /// None is configured: every target is accepted, with the domain `<target>.internal`.
-    Any,
+    /// None is configured: every target is accepted, with the domain `<target>.internal`, and
+    /// offers this.
+    Any(Box<Platform>),
     /// Only these.
     Known(BTreeMap<TargetName, Target>),
 }
 
 impl Clusters {
+    /// None is configured, and nothing is said of what they offer.
+    pub fn any() -> Self {
+        Self::Any(Box::default())
+    }
+
     /// The target of that name, if it may be deployed to.
     pub fn find(&self, name: &TargetName) -> Option<Target> {
         match self {
-            Self::Any => Some(Target::unconfigured(name.clone())),
+            Self::Any(platform) => Some(Target {
+                platform: (**platform).clone(),
+                ..Target::unconfigured(name.clone())
+            }),
             Self::Known(targets) => targets.get(name).cloned(),
         }
     }
@@ -52,7 +69,7 @@ impl Clusters {
     /// The names one may choose from; empty when every name will do.
     pub fn names(&self) -> Vec<&TargetName> {
         match self {
-            Self::Any => Vec::new(),
+            Self::Any(_) => Vec::new(),
             Self::Known(targets) => targets.keys().collect(),
         }
     }
@@ -70,6 +87,8 @@ impl Target {
             environment: Environment::Development,
             server: Self::IN_CLUSTER.to_owned(),
             labels: BTreeMap::new(),
+            platform: Platform::default(),
+            policies: Policies::default(),
         }
     }
 }

@@ -1,18 +1,27 @@
 //! The text of templates, as they lie in a folder: before anything is made of them.
 
+use crate::model::id::CommitSha;
+
 /// All files of a templates folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplateSources {
     /// Where they come from, for people: `built in`, a folder, a commit.
     pub origin: String,
-    /// The files, sorted by path.
+    /// The commit, where they come from a repository.
+    pub commit: Option<CommitSha>,
+    /// Templates with their defaults and samples, by the path below `apps/`:
+    /// `backend-default/latest/deployment.yaml.tmpl`. Sorted, as the others are.
     pub files: Vec<TemplateFile>,
+    /// Pieces that templates share, by the path below `components/`: `pod.yaml.tmpl`.
+    pub components: Vec<TemplateFile>,
+    /// The operator's own rules, by the path below `policies/`: `images.yaml`.
+    pub policies: Vec<TemplateFile>,
 }
 
-/// One file, with its path below `apps/`: `backend-default/latest/deployment.yaml.tmpl`.
+/// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFile {
-    /// With `/` between folders.
+    /// Below the folder of its sort, with `/` between folders.
     pub path: String,
     /// UTF-8.
     pub text: String,

@@ -180,7 +180,7 @@ mod tests {
 
     /// The Application of an app with these links.
     fn application(target: &str, slack: Option<&str>, links: &[(&str, &str)]) -> Json {
-        let target = Clusters::Any.find(&TargetName::parse(target).unwrap()).unwrap();
+        let target = Clusters::any().find(&TargetName::parse(target).unwrap()).unwrap();
         let app = AppKey {
             namespace: Namespace::parse("devx").unwrap(),
             slug: Slug::parse("my-app").unwrap(),

@@ -18,17 +18,27 @@ use crate::model::violation::{Position, Violation};
 /// How a template file's name ends.
 pub(crate) const SUFFIX: &str = ".yaml.tmpl";
 
+/// How the name of a shared file begins.
+pub(crate) const COMPONENTS: &str = "components/";
+
 /// How much one file may become. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
 const LARGEST_FILE: usize = 1024 * 1024;
 
-/// Parses all files; they may include each other and share components.
-pub(crate) fn load(files: &[TemplateFile]) -> Result<Tera, Violation> {
+/// Parses the files of one version of a template, and what all templates share.
+///
+/// Each version has an engine of its own: a component that it defines itself is nobody else's.
+pub(crate) fn load<'a>(
+    shared: &'a [TemplateFile],
+    files: impl Iterator<Item = &'a TemplateFile>,
+) -> Result<Tera, Violation> {
     let mut tera = Tera::new();
     tera.autoescape_on([SUFFIX]);
     tera.set_escape_fn(escape);
     tera.register_filter("yaml", yaml);
-    let templates = files.iter().filter(|file| file.path.ends_with(SUFFIX));
-    tera.add_raw_templates(templates.map(|file| (file.path.as_str(), file.text.as_str())))
+    let named =
+        |prefix: &str, file: &TemplateFile| (format!("{prefix}{}", file.path), file.text.clone());
+    let shared = shared.iter().map(|file| named(COMPONENTS, file));
+    tera.add_raw_templates(shared.chain(files.map(|file| named("", file))))
         .map_err(|error| violation(&error, "the templates"))?;
     Ok(tera)
 }

@@ -4,12 +4,15 @@
 //! ```text
 //! apps/<template>/defaults.yaml
 //! apps/<template>/<version>/<file>.yaml.tmpl
+//! apps/<template>/samples/<file>.yaml          WAMLs to try it with
+//! components/<file>.yaml.tmpl                  pieces that all templates share
+//! policies/<file>.yaml                         the operator's own rules
 //! ```
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::model::id::{TemplateName, TemplateVersion};
+use crate::model::id::{CommitSha, TemplateName, TemplateVersion};
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
 use crate::pipeline::engine;
@@ -24,6 +27,8 @@ use crate::waml::yaml::{self, Budget};
 pub struct Templates {
     /// Where they come from, for people.
     pub origin: String,
+    /// The commit, where they come from a repository.
+    pub commit: Option<CommitSha>,
     by_id: BTreeMap<(TemplateName, TemplateVersion), Arc<Template>>,
 }
 
@@ -38,7 +43,7 @@ pub struct Template {
     pub defaults: Node,
     /// The names of its files in `engine`, sorted.
     pub(crate) files: Vec<String>,
-    pub(crate) engine: Arc<tera::Tera>,
+    pub(crate) engine: tera::Tera,
     uses: HashSet<String>,
 }
 
@@ -61,19 +66,29 @@ impl Templates {
     /// Every violation, at its place in a template or a `defaults.yaml`.
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
         let mut violations: Vec<Violation> = strangers(&sources.files).collect();
-        let engine = engine::load(&sources.files).map_err(Rejection::from)?;
-        let engine = Arc::new(engine);
+        violations.extend(odd_components(&sources.components));
         let mut by_id = BTreeMap::new();
         for (name, version, files) in versions(&sources.files) {
             let defaults = defaults(&sources.files, &name, &mut violations);
+            let own = sources.files.iter().filter(|file| files.contains(&file.path));
+            let engine = match engine::load(&sources.components, own) {
+                Ok(engine) => engine,
+                Err(violation) => {
+                    if !violations.contains(&violation) {
+                        violations.push(violation);
+                    }
+                    continue;
+                }
+            };
             let uses = engine::variables(&engine, &files);
-            let template =
-                Template { name, version, defaults, files, engine: engine.clone(), uses };
+            let template = Template { name, version, defaults, files, engine, uses };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
         match Rejection::of(violations) {
             Some(rejection) => Err(rejection),
-            None => Ok(Self { origin: sources.origin.clone(), by_id }),
+            None => {
+                Ok(Self { origin: sources.origin.clone(), commit: sources.commit.clone(), by_id })
+            }
         }
     }
 
@@ -147,6 +162,7 @@ fn versions(files: &[TemplateFile]) -> Vec<Version> {
 fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
     let known = |path: &str| match path.split('/').collect::<Vec<_>>()[..] {
         [_, "defaults.yaml"] => true,
+        [_, SAMPLES, file] => file.rsplit_once('.').is_some_and(|(_, end)| end == "yaml"),
         [_, _, file] => file.ends_with(engine::SUFFIX),
         _ => false,
     };
@@ -154,6 +170,17 @@ fn strangers(files: &[TemplateFile]) -> impl Iterator<Item = Violation> {
         Violation::error("template", format!("{} is no part of a template", file.path)).help(
             "templates are <template>/<version>/<file>.yaml.tmpl, beside <template>/defaults.yaml",
         )
+    })
+}
+
+/// The folder of sample WAMLs beside a template's versions.
+const SAMPLES: &str = "samples";
+
+/// Files among the shared pieces that would be passed over in silence.
+fn odd_components(components: &[TemplateFile]) -> impl Iterator<Item = Violation> {
+    components.iter().filter(|file| !file.path.ends_with(engine::SUFFIX)).map(|file| {
+        let message = format!("components/{} is no component", file.path);
+        Violation::error("template", message).help("shared pieces are components/<file>.yaml.tmpl")
     })
 }
 

@@ -1,7 +1,8 @@
 //! Cases as data: a folder with `waml.yaml` and what comes of it.
 //!
 //! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
-//! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`.
+//! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`;
+//! `platform.yaml` says what its cluster has to offer.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
 mod hostile;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use the_deployer::model::facts::Facts;
 use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use the_deployer::model::platform::Platform;
 use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
 use the_deployer::model::violation::{Rejection, Violation};
@@ -34,16 +36,25 @@ pub(crate) fn templates() -> Arc<Templates> {
 }
 
 pub(crate) fn facts() -> Facts {
-    Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any }
+    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rejection> {
+    planned_on(text, target, Platform::default())
+}
+
+fn planned_on(
+    text: &[u8],
+    target: Option<&str>,
+    platform: Platform,
+) -> Result<Rendered, Rejection> {
+    let facts = Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
     let target = target.unwrap_or(TargetName::parse("none").unwrap());
     let input = Input { waml: waml.into(), target, release: release(), templates: templates() };
-    plan(&input, &facts())
+    plan(&input, &facts)
 }
 
 fn said(violations: &[Violation]) -> String {
@@ -59,7 +70,10 @@ fn said(violations: &[Violation]) -> String {
 fn outcome(case: &Path) -> BTreeMap<PathBuf, String> {
     let text = fs::read(case.join("waml.yaml")).unwrap();
     let target = fs::read_to_string(case.join("target")).ok();
-    let (files, violations) = match planned(&text, target.as_deref().map(str::trim)) {
+    let platform = fs::read_to_string(case.join("platform.yaml")).ok();
+    let platform = platform.map(|text| serde_yaml::from_str(&text).unwrap()).unwrap_or_default();
+    let planned = planned_on(&text, target.as_deref().map(str::trim), platform);
+    let (files, violations) = match planned {
         Ok(rendered) => (rendered.files, rendered.warnings),
         Err(rejection) => (Vec::new(), rejection.violations),
     };

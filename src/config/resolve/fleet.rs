@@ -3,24 +3,31 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde_json::Value as Json;
+
 use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Identity, Manifests, Targets};
 use crate::model::id::{TargetName, is_rfc1123_label};
+use crate::model::platform::Platform;
 use crate::model::target::{Clusters, Target};
 
 /// The longest name that DNS takes.
 const DOMAIN_BYTES: usize = 253;
 
 impl Resolver<'_> {
-    pub(super) fn clusters(&mut self, clusters: Vec<file::Cluster>) -> Clusters {
+    pub(super) fn clusters(
+        &mut self,
+        clusters: Vec<file::Cluster>,
+        platform: Option<&Json>,
+    ) -> Clusters {
         if clusters.is_empty() {
-            return Clusters::Any;
+            return Clusters::Any(Box::new(self.platform("platform", platform, None)));
         }
         let mut known = BTreeMap::new();
         for (n, cluster) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}]");
-            let Some(target) = self.cluster(&path, cluster) else { continue };
+            let Some(target) = self.cluster(&path, cluster, platform) else { continue };
             if known.contains_key(&target.name) {
                 let message = format!("there is a cluster called {} already", target.name);
                 self.report.wrong(&format!("{path}.name"), message, "give it another name");
@@ -31,8 +38,14 @@ impl Resolver<'_> {
         Clusters::Known(known)
     }
 
-    fn cluster(&mut self, path: &str, cluster: file::Cluster) -> Option<Target> {
-        let file::Cluster { name, environment, domain, server, labels } = cluster;
+    fn cluster(
+        &mut self,
+        path: &str,
+        cluster: file::Cluster,
+        platform: Option<&Json>,
+    ) -> Option<Target> {
+        let file::Cluster { name, environment, domain, server, labels, platform: own, policies } =
+            cluster;
         let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
         if !legal {
             let message = "this is not a domain";
@@ -42,7 +55,27 @@ impl Resolver<'_> {
         let server = server.unwrap_or_else(|| Target::IN_CLUSTER.to_owned());
         self.without_credentials(&format!("{path}.server"), &server);
         let name = TargetName::parse(name).ok()?;
-        Some(Target { name, domain, environment, server, labels: labels.unwrap_or_default() })
+        Some(Target {
+            name,
+            domain,
+            environment,
+            server,
+            labels: labels.unwrap_or_default(),
+            platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
+            policies: policies.unwrap_or_default(),
+        })
+    }
+
+    /// A cluster's own platform laid over that of all; what neither says has its default.
+    fn platform(&mut self, path: &str, all: Option<&Json>, own: Option<&Json>) -> Platform {
+        let mut merged = Json::Object(serde_json::Map::new());
+        for layer in [all, own].into_iter().flatten() {
+            lay_over(&mut merged, layer);
+        }
+        serde_json::from_value(merged).unwrap_or_else(|error| {
+            self.report.wrong(path, format!("this cannot be read: {error}"), "see `config schema`");
+            Platform::default()
+        })
     }
 
     pub(super) fn manifests(
@@ -132,6 +165,18 @@ impl Resolver<'_> {
             let help = "add its name, or a glob that matches it, to the `targets` of one";
             self.report.wrong("manifests.repositories", message, help);
         }
+    }
+}
+
+/// Maps are merged deep; anything else is replaced.
+fn lay_over(base: &mut Json, layer: &Json) {
+    match (base, layer) {
+        (Json::Object(base), Json::Object(layer)) => {
+            for (key, value) in layer {
+                lay_over(base.entry(key.as_str()).or_insert(Json::Null), value);
+            }
+        }
+        (base, layer) => *base = layer.clone(),
     }
 }
 

@@ -32,14 +32,24 @@ pub(super) struct Resolver<'a> {
 impl Resolver<'_> {
     /// The settings; of use only if there was no violation.
     pub(super) fn settings(&mut self, file: File) -> Option<Settings> {
-        let File { server, storage, forge, waml, templates, manifests, clusters, auth, limits } =
-            file;
+        let File {
+            server,
+            storage,
+            forge,
+            waml,
+            templates,
+            manifests,
+            clusters,
+            platform,
+            auth,
+            limits,
+        } = file;
         let storage = self.storage(storage.unwrap_or_default());
         let tokens = self.tokens(auth.and_then(|auth| auth.tokens).unwrap_or_default());
         let open = tokens.is_empty() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
-        let clusters = self.clusters(clusters.unwrap_or_default());
+        let clusters = self.clusters(clusters.unwrap_or_default(), platform.as_ref());
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
         let waml = self.waml(waml.unwrap_or_default());

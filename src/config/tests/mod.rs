@@ -9,6 +9,7 @@ use secrecy::ExposeSecret;
 use super::*;
 use crate::config::settings::{Forge, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
+use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
 
 fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
@@ -120,6 +121,23 @@ fn a_target_goes_to_the_first_repository_that_matches_it() {
 }
 
 #[test]
+fn a_clusters_platform_is_laid_over_that_of_all() {
+    let text = "
+platform: {ingress: {kind: gateway}, network_policy: {enabled: true}}
+clusters:
+- {name: a, environment: production, domain: a.io}
+- {name: b, environment: development, domain: b.io, platform: {ingress: {kind: kubernetes}}}
+";
+    let clusters = loaded(text).settings.clusters;
+    let of = |name: &str| clusters.find(&TargetName::parse(name).unwrap()).unwrap().platform;
+    assert_eq!(of("a").ingress.kind, IngressKind::Gateway);
+    assert_eq!(of("b").ingress.kind, IngressKind::Kubernetes);
+    assert!(of("a").network_policy.enabled && of("b").network_policy.enabled);
+    let said = refused("platform: {ingres: {kind: traefik}}");
+    assert!(said.contains("did you mean `ingress`"), "{said}");
+}
+
+#[test]
 fn nothing_at_all_works_on_this_machine_only() {
     for sources in [
         sources(None, &[]),
@@ -137,7 +155,7 @@ fn nothing_at_all_works_on_this_machine_only() {
         assert_eq!(path, Path::new(".the-deployer/webhook-secret"));
         assert_eq!(settings.manifests[0].url, ".the-deployer/manifests.git");
         assert!(settings.manifests[0].embedded);
-        assert_eq!(settings.clusters, Clusters::Any);
+        assert_eq!(settings.clusters, Clusters::any());
     }
 }
 

@@ -43,7 +43,7 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
         },
         templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
     };
-    let facts = Facts { taken_at: jiff::Timestamp::UNIX_EPOCH, clusters: Clusters::Any };
+    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
     plan(&input, &facts)
 }
 

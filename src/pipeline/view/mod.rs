@@ -34,6 +34,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "target",
         json!({
             "name": target.name, "domain": target.domain, "environment": target.environment,
+            "labels": target.labels, "platform": target.platform,
         }),
     );
     set("release", json!(release));

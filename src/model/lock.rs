@@ -1,0 +1,81 @@
+//! What keeps a deployment from a target: locks by people, windows by the calendar, and what a
+//! target asks of what is deployed to it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{AppKey, TargetName};
+
+/// A person's no, with a reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Whom it stops.
+    pub scope: LockScope,
+    /// Why; shown to whoever is stopped.
+    pub reason: String,
+    /// Who said it.
+    pub by: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when; absent: until somebody takes it away.
+    pub until: Option<Timestamp>,
+}
+
+/// Whom a lock stops.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LockScope {
+    /// Every deployment.
+    Everything,
+    /// Every deployment to a target.
+    Target(TargetName),
+    /// Every deployment of an owner's apps, by the WAML's `owner`.
+    Owner(String),
+    /// An app on a target.
+    App(TargetName, AppKey),
+}
+
+/// What a target asks of what is deployed to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policies {
+    /// Globs over branches; a commit must be on one of them. Default: any commit will do.
+    pub branches: Option<Vec<String>>,
+    /// When it may be deployed to; while there is none, always.
+    pub windows: Vec<Window>,
+    /// What happens when something that a rule must know cannot be found out.
+    /// Default: `fail` in production, `warn` elsewhere.
+    pub unknown: Option<OnUnknown>,
+}
+
+/// What happens when something that a rule must know cannot be found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnUnknown {
+    /// The deployment fails.
+    Fail,
+    /// It goes on, with a warning.
+    Warn,
+}
+
+/// A time of the week in which deployments are allowed, or, with `closed`, are not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Days: `mon-fri`, `sat,sun`, `*`.
+    pub days: String,
+    /// From when in the day: `09:00`.
+    pub from: String,
+    /// Until when: `17:30`; before `from`, it is on the next day.
+    pub to: String,
+    /// The time zone: `Europe/Berlin`. Default: UTC.
+    #[serde(default)]
+    pub time_zone: Option<String>,
+    /// Whether deployments are stopped in it rather than allowed.
+    #[serde(default)]
+    pub closed: bool,
+    /// Why; shown to whoever is stopped.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
