@@ -4,8 +4,11 @@
 //! The names at the top are the WAML's own, so that a template that looks at `service` is known
 //! to use `service`. What a WAML does not set is null or empty, never undefined.
 
-pub(crate) mod network;
+pub(crate) mod network; // services, ports
+pub(crate) mod ingress; // addresses, routes, certificates
 mod probes;
+mod volumes; // disks, files
+pub(crate) mod naming; // names made of two names
 
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +17,7 @@ use crate::model::id::is_rfc1123_label;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
-use crate::waml::section_workload::{Amounts, Image, Scaling, Secret};
+use crate::waml::section_workload::{Amounts, Image, Scaling, Secret, Volume};
 
 /// The context of a template.
 pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
@@ -44,15 +47,17 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "ports",
         json!(network::container_ports(&network::service_ports(section.services(), slug))),
     );
-    set(
-        "ingress",
-        json!(network::ingresses(section.ingresses(), section.services(), slug, target)),
-    );
+    let ingresses = ingress::ingresses(section.ingresses(), section.services(), slug, target);
+    set("certificates", json!(ingress::certificates(&ingresses)));
+    set("caching", json!(ingress::caching(&ingresses)));
+    set("ingress", json!(ingresses));
     set(
         "probes",
         probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
     );
     set("secrets", secrets(section.secrets.as_deref()));
+    set("volumes", volumes::of(section.volumes.as_deref(), slug));
+    set("annotations", volumes::annotations(section));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
@@ -115,7 +120,7 @@ fn secrets(secrets: Option<&[Secret]>) -> Json {
 
 /// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
 /// two of them apart.
-fn volume_name(secret: &str) -> String {
+pub(crate) fn volume_name(secret: &str) -> String {
     let plain = format!("secret-{secret}");
     if is_rfc1123_label(&plain) {
         return plain;
@@ -145,14 +150,20 @@ fn resources(section: &Section) -> Json {
 
 /// With autoscaling the number of replicas is the autoscaler's, and must not stand in git: each
 /// sync would set it back.
+///
+/// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling
+/// update the new one would wait for the disk, and the old one for the new one, for ever.
 fn scaling(section: &Section) -> Json {
     let none = Scaling::default();
     let scaling = section.scaling.as_ref().unwrap_or(&none);
     let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let rolling = !section.volumes.iter().flatten().any(Volume::is_for_one);
+    let rolls = |text: &Option<String>| number(text.as_deref().filter(|_| rolling));
     json!({
         "replicas": scaling.replicas.filter(|_| !autoscaled),
-        "maxUnavailable": number(scaling.max_unavailable.as_deref()),
-        "maxSurge": number(scaling.max_surge.as_deref()),
+        "strategy": if rolling { "RollingUpdate" } else { "Recreate" },
+        "maxUnavailable": rolls(&scaling.max_unavailable),
+        "maxSurge": rolls(&scaling.max_surge),
     })
 }
 
