@@ -10,6 +10,7 @@ mod env;
 mod image;
 mod ingress;
 mod labels;
+pub(crate) mod legal;
 mod names;
 mod numbers;
 mod ports;
@@ -164,6 +165,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) section: &'a Section,
     pub(crate) tree: &'a Node,
     pub(crate) template: &'a Template,
+    pub(crate) release: &'a Release,
     pub(crate) facts: &'a Facts,
 }
 
@@ -253,7 +255,7 @@ pub fn all<'a>(
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
     let subject =
-        Subject { waml, target: &target, section: &section, tree: &tree, template, facts };
+        Subject { waml, target: &target, section: &section, tree: &tree, template, release, facts };
     violations.extend(settings(&subject));
     sort(&mut violations);
     let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
