@@ -63,11 +63,16 @@ fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> 
     for (name, key) in whole.chain(keys).filter(|(name, _)| legal::is_secret(name)) {
         let question = found.entry(name.to_owned()).or_insert_with(|| SecretQuestion {
             keys: std::collections::BTreeSet::new(),
-            vault_path: Vault::path_of(app, name),
+            vault_path: vault_path(app, name),
         });
         question.keys.extend(key.filter(|key| legal::is_secret_key(key)).map(str::to_owned));
     }
     found
+}
+
+/// Where an app's secret is in Vault's key-value engine.
+pub(crate) fn vault_path(app: &AppKey, secret: &str) -> String {
+    Vault::path_of(app, secret)
 }
 
 #[cfg(test)]

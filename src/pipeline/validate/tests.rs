@@ -2,6 +2,8 @@
 
 #[path = "tests_refused.rs"]
 mod refused;
+#[path = "tests_facts.rs"]
+mod facts;
 
 use serde_json::{Value as Json, json};
 
@@ -32,6 +34,10 @@ fn rendered(section: &str) -> Json {
 }
 
 fn plan_of(text: &str) -> Result<Rendered, Rejection> {
+    plan_with(text, &Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any()))
+}
+
+fn plan_with(text: &str, facts: &Facts) -> Result<Rendered, Rejection> {
     let waml = Waml::parse(".weave.yaml", text.as_bytes())?;
     let input = Input {
         waml: waml.into(),
@@ -43,8 +49,7 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
         },
         templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
     };
-    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
-    plan(&input, &facts)
+    plan(&input, facts)
 }
 
 /// What is said of a section for the target `t`, without the file's name.
