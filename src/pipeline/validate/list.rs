@@ -2,9 +2,9 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, autoscaling, branch, disruption, env, hosts, image, image_tag, ingress,
-    labels, locks, names, owner, ports, probes, rendered, resources, scaling, secrets, target,
-    unused, volumes, windows,
+    Made, Report, Subject, autoscaling, branch, canary, disruption, env, hosts, image, image_tag,
+    ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes, removal, rendered,
+    resources, scaling, secrets, stateful, target, unused, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -202,6 +202,20 @@ pub const RULES: &[Rule] = &[
         check: Check::Settings(volumes::check),
     },
     Rule {
+        name: "canary",
+        about: "A canary takes steps that fit, at intervals that can be measured, and is done within a day.",
+        source: "Flagger, \"Deployment Strategies\"",
+        weight: Weight::Error,
+        check: Check::Settings(canary::check),
+    },
+    Rule {
+        name: "versions",
+        about: "Live versions have legal names, each its own, and weights of 100 together; not beside a canary.",
+        source: "Traefik, \"Weighted Round Robin\"; RFC 1123",
+        weight: Weight::Error,
+        check: Check::Settings(versions::check),
+    },
+    Rule {
         name: "unused",
         about: "What the WAML sets is used by the template.",
         source: "a promise of ours: nothing is ignored in silence",
@@ -263,5 +277,33 @@ pub const RULES: &[Rule] = &[
         source: r#"Kubernetes, "Objects In Kubernetes"; a promise of ours: an app stays in its namespace"#,
         weight: Weight::Error,
         check: Check::Objects(rendered::check),
+    },
+    Rule {
+        name: "kubernetes",
+        about: "Rendered objects of Kubernetes' own kinds have only fields that it knows, all that it needs, each of its type.",
+        source: "the OpenAPI of Kubernetes 1.37",
+        weight: Weight::Error,
+        check: Check::Objects(kubernetes::check),
+    },
+    Rule {
+        name: "plaintext",
+        about: "No rendered object holds a secret in plain text; what may be none is a warning.",
+        source: "the token formats of those who issue them; a promise of ours: secrets never stand in git",
+        weight: Weight::Both,
+        check: Check::Objects(plaintext::check),
+    },
+    Rule {
+        name: "stateful",
+        about: "No object that keeps data is removed unless the section's `removes` says so; an entry that removes nothing is a warning.",
+        source: "a promise of ours: data is never lost by a side effect",
+        weight: Weight::Both,
+        check: Check::Objects(stateful::check),
+    },
+    Rule {
+        name: "removal",
+        about: "A deployment that removes at least five objects, and more than half of what is live, is told.",
+        source: "a promise of ours: data is never lost by a side effect",
+        weight: Weight::Warning,
+        check: Check::Objects(removal::check),
     },
 ];

@@ -7,28 +7,34 @@
 pub mod list; // all rules
 mod autoscaling;
 mod branch;
+mod canary;
 mod disruption;
 mod env;
 mod hosts;
 mod image;
 mod image_tag;
 mod ingress;
+mod kubernetes;
 mod labels;
 pub(crate) mod legal;
 mod locks;
 mod names;
 mod numbers;
 mod owner;
+mod plaintext;
 mod ports;
 mod probes;
 pub mod quantity;
+mod removal;
 mod rendered;
 mod resources;
 mod scaling;
 mod secrets;
+mod stateful;
 mod target;
 mod unknown; // what could not be found out
 mod unused;
+mod versions;
 mod volumes;
 mod windows;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Fact, Facts, Ownership, Route};
+use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Route};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
 use crate::model::platform::Platform;
@@ -313,4 +313,63 @@ fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
     assert_eq!(said(Some(OnUnknown::Fail), Development), sorted(fails));
     assert_eq!(said(None, Development), sorted(warns.clone()));
     assert_eq!(said(Some(OnUnknown::Warn), Production), sorted(warns));
+}
+
+fn live(objects: &[(&str, &str, &str)]) -> Facts {
+    let object = |(version, kind, name): &(&str, &str, &str)| LiveObject {
+        api_version: (*version).to_owned(),
+        kind: (*kind).to_owned(),
+        name: (*name).to_owned(),
+    };
+    Facts { live: known(objects.iter().map(object).collect()), ..facts_on(target()) }
+}
+
+#[test]
+fn what_keeps_data_is_removed_only_when_somebody_says_so() {
+    let disk = ("v1", "PersistentVolumeClaim", "data");
+    let before = live(&[("apps/v1", "Deployment", "a"), disk, ("v1", "ConfigMap", "b")]);
+    assert_eq!(
+        said("    {}\n", &before),
+        [
+            "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back what makes it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
+        ]
+    );
+    let removes = "    removes: [{kind: PersistentVolumeClaim, name: data}]\n";
+    assert_eq!(said(removes, &before), NONE);
+    assert_eq!(
+        said(removes, &live(&[("apps/v1", "Deployment", "a")])),
+        [
+            "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → take this entry out: it has done its work, or has the wrong name"
+        ]
+    );
+    assert_eq!(said(removes, &facts_on(target())), NONE, "offline nothing is known");
+    assert_eq!(
+        said("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
+        [
+            "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
+        ]
+    );
+    // A newer version of its group is the same object.
+    assert_eq!(said("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
+    let missing =
+        Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(target()) };
+    let found = said("    {}\n", &missing);
+    assert!(
+        found[0]
+            .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn who_removes_much_is_told() {
+    let names = ["b", "c", "d", "e", "f", "g"];
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+    assert_eq!(
+        said("    {}\n", &live(&maps)),
+        [
+            "? this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing"
+        ]
+    );
+    assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
 }
