@@ -14,6 +14,7 @@ pub mod validate;
 pub mod render;
 pub mod push; // the only stage with effects
 pub mod templates; // templates made ready
+pub mod policies; // the rules of a company
 pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub(crate) mod view; // what templates see
 pub mod application; // the Argo CD Application of an app

@@ -223,6 +223,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
             Check::Reading | Check::Choosing | Check::Settings(_) | Check::Facts(_) => {}
         }
     }
+    made.template.policies.check(made, &mut report);
     let mut violations = report.violations;
     sort(&mut violations);
     if violations.iter().any(|violation| violation.severity == Severity::Error) {

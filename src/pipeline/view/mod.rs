@@ -60,6 +60,11 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     view
 }
 
+/// What is set, as the WAML writes it: parts that are not set are left out.
+pub(crate) fn settings(section: &Section) -> Json {
+    without_nulls(json!(section))
+}
+
 /// Every part by its name, null where it is not set; parts of it that are not set are left out.
 fn as_written(section: &Section) -> Map<String, Json> {
     match serde_json::to_value(section) {
