@@ -6,6 +6,9 @@
 
 pub(crate) mod network;
 mod probes;
+pub(crate) mod watched;
+pub(crate) mod alerts;
+pub(crate) mod slo;
 
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
@@ -56,6 +59,9 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
+    let watched = watched::Watched { waml, section, target };
+    set("alerts", alerts::of(&watched));
+    set("slo", slo::of(&watched));
     view
 }
 

@@ -145,6 +145,22 @@ pub(crate) fn ingresses(
     ingresses.iter().enumerate().map(view).collect()
 }
 
+/// The services' ports that an app's addresses lead to, each once.
+pub(crate) fn leads_to<'a>(
+    ingresses: &[Ingress],
+    services: &'a [Service],
+    slug: &'a str,
+) -> Vec<PortRef<'a>> {
+    let ports = tcp_ports(services, slug);
+    let routes: Vec<RouteView> = ingresses.iter().flat_map(|one| routes(one, &ports)).collect();
+    let meant = |port: &PortRef<'_>| {
+        routes.iter().any(|route| route.service == port.service && route.port == port.number)
+    };
+    let mut ports = ports;
+    ports.retain(meant);
+    ports
+}
+
 fn host(ingress: &Ingress, target: &Target) -> String {
     match (&ingress.host, &ingress.host_prefix) {
         (Some(host), _) => host.clone(),
