@@ -79,7 +79,10 @@ fn shallow(expression: &str) -> Result<(), String> {
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text: String = words.join(" ").chars().take(200).collect();
-    if text.is_empty() { "it is not an expression".to_owned() } else { text }
+    match text.as_str() {
+        "" | "invalid promql query" => "it is not PromQL".to_owned(),
+        _ => text,
+    }
 }
 
 /// A duration as Prometheus writes it, `1h30m`, in seconds. Units go from large to small, each

@@ -4,9 +4,11 @@
 //! [`Facts`], so rules are pure. A value that was already reported as broken is not reported
 //! again by a rule that stumbles over it.
 
+mod alerts;
 mod autoscaling;
 mod disruption;
 mod env;
+mod grpc;
 mod image;
 mod ingress;
 mod labels;
@@ -18,6 +20,7 @@ pub mod quantity;
 pub mod rendered;
 mod resources;
 mod scaling;
+mod slo;
 mod target;
 mod unused;
 mod volumes;
@@ -143,6 +146,21 @@ pub const RULES: &[Rule] = &[
         name: "volumes",
         about: "Volumes have a folder of their own and sizes that parse.",
         check: Check::Settings(volumes::check),
+    },
+    Rule {
+        name: "grpc",
+        about: "gRPC is served at a port that the app has.",
+        check: Check::Settings(grpc::check),
+    },
+    Rule {
+        name: "slo",
+        about: "The objective's class is known, its numbers can be kept and missed, and something measures it.",
+        check: Check::Settings(slo::check),
+    },
+    Rule {
+        name: "alerts",
+        about: "Alerts are known or have an expression, with sane thresholds and durations.",
+        check: Check::Settings(alerts::check),
     },
     Rule {
         name: "unused",

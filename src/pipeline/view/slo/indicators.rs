@@ -61,9 +61,16 @@ pub(crate) fn indicators(watched: &Watched<'_>, promise: &Promise) -> Vec<Indica
     kinds.into_iter().filter_map(of).flatten().collect()
 }
 
+impl Watched<'_> {
+    /// Whether requests of that kind, `http` or `grpc`, are counted.
+    pub(crate) fn measures(&self, kind: &str) -> bool {
+        if kind == "http" { http(self).is_some() } else { grpc(self).is_some() }
+    }
+}
+
 /// What the app lacks for any objective to be measured, and what to do about it.
 pub(crate) fn unmeasured(watched: &Watched<'_>) -> Option<(&'static str, &'static str)> {
-    if http(watched).is_some() || grpc(watched).is_some() {
+    if watched.measures("http") || watched.measures("grpc") {
         return None;
     }
     Some(match watched.monitoring().http {
@@ -177,9 +184,12 @@ fn traefik_name(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
         IngressKind::Kubernetes => {
             format!("{plain}-({number}|{})@kubernetes", normalized(port.name))
         }
-        // Until version 3.5 by service and port, since then by route, service and its place there.
+        // First it was by service and port, later by route, service and its place there.
         IngressKind::Gateway => {
-            format!("({plain}-http-{number}|httproute-.+-svc-{plain}-[0-9]+)@kubernetesgateway")
+            let service = format!("{}-{}{canary}", watched.namespace(), port.service);
+            format!(
+                "({plain}-(http-)?{number}|httproute-.+-svc-{service}-[0-9]+)@kubernetesgateway"
+            )
         }
     }
 }
