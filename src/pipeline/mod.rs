@@ -15,6 +15,8 @@ pub mod render;
 pub mod push; // the only stage with effects
 pub mod templates; // templates made ready
 pub mod policies; // the rules of a company
+pub mod alerts; // the alerts that there are, and what each of them needs
+pub mod promql; // expressions, as far as they can be checked without a Prometheus
 pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub(crate) mod view; // what templates see
 pub mod application; // the Argo CD Application of an app

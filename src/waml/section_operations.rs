@@ -27,24 +27,30 @@ pub struct Latency {
     pub objective: Option<f64>,
 }
 
-/// Alerts: each of the default ones can be tuned or turned off by its name.
+/// Alerts by name: the default ones, each to be tuned or turned off, and the app's own.
 pub type Alerts = IndexMap<String, Option<Alert>>;
 
-/// One alert.
+/// One alert: a default one by its name, or one of the app's own, which has an `expr`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Alert {
     /// `false` turns it off.
     pub enabled: Option<bool>,
-    /// The value above which it fires.
+    /// The value above which a default alert fires; `docs/alerts.md` says what it counts.
     pub threshold: Option<f64>,
-    /// How long it must be so: `5m`.
+    /// How long it must be so before it fires, as Prometheus writes it: `5m`.
     #[serde(rename = "for")]
     pub for_: Option<String>,
-    /// `page`, `ticket` or `info`.
+    /// `page`, `ticket` or `info`; absent: `ticket`.
     pub severity: Option<AlertSeverity>,
     /// The channel, instead of the app's.
     pub slack: Option<String>,
+    /// The `PromQL` of an alert of the app's own: it fires while this gives any series.
+    pub expr: Option<String>,
+    /// What the app's own alert says, in one line.
+    pub summary: Option<String>,
+    /// What it means and what to do.
+    pub description: Option<String>,
 }
 
 /// How urgent an alert is.

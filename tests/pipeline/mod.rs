@@ -2,10 +2,12 @@
 //!
 //! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
 //! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`;
-//! `platform.yaml` says what its cluster has to offer.
+//! `platform.yaml` says what its cluster has to offer, and `templates/` holds templates of its own,
+//! which share the built-in components.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
 mod hostile;
+mod rules;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +19,7 @@ use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use the_deployer::model::platform::Platform;
 use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
+use the_deployer::model::template::TemplateSources;
 use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::render::Rendered;
 use the_deployer::pipeline::templates::Templates;
@@ -44,20 +47,32 @@ pub(crate) fn facts() -> Facts {
 }
 
 pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rejection> {
-    planned_on(text, target, Platform::default())
+    planned_on(text, target, Platform::default(), templates())
+}
+
+/// The built-in templates, or those of a case.
+fn templates_of(case: &Path) -> Arc<Templates> {
+    let own = case.join("templates");
+    if !own.exists() {
+        return templates();
+    }
+    let own = the_deployer::catalogue::folder(&own).unwrap();
+    let components = the_deployer::catalogue::built_in().components;
+    Arc::new(Templates::compile(&TemplateSources { components, ..own }).unwrap())
 }
 
 fn planned_on(
     text: &[u8],
     target: Option<&str>,
     platform: Platform,
+    templates: Arc<Templates>,
 ) -> Result<Rendered, Rejection> {
     let facts = Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
     let target = target.unwrap_or(TargetName::parse("none").unwrap());
-    let input = Input { waml: waml.into(), target, release: release(), templates: templates() };
+    let input = Input { waml: waml.into(), target, release: release(), templates };
     plan(&input, &facts)
 }
 
@@ -76,7 +91,7 @@ fn outcome(case: &Path) -> BTreeMap<PathBuf, String> {
     let target = fs::read_to_string(case.join("target")).ok();
     let platform = fs::read_to_string(case.join("platform.yaml")).ok();
     let platform = platform.map(|text| serde_yaml::from_str(&text).unwrap()).unwrap_or_default();
-    let planned = planned_on(&text, target.as_deref().map(str::trim), platform);
+    let planned = planned_on(&text, target.as_deref().map(str::trim), platform, templates_of(case));
     let (files, violations) = match planned {
         Ok(rendered) => (rendered.files, rendered.warnings),
         Err(rejection) => (Vec::new(), rejection.violations),

@@ -72,10 +72,14 @@ impl Resolver<'_> {
         for layer in [all, own].into_iter().flatten() {
             lay_over(&mut merged, layer);
         }
-        serde_json::from_value(merged).unwrap_or_else(|error| {
+        let platform: Platform = serde_json::from_value(merged).unwrap_or_else(|error| {
             self.report.wrong(path, format!("this cannot be read: {error}"), "see `config schema`");
             Platform::default()
-        })
+        });
+        for (below, message, help) in platform.monitoring.problems() {
+            self.report.wrong(&format!("{path}.monitoring.{below}"), message, help);
+        }
+        platform
     }
 
     pub(super) fn manifests(

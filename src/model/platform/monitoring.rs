@@ -1,14 +1,61 @@
 //! What measures, who is told, and what the classes of objectives promise.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::id::{AppKey, TargetName};
+
 /// What measures, and who is told.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Monitoring {
+    /// Whether each app gets its `PrometheusRule` objects. `false` where the Prometheus operator,
+    /// which defines that kind, is not installed. Default: true.
+    pub enabled: bool,
     /// Whose metrics count requests over HTTP.
     pub http: HttpMetrics,
+    /// Which side of a connection Istio's metrics are taken from.
+    pub istio_reporter: IstioReporter,
+    /// Where the metrics of an app's database come from.
+    pub database: StoreMetrics,
+    /// Where the metrics of an app's Redis come from.
+    pub redis: StoreMetrics,
+    /// Labels of every `PrometheusRule`, so that the `ruleSelector` of a Prometheus finds it:
+    /// `{release: prometheus}`.
+    pub rule_labels: BTreeMap<String, String>,
+    /// What the label `severity` says, by which Alertmanager routes.
+    pub severities: Severities,
+    /// The runbook of an alert, where the WAML has no link called `Runbook`. `{alert}`,
+    /// `{namespace}`, `{slug}` and `{target}` are filled in.
+    #[schemars(extend("format" = "url"))]
+    pub runbook_url: Option<String>,
+    /// The dashboard of an app, where the WAML has no link called `Dashboard`. Filled in likewise.
+    #[schemars(extend("format" = "url"))]
+    pub dashboard_url: Option<String>,
+    /// The bounds of the histograms that latency is read from, where they are not the usual ones.
+    pub latency_bounds: LatencyBounds,
+    /// What can be promised.
+    pub slo: Objectives,
+}
+
+impl Default for Monitoring {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            http: HttpMetrics::default(),
+            istio_reporter: IstioReporter::default(),
+            database: StoreMetrics::default(),
+            redis: StoreMetrics::default(),
+            rule_labels: BTreeMap::new(),
+            severities: Severities::default(),
+            runbook_url: None,
+            dashboard_url: None,
+            latency_bounds: LatencyBounds::default(),
+            slo: Objectives::default(),
+        }
+    }
 }
 
 /// Whose metrics count requests over HTTP.
@@ -20,4 +67,213 @@ pub enum HttpMetrics {
     Traefik,
     /// `istio_requests_total` and its kin.
     Istio,
+}
+
+/// Which side of a connection reports it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IstioReporter {
+    /// The app's own proxy: everything that reached a pod, whoever sent it.
+    #[default]
+    Destination,
+    /// The caller's proxy: also what reached no pod, but only from callers in the mesh.
+    Source,
+}
+
+/// Where the metrics of a store come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreMetrics {
+    /// Who measures. Default: `stackdriver` for a database, `exporter` for a Redis.
+    pub source: Option<StoreSource>,
+    /// The label matchers that find an app's store among all, with `{namespace}`, `{slug}` and
+    /// `{target}` filled in: `namespace="{namespace}", service="{slug}-redis"`. Default: see
+    /// `docs/alerts.md`.
+    pub selector: Option<String>,
+}
+
+/// Who measures a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreSource {
+    /// `postgres_exporter`, `mysqld_exporter` or `redis_exporter`, beside the store.
+    Exporter,
+    /// Google's own monitoring through `stackdriver_exporter`, for Cloud SQL and Memorystore.
+    Stackdriver,
+}
+
+/// What the label `severity` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Severities {
+    /// Somebody gets up. Default: `page`.
+    pub page: String,
+    /// Somebody looks in working hours. Default: `ticket`.
+    pub ticket: String,
+    /// It is written down. Default: `info`.
+    pub info: String,
+}
+
+impl Default for Severities {
+    fn default() -> Self {
+        Self { page: "page".to_owned(), ticket: "ticket".to_owned(), info: "info".to_owned() }
+    }
+}
+
+/// The bounds of histograms in milliseconds. A latency objective can only be one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LatencyBounds {
+    /// Of HTTP: Traefik's `metrics.prometheus.buckets`, or Istio's. Default: what these come with.
+    pub http: Option<Vec<u32>>,
+    /// Of the apps' gRPC servers. Default: what go-grpc-prometheus comes with.
+    pub grpc: Option<Vec<u32>>,
+}
+
+/// What can be promised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Objectives {
+    /// The classes that a WAML's `slo.requestClass` names. What is written here replaces the
+    /// default: `critical` 99.99 %, `high` 99.9 %, `medium` 99.5 %, `low` 99 %.
+    pub classes: BTreeMap<String, SloClass>,
+}
+
+impl Default for Objectives {
+    fn default() -> Self {
+        let class = |(name, availability): (&str, f64)| {
+            (name.to_owned(), SloClass { availability, latency: None })
+        };
+        let classes = [("critical", 99.99), ("high", 99.9), ("medium", 99.5), ("low", 99.0)];
+        Self { classes: classes.map(class).into() }
+    }
+}
+
+/// What one class promises.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SloClass {
+    /// Percent of requests that succeed.
+    pub availability: f64,
+    /// How fast they are answered.
+    #[serde(default)]
+    pub latency: Option<SloLatency>,
+}
+
+/// How fast requests are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SloLatency {
+    /// Milliseconds within which a request is answered.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub milliseconds: u32,
+    /// Percent of requests that are that fast.
+    pub objective: f64,
+}
+
+impl Monitoring {
+    /// What a schema does not see: the path of each wrong value, what is wrong, and what to do.
+    pub fn problems(&self) -> Vec<(String, String, &'static str)> {
+        let mut problems = Vec::new();
+        for (name, class) in &self.slo.classes {
+            let latency = class.latency.map(|l| ("latency.objective", l.objective));
+            for (key, percent) in [Some(("availability", class.availability)), latency]
+                .into_iter()
+                .flatten()
+                .filter(|(_, percent)| !is_percent(*percent))
+            {
+                let path = format!("slo.classes.{name}.{key}");
+                let message = format!("{percent} percent cannot be promised");
+                problems.push((path, message, "write more than 0 and less than 100, as in 99.9"));
+            }
+        }
+        for (key, value) in &self.rule_labels {
+            if !is_label(key, value) {
+                let path = format!("rule_labels.{key}");
+                problems.push((
+                    path,
+                    "this is not a legal label".to_owned(),
+                    "write it as Kubernetes takes it: `release: prometheus`",
+                ));
+            }
+        }
+        problems
+    }
+}
+
+/// Whether so many percent can be promised: none are no promise, and all leave no error budget.
+pub fn is_percent(percent: f64) -> bool {
+    percent > 0.0 && percent < 100.0
+}
+
+fn is_label(key: &str, value: &str) -> bool {
+    let part = |text: &str| {
+        let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        text.len() <= 63
+            && text.chars().all(inner)
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    let (prefix, name) = key.rsplit_once('/').unwrap_or(("a", key));
+    prefix.split('.').all(part) && part(name) && (value.is_empty() || part(value))
+}
+
+/// A pattern of the operator's with an app's names filled in.
+pub fn filled(pattern: &str, app: &AppKey, target: &TargetName) -> String {
+    pattern
+        .replace("{namespace}", app.namespace.as_str())
+        .replace("{slug}", app.slug.as_str())
+        .replace("{target}", target.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Namespace, Slug};
+
+    fn read(json: serde_json::Value) -> Monitoring {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let monitoring = Monitoring::default();
+        assert_eq!(read(serde_json::json!({})), monitoring);
+        assert!(monitoring.enabled);
+        let all: Vec<_> =
+            monitoring.slo.classes.iter().map(|(n, c)| (n.as_str(), c.availability)).collect();
+        assert_eq!(all, [("critical", 99.99), ("high", 99.9), ("low", 99.0), ("medium", 99.5)]);
+        assert_eq!(monitoring.problems(), []);
+    }
+
+    #[test]
+    fn what_cannot_be_promised_or_labelled_is_a_problem() {
+        let monitoring = read(serde_json::json!({
+            "slo": {"classes": {"all": {"availability": 100.0},
+                "none": {"availability": 99.0, "latency": {"milliseconds": 300, "objective": 0.0}}}},
+            "rule_labels": {"release": "a b", "a.b/c": "d"},
+        }));
+        let paths: Vec<String> = monitoring.problems().into_iter().map(|(path, ..)| path).collect();
+        assert_eq!(
+            paths,
+            [
+                "slo.classes.all.availability",
+                "slo.classes.none.latency.objective",
+                "rule_labels.release"
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_filled_in() {
+        let app = AppKey {
+            namespace: Namespace::parse("devx").unwrap(),
+            slug: Slug::parse("my-app").unwrap(),
+        };
+        let target = TargetName::parse("prod").unwrap();
+        assert_eq!(
+            filled("{target}/{namespace}/{slug}/{x}", &app, &target),
+            "prod/devx/my-app/{x}"
+        );
+    }
 }

@@ -2,10 +2,10 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, autoscaling, branch, canary, cron, disruption, env, hosts, image,
-    image_tag, ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes, removal,
-    rendered, resources, routes, scaling, secrets, stateful, target, unused, versions, volumes,
-    windows,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, disruption, env, grpc, hosts,
+    image, image_tag, ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes,
+    removal, rendered, resources, routes, scaling, secrets, slo, stateful, target, unused,
+    versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -215,6 +215,27 @@ pub const RULES: &[Rule] = &[
         source: r#"Kubernetes, "CronJob""#,
         weight: Weight::Error,
         check: Check::Settings(cron::check),
+    },
+    Rule {
+        name: "grpc",
+        about: "gRPC is served at a port that the app has.",
+        source: "what measures it: docs/alerts.md",
+        weight: Weight::Error,
+        check: Check::Settings(grpc::check),
+    },
+    Rule {
+        name: "slo",
+        about: "The objective's class is known, its numbers can be kept and missed, and something measures it.",
+        source: r#"the source document; The Site Reliability Workbook, chapter 5, "Alerting on SLOs""#,
+        weight: Weight::Both,
+        check: Check::Settings(slo::check),
+    },
+    Rule {
+        name: "alerts",
+        about: "Alerts are known or have an expression, with sane thresholds and durations.",
+        source: "the source document; Prometheus, its language and durations",
+        weight: Weight::Both,
+        check: Check::Settings(alerts::check),
     },
     Rule {
         name: "canary",

@@ -5,6 +5,7 @@
 //! again by a rule that stumbles over it.
 
 pub mod list; // all rules
+mod alerts;
 mod autoscaling;
 mod cron;
 mod branch;
@@ -12,6 +13,7 @@ mod canary;
 mod disruption;
 mod env;
 mod hosts;
+mod grpc;
 mod image;
 mod image_tag;
 mod ingress;
@@ -34,6 +36,7 @@ mod scaling;
 mod schedule;
 mod secrets;
 mod stateful;
+mod slo;
 mod target;
 mod unknown; // what could not be found out
 mod unused;

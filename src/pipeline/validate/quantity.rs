@@ -22,6 +22,11 @@ impl Quantity {
         Some(Self(nano / 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?))
     }
 
+    /// How many whole units it is: bytes of a disk.
+    pub fn whole(self) -> i128 {
+        self.0 / 1_000_000_000
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.0 == 0

@@ -111,6 +111,23 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     once
 }
 
+/// The services' ports that an app's addresses lead to, each once.
+pub(crate) fn leads_to<'a>(
+    ingresses: &[Ingress],
+    services: &'a [Service],
+    slug: &'a str,
+) -> Vec<PortRef<'a>> {
+    let ports = tcp_ports(services, slug);
+    let routes: Vec<RouteView> =
+        ingresses.iter().flat_map(|one| routes(one, &ports, slug)).collect();
+    let meant = |port: &PortRef<'_>| {
+        routes.iter().any(|route| route.service == port.service && route.port == port.number)
+    };
+    let mut ports = ports;
+    ports.retain(meant);
+    ports
+}
+
 /// The whole host name.
 pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     match (&ingress.host, &ingress.host_prefix) {

@@ -9,6 +9,9 @@ pub(crate) mod ingress; // addresses, routes, certificates
 mod probes;
 mod volumes; // disks, files
 pub(crate) mod naming; // names made of two names
+pub(crate) mod watched;
+pub(crate) mod alerts;
+pub(crate) mod slo;
 
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
@@ -62,6 +65,9 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
+    let watched = watched::Watched { waml, section, target };
+    set("alerts", alerts::of(&watched));
+    set("slo", slo::of(&watched));
     view
 }
 

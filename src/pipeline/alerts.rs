@@ -1,0 +1,183 @@
+//! The alerts that there are: the name by which a WAML tunes each, what it says, what its
+//! threshold counts, and what an app must have for it.
+//!
+//! Thresholds are not here but in a template's `defaults.yaml`; expressions and texts are in
+//! `view/alerts/`. `docs/alerts.md` is made from this list.
+
+/// One alert.
+#[derive(Debug, Clone, Copy)]
+pub struct Alert {
+    /// Its name in `alerts`. In Prometheus it begins with a capital: `CpuThrottled`.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub about: &'static str,
+    /// What its threshold counts; `None` where there is nothing to count.
+    pub threshold: Option<Unit>,
+    /// What an app must have for it.
+    pub needs: Needs,
+}
+
+/// What a threshold counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A part of a whole, from 0 to 1.
+    Share,
+    /// A number of things.
+    Count,
+    /// Seconds.
+    Seconds,
+}
+
+/// What an app must have for an alert. One group of rules each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Pods: every app has them.
+    Pods,
+    /// An autoscaler with room between its bounds.
+    Autoscaler,
+    /// A schedule.
+    Schedule,
+    /// `grpc`.
+    Grpc,
+    /// `database`.
+    Database,
+    /// `redis`.
+    Redis,
+    /// `slo`.
+    Objective,
+}
+
+/// The alert that fires while a page is due by the burn rates; see `view/slo/`.
+pub const BURNS_FAST: &str = "errorBudgetBurnsFast";
+/// The alert that fires while a ticket is due by the burn rates.
+pub const BURNS_SLOWLY: &str = "errorBudgetBurnsSlowly";
+
+const fn alert(
+    name: &'static str,
+    needs: Needs,
+    threshold: Option<Unit>,
+    about: &'static str,
+) -> Alert {
+    Alert { name, about, threshold, needs }
+}
+
+/// Every alert, in the order in which they are rendered.
+pub const ALERTS: &[Alert] = &[
+    alert(
+        "cpuThrottled",
+        Needs::Pods,
+        Some(Unit::Share),
+        "The container was held back in more than this share of the CPU periods of 5 minutes.",
+    ),
+    alert(
+        "containerRestarts",
+        Needs::Pods,
+        Some(Unit::Count),
+        "A container restarted more often than this within an hour.",
+    ),
+    alert(
+        "containerWaiting",
+        Needs::Pods,
+        None,
+        "A container cannot start: its image cannot be pulled, it crashes again and again, a secret is missing.",
+    ),
+    alert(
+        "memoryNearLimit",
+        Needs::Pods,
+        Some(Unit::Share),
+        "A container uses more than this share of its memory limit.",
+    ),
+    alert(
+        "maxReplicasReached",
+        Needs::Autoscaler,
+        Some(Unit::Share),
+        "The autoscaler runs at least this share of its `maxReplicas`.",
+    ),
+    alert("jobFailed", Needs::Schedule, None, "The last run has failed, all its retries included."),
+    alert(
+        "jobLate",
+        Needs::Schedule,
+        Some(Unit::Seconds),
+        "A run is later than this by the schedule, in seconds.",
+    ),
+    alert(
+        "grpcErrors",
+        Needs::Grpc,
+        Some(Unit::Share),
+        "More than this share of the gRPC calls of 5 minutes failed through the server's fault.",
+    ),
+    alert(
+        "grpcLatency",
+        Needs::Grpc,
+        Some(Unit::Seconds),
+        "One unary gRPC call in a hundred takes longer than this, in seconds.",
+    ),
+    alert("databaseDown", Needs::Database, None, "The database does not answer."),
+    alert(
+        "databaseConnections",
+        Needs::Database,
+        Some(Unit::Count),
+        "More connections than this are open.",
+    ),
+    alert(
+        "databaseStorage",
+        Needs::Database,
+        Some(Unit::Share),
+        "The database fills more than this share of its disk.",
+    ),
+    alert(
+        "databaseCpu",
+        Needs::Database,
+        Some(Unit::Share),
+        "The database uses more than this share of its CPUs.",
+    ),
+    alert("redisDown", Needs::Redis, None, "Redis does not answer."),
+    alert(
+        "redisMemory",
+        Needs::Redis,
+        Some(Unit::Share),
+        "Redis uses more than this share of its memory.",
+    ),
+    alert(
+        "redisRejectedConnections",
+        Needs::Redis,
+        Some(Unit::Count),
+        "Redis refused more connections than this within 15 minutes, because it had too many.",
+    ),
+    alert(
+        "redisEvictions",
+        Needs::Redis,
+        Some(Unit::Count),
+        "Redis dropped more keys than this within 15 minutes, because its memory was full.",
+    ),
+    alert(
+        BURNS_FAST,
+        Needs::Objective,
+        None,
+        "The error budget of 30 days would be gone within 5 days at the rate of the last hours (14.4 or 6 times what it can bear).",
+    ),
+    alert(
+        BURNS_SLOWLY,
+        Needs::Objective,
+        None,
+        "The error budget of 30 days would be gone before they are over at the rate of the last days (3 or 1 times what it can bear).",
+    ),
+];
+
+/// The alert of that name.
+pub fn find(name: &str) -> Option<&'static Alert> {
+    ALERTS.iter().find(|alert| alert.name == name)
+}
+
+/// All names.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    ALERTS.iter().map(|alert| alert.name)
+}
+
+/// Its name in Prometheus, where names begin with a capital.
+pub fn in_prometheus(name: &str) -> String {
+    let mut letters = name.chars();
+    letters
+        .next()
+        .map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+}

@@ -1,0 +1,237 @@
+//! `PromQL`, as far as it can be checked without a Prometheus: expressions by its grammar and
+//! types, durations, and the placeholders in an alert's texts.
+//!
+//! Whether a metric exists is not known here. What an expression may cost is Prometheus' business.
+
+/// The longest expression that is read, in bytes. Prometheus itself has no limit; the parser's
+/// tree is as deep as the text is nested, and must fit on the stack.
+pub const LONGEST: usize = 4096;
+
+/// How deep parentheses may be nested.
+const DEEPEST: usize = 40;
+
+/// How many operators may stand in an expression: each of them makes the tree one level deeper.
+const MOST_OPERATORS: usize = 200;
+
+/// Checks an expression as an alert's.
+///
+/// # Errors
+/// What is wrong with it, in one sentence without a full stop.
+pub fn check(expression: &str) -> Result<(), String> {
+    if expression.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if expression.len() > LONGEST {
+        return Err(format!("it has {} bytes, and {LONGEST} are the limit", expression.len()));
+    }
+    shallow(expression)?;
+    let parsed = promql_parser::parser::parse(expression).map_err(|error| one_line(&error))?;
+    use promql_parser::parser::value::ValueType;
+    match parsed.value_type() {
+        ValueType::Vector | ValueType::Scalar => Ok(()),
+        ValueType::Matrix => Err("it gives ranges, and an alert needs one value each".to_owned()),
+        ValueType::String => Err("it gives a text, and an alert needs numbers".to_owned()),
+    }
+}
+
+/// Brackets outside of texts match, and neither they nor operators are nested without measure.
+fn shallow(expression: &str) -> Result<(), String> {
+    let (mut open, mut quote, mut escaped) = (Vec::new(), None, false);
+    let mut operators = 0_usize;
+    for c in expression.chars() {
+        match (quote, c) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some('"' | '\''), '\\') => escaped = true,
+            (Some(end), c) if end == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, '(' | '[' | '{') => open.push(c),
+            (None, ')' | ']' | '}') => {
+                let wanted = match c {
+                    ')' => '(',
+                    ']' => '[',
+                    _ => '{',
+                };
+                if open.pop() != Some(wanted) {
+                    return Err(format!("its brackets do not match: there is a `{c}` too many"));
+                }
+            }
+            (None, '+' | '-' | '*' | '/' | '%' | '^' | '<' | '>' | '=' | '@') => operators += 1,
+            _ => {}
+        }
+        if open.len() > DEEPEST {
+            return Err(format!("its brackets are nested deeper than {DEEPEST}"));
+        }
+    }
+    let words = expression.split(|c: char| !c.is_ascii_alphanumeric());
+    operators +=
+        words.filter(|w| ["and", "or", "unless"].contains(&w.to_lowercase().as_str())).count();
+    match (quote, open.last()) {
+        (Some(quote), _) => Err(format!("a text in it has no closing {quote}")),
+        (None, Some(open)) => Err(format!("its brackets do not match: a `{open}` is not closed")),
+        _ if operators > MOST_OPERATORS => {
+            Err(format!("it has more than {MOST_OPERATORS} operators"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text: String = words.join(" ").chars().take(200).collect();
+    match text.as_str() {
+        "" | "invalid promql query" => "it is not PromQL".to_owned(),
+        _ => text,
+    }
+}
+
+/// A duration as Prometheus writes it, `1h30m`, in seconds. Units go from large to small, each
+/// at most once, and `0` needs none: the grammar of the `for` of `PrometheusRule`.
+pub fn seconds(duration: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("y", 365.0 * 86_400.0),
+        ("w", 7.0 * 86_400.0),
+        ("d", 86_400.0),
+        ("h", 3600.0),
+        ("m", 60.0),
+        ("s", 1.0),
+        ("ms", 0.001),
+    ];
+    if duration == "0" {
+        return Some(0.0);
+    }
+    let (mut rest, mut units, mut sum) = (duration, UNITS.as_slice(), 0.0);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at_checked(digits)?;
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(end)?;
+        let at = units.iter().position(|(name, _)| *name == unit)?;
+        // Nine digits of any unit are within what Prometheus can count in nanoseconds but for years.
+        let number: f64 = (1..=9).contains(&number.len()).then(|| number.parse().ok())??;
+        sum += number * units.get(at)?.1;
+        units = units.get(at + 1..)?;
+        rest = after;
+    }
+    (!duration.is_empty()).then_some(sum)
+}
+
+/// A text that is not ours, such that Prometheus does not take it for a template: it expands
+/// `{{ … }}` in labels and annotations, and refuses the rule when that fails.
+pub fn literal(text: &str) -> String {
+    text.replace("{{", "{{ \"{{\" }}")
+}
+
+/// Whether the `{{ … }}` of a text open and close in turn.
+pub fn has_whole_placeholders(text: &str) -> bool {
+    let mut rest = text;
+    loop {
+        match (rest.find("{{"), rest.find("}}")) {
+            (None, None) => return true,
+            (Some(open), Some(close)) if open < close => {
+                let inner = rest.get(open + 2..close).unwrap_or_default();
+                if inner.trim().is_empty() || inner.contains("{{") {
+                    return false;
+                }
+                rest = rest.get(close + 2..).unwrap_or_default();
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn expressions_are_checked_by_grammar_and_type() {
+        for good in [
+            "up == 0",
+            "vector(1)",
+            "1 > bool 0",
+            r#"sum by (pod) (rate(http_requests_total{code=~"5..", path="/a)"}[5m])) > 0.1"#,
+            "a and on (x) group_left () b unless c",
+            "max_over_time(a[1h:5m]) offset 1d > 0",
+        ] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for (bad, said) in [
+            ("", "it is empty"),
+            ("sum(rate(a[5m])", "its brackets do not match: a `(` is not closed"),
+            ("a[5m}", "its brackets do not match: there is a `}` too many"),
+            ("a{b=\"c}", "a text in it has no closing \""),
+            ("a[5m]", "it gives ranges, and an alert needs one value each"),
+            ("'a'", "it gives a text, and an alert needs numbers"),
+        ] {
+            assert_eq!(check(bad), Err(said.to_owned()), "{bad}");
+        }
+        for bad in ["rate(a)", "sum by a", "a > > b", "nope(a)", "a{b}", "a > 1)("] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_without_measure_is_refused_before_it_is_parsed() {
+        assert!(
+            check(&format!("{}1{}", "(".repeat(41), ")".repeat(41)))
+                .unwrap_err()
+                .contains("41".trim_end_matches('1'))
+        );
+        assert!(check(&"-".repeat(300)).is_err());
+        assert!(check(&vec!["a"; 300].join(" or ")).unwrap_err().contains("operators"));
+        assert!(check(&"a".repeat(5000)).unwrap_err().contains("bytes"));
+    }
+
+    #[test]
+    fn durations_are_those_of_prometheus() {
+        for (text, wanted) in [
+            ("0", 0.0),
+            ("5m", 300.0),
+            ("1h30m", 5400.0),
+            ("1d", 86_400.0),
+            ("90s", 90.0),
+            ("500ms", 0.5),
+        ] {
+            assert_eq!(seconds(text), Some(wanted), "{text}");
+        }
+        for text in ["", "5", "m", "5 m", "-5m", "1m1h", "5min", "1.5h", "1m1m", "9999999999y"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn placeholders_are_whole_and_other_texts_are_literal() {
+        for good in ["", "a", "{{ $value }}", "{ } {{ a }} b {{ c }}"] {
+            assert!(has_whole_placeholders(good), "{good}");
+        }
+        for bad in ["{{", "}}", "{{ a", "{{}}", "}} {{", "{{ a {{ b }}", "{{ a }} }}"] {
+            assert!(!has_whole_placeholders(bad), "{bad}");
+        }
+        assert_eq!(literal("#{{x}}"), "#{{ \"{{\" }}x}}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "[ -~\\n]{0,80}") {
+            let _ = (check(&text), seconds(&text), has_whole_placeholders(&text));
+        }
+
+        #[test]
+        fn nothing_like_an_expression_makes_the_parser_panic(
+            parts in proptest::collection::vec(
+                prop::sample::select(vec![
+                    "a", "sum", "by", "(", ")", "{", "}", "[", "]", "5m", ":", "1", "\"x\"", "=~", "and",
+                    "on", "group_left", "offset", "@", "-", "rate", "bool", ",", "> ", "topk", "inf", "0x", "é",
+                    "start()", "without", "1e999", "999999999999y",
+                ]),
+                0..30,
+            ),
+            blank in prop::bool::ANY,
+        ) {
+            let _ = check(&parts.join(if blank { " " } else { "" }));
+        }
+    }
+}

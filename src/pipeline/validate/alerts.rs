@@ -1,0 +1,207 @@
+//! Alerts: every name is a default alert's or has an expression of its own, thresholds and
+//! durations are sane, and what is tuned is there to be tuned.
+
+use super::{Report, Subject, is_from_waml};
+use crate::model::violation::Violation;
+use crate::pipeline::alerts::{Alert as Known, Needs, Unit, find, names};
+use crate::pipeline::promql;
+use crate::pipeline::view::alerts::{expression, on};
+use crate::pipeline::view::watched::Watched;
+use crate::waml::node::Path;
+use crate::waml::section_operations::Alert;
+use crate::waml::suggest;
+use crate::waml::typed::quoted;
+
+const RULE: &str = "alerts";
+
+/// The longest text of an alert, in bytes; a `PrometheusRule` must fit into etcd.
+const LONGEST_TEXT: usize = 2000;
+
+/// The longest that an alert may wait: what is so for longer is no news.
+const LONGEST_WAIT: f64 = 7.0 * 86_400.0;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let root = Path::root().key("alerts");
+    for (name, alert) in subject.section.alerts.iter().flatten() {
+        let (path, Some(alert)) = (root.key(name), alert) else { continue };
+        match find(name) {
+            Some(known) => default_alert(known, alert, &path, report),
+            None if alert.expr.is_some() => own_alert(name, alert, &path, report),
+            None => report.add(&path, unknown(name)),
+        }
+        if let Some(duration) = &alert.for_ {
+            waits(duration, &path.key("for"), report);
+        }
+        if let Some(slack) = &alert.slack {
+            text("slack", slack, &path, report);
+        }
+    }
+    without_effect(subject, &root, report);
+}
+
+fn unknown(name: &str) -> Violation {
+    let meant = suggest::nearest(name, names());
+    let meant = meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
+    Violation::error(RULE, format!("there is no alert {}", quoted(name)))
+        .expected("no such alert")
+        .help(format!(
+            "{meant}There are {}; an alert of your own needs `expr`",
+            suggest::list(names())
+        ))
+}
+
+fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut Report<'_>) {
+    for (key, set) in [
+        ("expr", alert.expr.is_some()),
+        ("summary", alert.summary.is_some()),
+        ("description", alert.description.is_some()),
+    ] {
+        if set {
+            let message = format!("the alert `{}` has its own `{key}`", known.name);
+            let violation = Violation::error(RULE, message).expected("not yours to set");
+            let help = "remove it, or write an alert of your own under another name";
+            report.add(&path.key(key), violation.help(help));
+        }
+    }
+    if alert.enabled != Some(false) {
+        threshold(known, alert.threshold, path, report);
+    }
+}
+
+fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Report<'_>) {
+    let at = path.key("threshold");
+    let mut refuse = |path: &Path, message: String, expected: &str, help: String| {
+        report.add(path, Violation::error(RULE, message).expected(expected).help(help));
+    };
+    let name = known.name;
+    match (known.threshold, threshold) {
+        (None, Some(_)) => {
+            let message = format!("the alert `{name}` has nothing to count");
+            refuse(&at, message, "has no threshold", "remove `threshold`".to_owned());
+        }
+        (Some(unit), None) => {
+            let message = format!("the alert `{name}` does not say when it fires");
+            let help = format!("add `threshold: {}`, or `enabled: false`", example(unit));
+            refuse(path, message, "needs `threshold`", help);
+        }
+        (Some(Unit::Share), Some(share)) if !(share > 0.0 && share <= 1.0) => {
+            let message = format!("{share} is not a share of a whole");
+            let percent = share > 1.0 && share <= 100.0;
+            let meant = if percent { share / 100.0 } else { 0.9 };
+            let help = format!("write `{meant}` for {} %", meant * 100.0);
+            refuse(&at, message, "from 0 to 1", help);
+        }
+        (Some(unit @ (Unit::Count | Unit::Seconds)), Some(number))
+            if !(0.0..=1e9).contains(&number) =>
+        {
+            let message = format!("the alert `{name}` cannot fire above {number}");
+            refuse(&at, message, "from 0 to 1000000000", format!("write `{}`", example(unit)));
+        }
+        _ => {}
+    }
+}
+
+fn example(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Share => "0.9",
+        Unit::Count => "10",
+        Unit::Seconds => "60",
+    }
+}
+
+fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
+    let legal = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.len() <= 63
+        && name.bytes().all(|b| b.is_ascii_alphanumeric());
+    if !legal {
+        let message = format!("{} is not a legal name of an alert", quoted(name));
+        let violation = Violation::error(RULE, message).expected("not a legal name");
+        let help = "use up to 63 letters and digits, the first a lower-case letter: `queueTooLong`";
+        report.add(path, violation.help(help));
+    }
+    if let Err(fault) = promql::check(alert.expr.as_deref().unwrap_or_default()) {
+        let message = format!("the expression of {} cannot be evaluated: {fault}", quoted(name));
+        let violation = Violation::error(RULE, message).expected("not an alert's expression");
+        let help = "write PromQL that gives a series for each thing that is wrong: `queue_length{app=\"my-app\"} > 100`";
+        report.add(&path.key("expr"), violation.help(help));
+    }
+    if alert.threshold.is_some() {
+        let violation = Violation::error(RULE, "an alert of your own compares in its `expr`");
+        let violation = violation.expected("without effect");
+        report.add(&path.key("threshold"), violation.help("write `… > 100` at the end of `expr`"));
+    }
+    match &alert.summary {
+        Some(summary) => text("summary", summary, path, report),
+        None => {
+            let message = format!("the alert {} does not say what is wrong", quoted(name));
+            let violation = Violation::error(RULE, message).expected("needs `summary`");
+            report.add(path, violation.help("add `summary: the queue is too long`"));
+        }
+    }
+    if let Some(description) = &alert.description {
+        text("description", description, path, report);
+    }
+}
+
+fn waits(duration: &str, path: &Path, report: &mut Report<'_>) {
+    let fault = match promql::seconds(duration) {
+        None => format!("{} is not a duration", quoted(duration)),
+        Some(seconds) if seconds > LONGEST_WAIT => {
+            format!("{duration} is longer than an alert may wait, 7 days")
+        }
+        Some(_) => return,
+    };
+    let violation = Violation::error(RULE, fault).expected("not a duration of Prometheus");
+    report.add(path, violation.help("write it like `90s`, `5m` or `1h30m`"));
+}
+
+/// A text that Prometheus fills in and Alertmanager shows.
+fn text(key: &str, text: &str, path: &Path, report: &mut Report<'_>) {
+    let (fault, help) = if text.trim().is_empty() {
+        ("is empty", "write what a person must know, or leave it out")
+    } else if text.len() > LONGEST_TEXT {
+        ("has more than 2000 bytes", "say it shorter, and link a runbook for the rest")
+    } else if text.chars().any(|c| c.is_control() && (key != "description" || c != '\n')) {
+        ("has a control character in it", "write it on one line")
+    } else if key != "slack" && !promql::has_whole_placeholders(text) {
+        ("has a `{{` or `}}` that does not belong to a pair", "write `{{ $value }}`")
+    } else {
+        return;
+    };
+    let violation = Violation::error(RULE, format!("the alert's `{key}` {fault}"));
+    report.add(&path.key(key), violation.expected("cannot be used").help(help));
+}
+
+/// What the WAML tunes and the app or the target does not have: a warning.
+fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut Report<'_>) {
+    let Some(target) = subject.facts.clusters.find(subject.target) else { return };
+    let from_waml = |path: &Path| subject.tree.at(path).is_some_and(is_from_waml);
+    if !subject.template.uses("alerts") || !from_waml(root) {
+        return;
+    }
+    let nothing = |message: String| Violation::warning(RULE, message).expected("without effect");
+    if !target.platform.monitoring.enabled {
+        let message = format!("the target `{}` has no Prometheus for alerts", target.name);
+        let help = "ask its operators, or set alerts only for the targets that have one";
+        report.add(root, nothing(message).help(help));
+        return;
+    }
+    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
+    for (name, alert) in on(&watched).filter(|(name, _)| from_waml(&root.key(name))) {
+        let Some(known) = find(name) else { continue };
+        if let Some(missing) = missing(&watched, known, alert) {
+            let message = format!("the alert `{name}` is not made: {missing}");
+            let help =
+                format!("remove `{name}`, or set it only where the app has what it is about");
+            report.add(&root.key(name), nothing(message).help(help));
+        }
+    }
+}
+
+/// What the app or the target lacks for an alert.
+fn missing(watched: &Watched<'_>, known: &Known, alert: &Alert) -> Option<&'static str> {
+    match known.needs {
+        Needs::Objective => watched.section.slo.is_none().then_some("the app has no `slo`"),
+        _ => expression(watched, known, alert.threshold.unwrap_or_default()).err(),
+    }
+}

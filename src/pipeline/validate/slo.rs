@@ -1,0 +1,153 @@
+//! The service level objective can be kept, measured and missed.
+
+use super::{Report, Subject, is_from_waml};
+use crate::model::platform::monitoring::{Monitoring, SloClass, is_percent};
+use crate::model::violation::Violation;
+use crate::pipeline::view::slo::{FASTEST_BURN, Promise, promised, unmeasured, usual_bounds};
+use crate::pipeline::view::watched::Watched;
+use crate::waml::node::Path;
+use crate::waml::section_operations::Slo;
+use crate::waml::suggest;
+use crate::waml::typed::quoted;
+
+const RULE: &str = "slo";
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(slo) = &subject.section.slo else { return };
+    let Some(target) = subject.facts.clusters.find(subject.target) else { return };
+    // What the template makes nothing of is told by the rule `unused`.
+    if !subject.template.uses("slo") {
+        return;
+    }
+    let (root, monitoring) = (Path::root().key("slo"), &target.platform.monitoring);
+    let known = class(slo, monitoring, &root, report);
+    let promise = promised(slo, &monitoring.slo);
+    if known {
+        something(&promise, &root, report);
+    }
+    percentages(slo, &promise, &root, report);
+    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
+    if !monitoring.enabled {
+        if subject.tree.at(&root).is_some_and(is_from_waml) {
+            let message = format!("the target `{}` has no Prometheus for objectives", target.name);
+            let violation = Violation::warning(RULE, message).expected("without effect");
+            let help = "ask its operators, or set `slo` only for the targets that have one";
+            report.add(&root, violation.help(help));
+        }
+        return;
+    }
+    match unmeasured(&watched) {
+        Some((message, help)) => {
+            let violation = Violation::error(RULE, message).expected("measured by nothing");
+            report.add(&root, violation.help(help));
+        }
+        None => bounds(&watched, &promise, &root, report),
+    }
+}
+
+/// Whether the class is one that there is, or none is named.
+fn class(slo: &Slo, monitoring: &Monitoring, root: &Path, report: &mut Report<'_>) -> bool {
+    let Some(name) = &slo.request_class else { return true };
+    let classes = &monitoring.slo.classes;
+    if classes.contains_key(name) {
+        return true;
+    }
+    let names = classes.keys().map(String::as_str);
+    let meant = suggest::nearest(name, names.clone());
+    let meant = meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
+    let mut all: Vec<(&String, &SloClass)> = classes.iter().collect();
+    all.sort_by(|(_, a), (_, b)| b.availability.total_cmp(&a.availability));
+    let shown =
+        |(name, class): (&String, &SloClass)| format!("`{name}` ({} %)", class.availability);
+    let all: Vec<String> = all.into_iter().map(shown).collect();
+    let violation = Violation::error(RULE, format!("there is no class {}", quoted(name)))
+        .expected("no such class")
+        .help(format!("{meant}There are {}", all.join(", ")));
+    report.add(&root.key("requestClass"), violation);
+    false
+}
+
+fn something(promise: &Promise, root: &Path, report: &mut Report<'_>) {
+    let mut lacks = |path: &Path, message: &str, expected: &str, help: &str| {
+        report.add(path, Violation::error(RULE, message).expected(expected).help(help));
+    };
+    let latency = root.key("latency");
+    match (promise.availability, promise.milliseconds, promise.fast) {
+        (None, None, None) => lacks(
+            root,
+            "the objective promises nothing",
+            "needs `requestClass`",
+            "add `requestClass: high`, or `availability: 99.9`",
+        ),
+        (_, Some(_), None) => lacks(
+            &latency,
+            "the latency objective does not say how many requests are that fast",
+            "needs `objective`",
+            "add `objective: 99`: percent of requests",
+        ),
+        (_, None, Some(_)) => lacks(
+            &latency,
+            "the latency objective does not say how fast",
+            "needs `milliseconds`",
+            "add `milliseconds: 300`",
+        ),
+        _ => {}
+    }
+}
+
+fn percentages(slo: &Slo, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+    let latency = root.key("latency").key("objective");
+    let availability = root.key("availability");
+    let own = slo.latency.as_ref().and_then(|latency| latency.objective);
+    for (path, own, resolved) in
+        [(availability, slo.availability, promise.availability), (latency, own, promise.fast)]
+    {
+        let Some(percent) = resolved else { continue };
+        if own.is_some() && !is_percent(percent) {
+            let violation = Violation::error(RULE, format!("{percent} percent cannot be promised"))
+                .expected("more than 0, less than 100");
+            report.add(&path, violation.help("write percent, as in `99.9`"));
+        } else if own.is_some() && percent <= 1.0 {
+            let message = format!("{percent} percent is as good as nothing");
+            let help = format!("write percent: `{}`", percent * 100.0);
+            report.add(&path, Violation::error(RULE, message).expected("a ratio?").help(help));
+        } else if FASTEST_BURN * (100.0 - percent) >= 100.0 {
+            let message = format!(
+                "with {percent} percent no failure is fast enough for a page by the rate of the last hour"
+            );
+            let violation = Violation::warning(RULE, message).expected("less than 93.1");
+            let help = "promise more, or live with being told after 6 hours";
+            report.add(&path, violation.help(help));
+        }
+    }
+}
+
+/// A histogram answers only for the bounds that it has. Where the operator says them, they are
+/// known; the usual ones are an assumption.
+fn bounds(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+    let Some(milliseconds) = promise.milliseconds.filter(|_| promise.fast.is_some()) else {
+        return;
+    };
+    let monitoring = watched.monitoring();
+    let usual = usual_bounds(monitoring.http);
+    let set = &monitoring.latency_bounds;
+    for (kind, set, usual) in [("http", &set.http, usual.0), ("grpc", &set.grpc, usual.1)] {
+        let bounds = set.as_deref().unwrap_or(usual);
+        if !watched.measures(kind) || bounds.contains(&milliseconds) {
+            continue;
+        }
+        let message =
+            format!("{milliseconds} ms is no bound of the {kind} histogram, which cannot tell");
+        let violation = match set {
+            Some(_) => Violation::error(RULE, message),
+            None => Violation::warning(RULE, message),
+        };
+        let all: Vec<String> = bounds.iter().map(u32::to_string).collect();
+        let help = format!(
+            "use one of {}; where it has other bounds, its operators say so in `platform.monitoring.latency_bounds.{kind}`",
+            all.join(", ")
+        );
+        let path = root.key("latency").key("milliseconds");
+        report.add(&path, violation.expected("not a bound").help(help));
+    }
+}
