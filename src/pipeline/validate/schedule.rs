@@ -65,18 +65,15 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
         return word(text);
     }
     let parts: Vec<&str> = text.split_whitespace().collect();
-    if parts.len() != FIELDS.len() {
+    let Ok(parts) = <[&str; 5]>::try_from(parts.as_slice()) else {
         let message = format!("a schedule has 5 fields, and this has {}", parts.len());
         return Err(Fault { message, help: HELP });
+    };
+    let mut fields = [Field { bits: 0, any: false }; 5];
+    for ((found, part), bounds) in fields.iter_mut().zip(parts).zip(&FIELDS) {
+        *found = field(part, bounds)?;
     }
-    let mut fields = Vec::new();
-    for (part, bounds) in parts.iter().zip(&FIELDS) {
-        fields.push(field(part, bounds)?);
-    }
-    match fields.as_slice() {
-        [minute, hour, day, month, weekday] => comes(minute, hour, day, month, weekday),
-        _ => Ok(()),
-    }
+    comes(fields)
 }
 
 fn word(text: &str) -> Result<(), Fault> {
@@ -138,38 +135,43 @@ fn range(text: &str, bounds: &Bounds) -> Result<Field, Fault> {
         None => (text, None),
         Some((values, step)) => (values, Some(step)),
     };
-    let (low, high) = match values.split_once('-') {
-        None => (values, None),
-        Some((low, high)) => (low, Some(high)),
-    };
-    let value = |text: &str| number(text, bounds.names, bounds.least).map_err(&fault);
-    let every = matches!(low, "*" | "?");
-    let first = if every { bounds.least } else { value(low)? };
-    let last = match high {
-        Some(high) if !every => value(high)?,
-        None if !every && step.is_none() => first,
-        _ => bounds.most,
-    };
-    let step_by = step.map_or(Ok(1), |step| number(step, &[], 0).map_err(&fault))?;
-    if first < bounds.least || last > bounds.most {
-        let far = if first < bounds.least { first } else { last };
-        return Err(fault(format!("{far} is out of range")));
-    }
-    if first > last {
-        return Err(fault(format!("{first} is after {last}")));
-    }
-    let by = usize::try_from(step_by).unwrap_or(usize::MAX);
-    if by == 0 {
+    let by = step.map_or(Ok(1), |step| number(step, &[], 0)).map_err(fault)?;
+    let (first, last, every) = ends(values, step.is_some(), bounds).map_err(fault)?;
+    let Some(by) = usize::try_from(by).ok().filter(|by| *by > 0) else {
         return Err(fault("a step of 0 leads nowhere".to_owned()));
-    }
+    };
     let bits = (first..=last).step_by(by).fold(0, |bits, n| bits | 1 << n);
     Ok(Field { bits, any: every && by == 1 })
 }
 
+/// The first value and the last, and whether it is all.
+fn ends(values: &str, steps: bool, bounds: &Bounds) -> Result<(u32, u32, bool), String> {
+    let value = |text: &str| number(text, bounds.names, bounds.least);
+    let (low, high) = match values.split_once('-') {
+        None => (values, None),
+        Some((low, high)) => (low, Some(high)),
+    };
+    if matches!(low, "*" | "?") {
+        return Ok((bounds.least, bounds.most, true));
+    }
+    let first = value(low)?;
+    let last = match high {
+        Some(high) => value(high)?,
+        None if steps => bounds.most,
+        None => first,
+    };
+    match (first, last) {
+        _ if first < bounds.least => Err(format!("{first} is out of range")),
+        _ if last > bounds.most => Err(format!("{last} is out of range")),
+        _ if first > last => Err(format!("{first} is after {last}")),
+        _ => Ok((first, last, false)),
+    }
+}
+
 /// A number, or a name in any case.
 fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
-    let named = names.iter().zip(least..).find(|(name, _)| name.eq_ignore_ascii_case(text));
-    if let Some((_, number)) = named {
+    let by_name = names.iter().zip(least..).find(|(name, _)| name.eq_ignore_ascii_case(text));
+    if let Some((_, number)) = by_name {
         return Ok(number);
     }
     let digits = text.strip_prefix('+').unwrap_or(text);
@@ -178,24 +180,18 @@ fn number(text: &str, names: &[&str], least: u32) -> Result<u32, String> {
     read.ok_or_else(|| format!("{} is no number", crate::waml::typed::quoted(text)))
 }
 
+/// How long months are; February has its leap day.
+const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
 /// Whether there is such a time at all. When both kinds of day are said, either will do.
-fn comes(
-    minute: &Field,
-    hour: &Field,
-    day: &Field,
-    month: &Field,
-    weekday: &Field,
-) -> Result<(), Fault> {
+fn comes([minute, hour, day, month, weekday]: [Field; 5]) -> Result<(), Fault> {
     let never = |message: &str, help| Err(Fault { message: message.to_owned(), help });
-    let empty = [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0);
-    if empty {
+    if [minute, hour, day, month, weekday].iter().any(|field| field.bits == 0) {
         return never("a field of the schedule is empty", HELP);
     }
-    /// February has its leap day.
-    const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let by_weekday = !day.any && !weekday.any;
-    let is_date = |(month_number, length): (u32, u32)| {
-        month.bits & 1 << month_number != 0 && (1..=length).any(|n| day.bits & 1 << n != 0)
+    let is_date = |(number, length): (u32, u32)| {
+        month.bits & 1 << number != 0 && (1..=length).any(|n| day.bits & 1 << n != 0)
     };
     if by_weekday || (1..).zip(LENGTHS).any(is_date) {
         return Ok(());

@@ -84,7 +84,7 @@ fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-/// A StorageClass's name is an RFC 1123 subdomain.
+/// A storage class' name is an RFC 1123 subdomain.
 fn class(volume: &Volume, path: &Path, report: &mut Report<'_>) {
     let illegal = |class: &&str| !super::names::is_subdomain(class);
     if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
@@ -127,10 +127,9 @@ fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Repo
         Some(cron) if cron.concurrency.unwrap_or(Concurrency::Allow) == Concurrency::Allow => {
             ("two runs may be at it at once", "set `cron: {concurrency: Forbid}`")
         }
-        Some(_) => return,
         None if autoscaled => ("the app is scaled by load", "take `autoscaling` away"),
         None if replicas > 1 => ("the app has several pods", "set `scaling: {replicas: 1}`"),
-        None => return,
+        _ => return,
     };
     let message = format!("the disk {} is for one pod, and {why}", quoted(&volume.name));
     let violation = Violation::error("volumes", message).expected("cannot be shared");
