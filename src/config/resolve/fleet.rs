@@ -9,7 +9,7 @@ use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Identity, Manifests, Targets};
 use crate::model::id::{TargetName, is_rfc1123_label};
-use crate::model::platform::Platform;
+use crate::model::platform::{Platform, Problem};
 use crate::model::target::{Clusters, Target};
 
 /// The longest name that DNS takes.
@@ -72,10 +72,14 @@ impl Resolver<'_> {
         for layer in [all, own].into_iter().flatten() {
             lay_over(&mut merged, layer);
         }
-        serde_json::from_value(merged).unwrap_or_else(|error| {
+        let platform: Platform = serde_json::from_value(merged).unwrap_or_else(|error| {
             self.report.wrong(path, format!("this cannot be read: {error}"), "see `config schema`");
             Platform::default()
-        })
+        });
+        for Problem { key, message, help } in platform.problems() {
+            self.report.wrong(&format!("{path}.{key}"), message, help);
+        }
+        platform
     }
 
     pub(super) fn manifests(
