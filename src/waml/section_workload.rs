@@ -40,7 +40,8 @@ pub struct EnvVar {
     pub secret: Option<SecretKey>,
 }
 
-/// A key of a Kubernetes Secret in the app's namespace.
+/// A key of a Kubernetes Secret in the app's namespace. It need not stand under `secrets`: then it
+/// is delivered with the keys that variables ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretKey {
@@ -62,6 +63,9 @@ pub struct Secret {
     /// Whether the app starts without it.
     #[serde(default)]
     pub optional: Option<bool>,
+    /// Where its values are in the store that it is delivered from; absent: NAMESPACE/SLUG/NAME.
+    #[serde(default)]
+    pub path: Option<String>,
 }
 
 /// CPU and memory of the app's container.

@@ -6,11 +6,12 @@
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
 mod hostile;
+mod hostile_platform;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use the_deployer::model::facts::Facts;
 use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
@@ -32,7 +33,10 @@ pub(crate) fn release() -> Release {
 }
 
 pub(crate) fn templates() -> Arc<Templates> {
-    Arc::new(Templates::compile(&the_deployer::catalogue::built_in()).unwrap())
+    static BUILT_IN: LazyLock<Arc<Templates>> = LazyLock::new(|| {
+        Arc::new(Templates::compile(&the_deployer::catalogue::built_in()).unwrap())
+    });
+    BUILT_IN.clone()
 }
 
 pub(crate) fn facts() -> Facts {

@@ -5,8 +5,11 @@
 //! again by a rule that stumbles over it.
 
 mod autoscaling;
+mod database;
+mod delivery;
 mod disruption;
 mod env;
+mod iam;
 mod image;
 mod ingress;
 mod labels;
@@ -15,11 +18,13 @@ mod numbers;
 mod ports;
 mod probes;
 pub mod quantity;
+mod redis;
 pub mod rendered;
 mod resources;
 mod scaling;
 mod target;
 mod unused;
+mod vault;
 mod volumes;
 
 use crate::model::facts::Facts;
@@ -143,6 +148,31 @@ pub const RULES: &[Rule] = &[
         name: "volumes",
         about: "Volumes have a folder of their own and sizes that parse.",
         check: Check::Settings(volumes::check),
+    },
+    Rule {
+        name: "vault",
+        about: "What is asked for in Vault has a legal path, and is the app's to read.",
+        check: Check::Settings(vault::check),
+    },
+    Rule {
+        name: "delivery",
+        about: "How secrets reach pods on the target can do what the app wants of it.",
+        check: Check::Settings(delivery::check),
+    },
+    Rule {
+        name: "iam",
+        about: "Rights in the cloud are well formed, not over everything, and to be had on the target.",
+        check: Check::Settings(iam::check),
+    },
+    Rule {
+        name: "database",
+        about: "A database has a version, a size and a tier that exist, on a target that has databases.",
+        check: Check::Settings(database::check),
+    },
+    Rule {
+        name: "redis",
+        about: "A Redis has a version and a size that exist, on a target that has any.",
+        check: Check::Settings(redis::check),
     },
     Rule {
         name: "unused",
