@@ -30,7 +30,7 @@ const LARGEST_FILE: usize = 1024 * 1024;
 pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
-) -> Result<Tera, Violation> {
+) -> Result<Tera, Vec<Violation>> {
     let mut tera = Tera::new();
     tera.autoescape_on([SUFFIX]);
     tera.set_escape_fn(escape);
@@ -38,9 +38,33 @@ pub(crate) fn load<'a>(
     let named =
         |prefix: &str, file: &TemplateFile| (format!("{prefix}{}", file.path), file.text.clone());
     let shared = shared.iter().map(|file| named(COMPONENTS, file));
-    tera.add_raw_templates(shared.chain(files.map(|file| named("", file))))
-        .map_err(|error| violation(&error, "the templates"))?;
-    Ok(tera)
+    let all: Vec<(String, String)> = shared.chain(files.map(|file| named("", file))).collect();
+    tera.add_raw_templates(all.clone()).map_err(|error| violations(&error))?;
+    match unsaid(&tera, &all) {
+        Some(violation) => Err(vec![violation]),
+        None => Ok(tera),
+    }
+}
+
+/// A component that takes something from its caller without being given it: what a template makes
+/// of a WAML could then not be read from the template's own files.
+fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
+    let mut names: Vec<&str> = tera.get_component_names().collect();
+    names.sort_unstable();
+    let (name, argument) = names.into_iter().find_map(|name| {
+        let definition = tera.get_component_definition(name)?;
+        let implicit = definition.args().iter().find(|argument| argument.is_implicit())?;
+        Some((name, implicit.name().to_owned()))
+    })?;
+    let defines = |line: &str| line.contains(&format!("component {name}"));
+    let position = files.iter().find_map(|(file, text)| {
+        let line = text.lines().position(defines)?;
+        let line = narrow(line + 1);
+        Some(Position { file: Arc::from(file.as_str()), line, column: 1, length: 1 })
+    });
+    let message = format!("the component `{name}` takes `{argument}` without being given it");
+    let help = format!("write `{argument}` for `@{argument}`, and give it where it is called");
+    Some(Violation::error("template", message).at("", position).help(help))
 }
 
 /// The top-level names that the files look at.
@@ -126,6 +150,26 @@ impl Write for Capped {
     }
 }
 
+/// What is wrong with a set of templates. Names that nothing has (a component, a filter) come as
+/// one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
+fn violations(error: &tera::Error) -> Vec<Violation> {
+    let text = error.to_string();
+    let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
+    match error.kind() {
+        ErrorKind::Msg(_) if !reports.is_empty() => reports,
+        _ => vec![violation(error, "the templates")],
+    }
+}
+
+fn reported(report: &str) -> Option<Violation> {
+    let (message, rest) = report.strip_prefix("error: ")?.split_once('\n')?;
+    let place = rest.lines().next()?.trim_start().strip_prefix("--> ")?;
+    let mut parts = place.rsplitn(3, ':');
+    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+    Some(mistake(message, Position { file: Arc::from(file), line, column, length: 1 }))
+}
+
 /// A template error, at its place in the template.
 fn violation(error: &tera::Error, what: &str) -> Violation {
     let (ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report)) = error.kind() else {
@@ -138,11 +182,83 @@ fn violation(error: &tera::Error, what: &str) -> Violation {
         column: narrow(span.start_col + 1),
         length: narrow(span.end_col.saturating_sub(span.start_col)).max(1),
     };
-    Violation::error("template", report.message().to_owned())
+    mistake(report.message(), position)
+}
+
+fn mistake(message: &str, position: Position) -> Violation {
+    Violation::error("template", message.to_owned())
         .at("", Some(position))
         .help("this is a mistake in the template, not in the WAML: tell the operator")
 }
 
 fn narrow(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An engine of one component and one file.
+    fn loaded(component: &str, file: &str) -> Result<Tera, Vec<Violation>> {
+        let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
+        let file = named("a/latest/b.yaml.tmpl", file);
+        load(&[named("c.yaml.tmpl", component)], std::iter::once(&file))
+    }
+
+    fn context() -> Context {
+        Context::from_serialize(&serde_json::json!({"hostile": "a\nb: c", "list": ["x: y"]}))
+            .unwrap()
+    }
+
+    #[test]
+    fn what_a_component_inserts_stays_in_its_place() {
+        let component = "{% component c(text, list) -%}\nt: {{ text }}\nl: {{ list | yaml }}\n{%- endcomponent c %}";
+        let file = "a:\n  {{<c text={hostile} list/> | indent(width=2)}}\nb:\n    {{<c text=\"fixed\" list/> | indent}}";
+        let text =
+            render(&loaded(component, file).unwrap(), "a/latest/b.yaml.tmpl", &context()).unwrap();
+        let found: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+        let of = |text: &str| serde_json::json!({"t": text, "l": ["x: y"]});
+        assert_eq!(found, serde_json::json!({"a": of("a\nb: c"), "b": of("fixed")}));
+    }
+
+    #[test]
+    fn what_a_component_is_given_is_used() {
+        let component =
+            "{% component c(text, list) %}{{ text }}{{ list | yaml }}{% endcomponent c %}";
+        let tera = loaded(component, "{{<c text={hostile?.part} list/>}}").unwrap();
+        let found = variables(&tera, &["a/latest/b.yaml.tmpl".to_owned()]);
+        assert_eq!(found, HashSet::from(["hostile".to_owned(), "list".to_owned()]));
+    }
+
+    #[test]
+    fn a_mistake_in_a_component_is_told_at_its_place() {
+        let said = |component: &str, file: &str| {
+            let found = match loaded(component, file) {
+                Ok(tera) => vec![render(&tera, "a/latest/b.yaml.tmpl", &context()).unwrap_err()],
+                Err(found) => found,
+            };
+            let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+            told.join("\n")
+        };
+        let none = "{% component c(text) %}\n  {{ nowhere }}{% endcomponent c %}";
+        assert_eq!(
+            said(none, "x: {{<c text={hostile}/>}}"),
+            "components/c.yaml.tmpl:2:6: Variable `nowhere` is not defined. Available variables: text [template]"
+        );
+        assert!(
+            said("{% component c(text) %}\n{{ 1 + }}", "")
+                .starts_with("components/c.yaml.tmpl:2:8: ")
+        );
+        let fine = "{% component c(text) %}{{ text }}{% endcomponent c %}";
+        assert!(said(fine, "x: 1\ny: {{<c/>}}").starts_with("a/latest/b.yaml.tmpl:2:6: "));
+        assert_eq!(
+            said("{% component c() %}{{ 1 | shout }}{% endcomponent c %}", "x: {{<d/>}}"),
+            "a/latest/b.yaml.tmpl:1:6: Unknown component `d` [template]\ncomponents/c.yaml.tmpl:1:27: Unknown filter `shout` [template]"
+        );
+        assert_eq!(
+            said("\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}", "x: {{<c/>}}"),
+            "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` without being given it [template]"
+        );
+    }
 }

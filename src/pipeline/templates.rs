@@ -73,9 +73,12 @@ impl Templates {
             let own = sources.files.iter().filter(|file| files.contains(&file.path));
             let engine = match engine::load(&sources.components, own) {
                 Ok(engine) => engine,
-                Err(violation) => {
-                    if !violations.contains(&violation) {
-                        violations.push(violation);
+                Err(found) => {
+                    // A mistake in a component is one, however many templates share it.
+                    for violation in found {
+                        if !violations.contains(&violation) {
+                            violations.push(violation);
+                        }
                     }
                     continue;
                 }

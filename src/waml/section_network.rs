@@ -60,6 +60,8 @@ pub struct Ingress {
     /// The service's port, for paths that name none.
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
+    /// How long answers may be kept, for paths that do not say; absent: as the app says.
+    pub cache: Option<Cache>,
 }
 
 /// A path prefix, and where it leads.
@@ -73,4 +75,17 @@ pub struct IngressPath {
     pub service_port: Option<u16>,
     /// The service's name; absent: the first service that has the port.
     pub service: Option<String>,
+    /// How long answers may be kept, instead of what the ingress says.
+    pub cache: Option<Cache>,
+}
+
+/// How long browsers may keep an answer: the header `Cache-Control`, set over the app's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Cache {
+    /// Seconds; 0 or absent: kept, but asked for each time (`no-cache`).
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub max_age: Option<u32>,
+    /// Whether it never changes under its path, so that nobody asks before the time is over.
+    pub immutable: Option<bool>,
 }

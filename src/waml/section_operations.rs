@@ -128,15 +128,44 @@ pub struct Redis {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cron {
-    /// Five fields: `*/10 * * * *`.
+    /// Minute, hour, day of the month, month, day of the week: `*/10 * * * *`; or `@daily` and the
+    /// like.
     pub schedule: Option<String>,
-    /// The schedule's time zone: `Europe/Berlin`.
+    /// The schedule's time zone: `Europe/Berlin`; absent: the cluster's.
     pub time_zone: Option<String>,
     /// What happens when the last run is not over.
     pub concurrency: Option<Concurrency>,
+    /// Whether no run begins for the time being.
+    pub suspend: Option<bool>,
+    /// Seconds by which a run may begin late, before it is left out.
+    #[schemars(range(min = 10, max = 604_800))]
+    pub starting_deadline_seconds: Option<u32>,
     /// Seconds after which a run is stopped.
     #[schemars(range(min = 1, max = 604_800))]
-    pub deadline_seconds: Option<u32>,
+    pub active_deadline_seconds: Option<u32>,
+    /// How often a run that fails is tried again.
+    #[schemars(range(min = 0, max = 100))]
+    pub backoff_limit: Option<u32>,
+    /// Whether a try that failed begins in the same pod again, or in another.
+    pub restart_policy: Option<RestartPolicy>,
+    /// How many runs that succeeded are kept for looking at.
+    #[schemars(range(min = 0, max = 100))]
+    pub successful_jobs_history_limit: Option<u32>,
+    /// How many runs that failed are kept for looking at.
+    #[schemars(range(min = 0, max = 100))]
+    pub failed_jobs_history_limit: Option<u32>,
+    /// Seconds after which a run that is over is removed, whatever the limits.
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub ttl_seconds_after_finished: Option<u32>,
+}
+
+/// Where a try that failed begins again. Kubernetes' words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RestartPolicy {
+    /// In the same pod.
+    OnFailure,
+    /// In another pod.
+    Never,
 }
 
 /// What happens when a run begins while the last is not over. Kubernetes' words.

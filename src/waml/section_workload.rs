@@ -190,10 +190,39 @@ pub struct Volume {
     /// The disk's storage class.
     #[serde(default)]
     pub storage_class: Option<String>,
-    /// Files to put there instead, name to content.
+    /// Who may use the disk at once; absent: one pod.
     #[serde(default)]
-    pub files: Option<indexmap::IndexMap<String, String>>,
+    pub access_mode: Option<AccessMode>,
+    /// Files to put there instead, name to content. When they change, pods are replaced.
+    #[serde(default)]
+    pub files: Option<indexmap::IndexMap<String, Option<String>>>,
     /// Whether the container may not write.
     #[serde(default)]
     pub read_only: Option<bool>,
+}
+
+/// Who may use a disk at once. Kubernetes' words; the storage class must be able to do it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AccessMode {
+    /// The pods of one node.
+    #[default]
+    ReadWriteOnce,
+    /// One pod.
+    ReadWriteOncePod,
+    /// All pods.
+    ReadWriteMany,
+    /// All pods, and none may write.
+    ReadOnlyMany,
+}
+
+impl Volume {
+    /// Whether it is a disk that pods cannot share.
+    pub fn is_for_one(&self) -> bool {
+        use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
+        self.size.is_some()
+            && match self.access_mode.unwrap_or_default() {
+                ReadWriteOnce | ReadWriteOncePod => true,
+                ReadWriteMany | ReadOnlyMany => false,
+            }
+    }
 }

@@ -34,6 +34,8 @@ fn calm() -> Json {
             "disruption": {"maxUnavailable": "1"},
             "probes": {"liveness": {"command": ["calm"], "path": null},
                        "readiness": {"path": "/calm", "port": "http"}},
+            "volumes": [{"name": "files", "mountPath": "/files", "files": {"calm": "calm"}},
+                        {"name": "disk", "mountPath": "/disk", "size": "1Gi", "storageClass": "calm", "accessMode": "ReadWriteMany"}],
             "labels": {"calm": "calm"},
             "annotations": {"calm": "calm"},
         }},
@@ -71,6 +73,7 @@ const FREE: &[Field] = &[
         "",
         Some(("deployment.yaml", "/spec/template/metadata/annotations/calm")),
     ),
+    field("/deploy/t/volumes/0/files/calm", "", Some(("configmap.yaml", "/data/calm"))),
     field(
         "/deploy/t/probes/liveness/command/0",
         "",
@@ -153,6 +156,25 @@ const RULED: &[Field] = &[
         "labels.calm",
         Some(("deployment.yaml", "/spec/template/metadata/labels/calm")),
     ),
+    field("/deploy/t/volumes/0/name", "volumes[0].name", None),
+    field(
+        "/deploy/t/volumes/0/mountPath",
+        "volumes[0].mountPath",
+        Some(("deployment.yaml", "C/volumeMounts/1/mountPath")),
+    ),
+    field("/deploy/t/volumes/0/files/*", "volumes[0].files", None),
+    field("/deploy/t/volumes/1/name", "volumes[1].name", None),
+    field(
+        "/deploy/t/volumes/1/size",
+        "volumes[1].size",
+        Some(("persistentvolumeclaim.yaml", "/spec/resources/requests/storage")),
+    ),
+    field(
+        "/deploy/t/volumes/1/storageClass",
+        "volumes[1].storageClass",
+        Some(("persistentvolumeclaim.yaml", "/spec/storageClassName")),
+    ),
+    field("/deploy/t/volumes/1/accessMode", "volumes[1].accessMode", None),
     field("/deploy/t/labels/*", "labels", None),
     field("/deploy/t/annotations/*", "annotations", None),
 ];
@@ -174,7 +196,7 @@ impl Field {
 }
 
 /// Kinds, and in each object the path of everything that has no parts. Where a key is under
-/// attack, those of labels and annotations are counted and not named.
+/// attack, those of labels, annotations and files are counted and not named.
 pub(super) fn shape(rendered: &Rendered, keys: bool) -> Vec<String> {
     let mut found = Vec::new();
     for file in &rendered.files {
@@ -199,7 +221,8 @@ pub(super) fn object(bytes: &[u8]) -> Json {
 }
 
 fn paths(value: &Json, path: &str, keys: bool, out: &mut Vec<String>) {
-    let free = !keys && (path.ends_with("/labels") || path.ends_with("/annotations"));
+    let maps = ["/labels", "/annotations", "/data"];
+    let free = !keys && maps.iter().any(|map| path.ends_with(map));
     match value {
         Json::Array(list) => {
             list.iter().enumerate().for_each(|(n, v)| paths(v, &format!("{path}/{n}"), keys, out));

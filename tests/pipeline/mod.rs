@@ -33,11 +33,12 @@ pub(crate) fn release() -> Release {
 }
 
 pub(crate) fn templates() -> Arc<Templates> {
-    static BUILT_IN: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-        Arc::new(Templates::compile(&the_deployer::catalogue::built_in()).unwrap())
-    });
-    BUILT_IN.clone()
+    TEMPLATES.clone()
 }
+
+/// Compiled once: it takes longer than what most tests do with them.
+static TEMPLATES: LazyLock<Arc<Templates>> =
+    LazyLock::new(|| Templates::compile(&the_deployer::catalogue::built_in()).unwrap().into());
 
 pub(crate) fn facts() -> Facts {
     Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
@@ -120,6 +121,43 @@ fn every_case_gives_what_is_recorded_of_it() {
             record(&case, &outcome);
         }
         assert_eq!(recorded(&case), outcome, "{}", case.display());
+    }
+}
+
+/// On a target that offers each thing in turn; with `KEEP_SAMPLES=FOLDER` the manifests are kept
+/// there, for looking at and for other validators.
+#[test]
+fn every_sample_of_a_built_in_template_is_rendered() {
+    let platforms = [
+        "{}",
+        "{ingress: {kind: kubernetes}, certificates: {kind: none}}",
+        "{ingress: {kind: gateway}, certificates: {kind: cached-certificate}, network_policy: {enabled: true, ingress: {namespaces: [a]}, egress: {}}}",
+    ];
+    let sources = the_deployer::catalogue::built_in();
+    let samples: Vec<_> =
+        sources.files.iter().filter(|file| file.path.contains("/samples/")).collect();
+    for template in templates().iter() {
+        let own = |path: &str| path.starts_with(&format!("{}/samples/", template.name));
+        assert!(samples.iter().any(|file| own(&file.path)), "{} has no sample", template.id());
+    }
+    for sample in samples {
+        for (n, platform) in platforms.iter().enumerate() {
+            let platform = serde_yaml::from_str(platform).unwrap();
+            let rendered = planned_on(sample.text.as_bytes(), None, platform)
+                .unwrap_or_else(|rejection| panic!("{} on {n}: {rejection}", sample.path));
+            let (template, _) = sample.path.split_once('/').unwrap();
+            assert_eq!(rendered.template, format!("{template}@latest"), "{}", sample.path);
+            keep(&rendered, &format!("{}-{n}", sample.path.replace('/', "-")));
+        }
+    }
+}
+
+fn keep(rendered: &Rendered, name: &str) {
+    let Some(folder) = std::env::var_os("KEEP_SAMPLES") else { return };
+    let folder = Path::new(&folder).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for file in &rendered.files {
+        fs::write(folder.join(&file.name), &file.bytes).unwrap();
     }
 }
 

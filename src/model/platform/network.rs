@@ -1,14 +1,57 @@
 //! Traffic, certificates, network policies.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How traffic comes into the cluster.
+/// How traffic comes into the cluster. Each part that is said twice is said for addresses that
+/// are reached from the internet (`public: true` in a WAML) and for all others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ingress {
     /// The kind of object that makes a route.
     pub kind: IngressKind,
+    /// The entry points of Traefik. Default: `websecure` and `internal`.
+    pub entry_points: EntryPoints,
+    /// The classes of Kubernetes' `Ingress`. Default: `nginx` and `nginx-internal`.
+    pub classes: Classes,
+    /// The gateways of the Gateway API. Default: `public` and `internal` in the namespace
+    /// `gateways`, each with the listener `https`.
+    pub gateways: Gateways,
+    /// Whether connections are encrypted. Default: both. Where they are not, no certificate is
+    /// made. With a gateway that is its listener's business, and this says only whether there is
+    /// a certificate.
+    pub tls: Tls,
+    /// Annotations of every route, for what else reads them: `external-dns`, a controller's own.
+    pub annotations: Annotations,
+}
+
+impl Ingress {
+    /// The entry points for an address.
+    pub fn entry_points(&self, public: bool) -> &[String] {
+        if public { &self.entry_points.public } else { &self.entry_points.internal }
+    }
+
+    /// The class for an address.
+    pub fn class(&self, public: bool) -> &str {
+        if public { &self.classes.public } else { &self.classes.internal }
+    }
+
+    /// The gateway for an address.
+    pub fn gateway(&self, public: bool) -> &Gateway {
+        if public { &self.gateways.public } else { &self.gateways.internal }
+    }
+
+    /// Whether connections to an address are encrypted.
+    pub fn tls(&self, public: bool) -> bool {
+        if public { self.tls.public } else { self.tls.internal }
+    }
+
+    /// The annotations of a route to an address.
+    pub fn annotations(&self, public: bool) -> &BTreeMap<String, String> {
+        if public { &self.annotations.public } else { &self.annotations.internal }
+    }
 }
 
 /// The kind of object that makes a route.
@@ -24,12 +67,106 @@ pub enum IngressKind {
     Gateway,
 }
 
+/// The entry points of Traefik.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EntryPoints {
+    /// For addresses that are reached from the internet.
+    pub public: Vec<String>,
+    /// For all others.
+    pub internal: Vec<String>,
+}
+
+impl Default for EntryPoints {
+    fn default() -> Self {
+        Self { public: vec!["websecure".to_owned()], internal: vec!["internal".to_owned()] }
+    }
+}
+
+/// The classes of Kubernetes' `Ingress`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Classes {
+    /// For addresses that are reached from the internet.
+    pub public: String,
+    /// For all others.
+    pub internal: String,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self { public: "nginx".to_owned(), internal: "nginx-internal".to_owned() }
+    }
+}
+
+/// The gateways of the Gateway API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gateways {
+    /// For addresses that are reached from the internet.
+    pub public: Gateway,
+    /// For all others.
+    pub internal: Gateway,
+}
+
+impl Default for Gateways {
+    fn default() -> Self {
+        let named = |name: &str| Gateway {
+            name: name.to_owned(),
+            namespace: "gateways".to_owned(),
+            section: Some("https".to_owned()),
+        };
+        Self { public: named("public"), internal: named("internal") }
+    }
+}
+
+/// A gateway that routes are attached to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The name of one of its listeners. Default: all that take the host.
+    #[serde(default)]
+    pub section: Option<String>,
+}
+
+/// Whether connections are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// To addresses that are reached from the internet.
+    pub public: bool,
+    /// To all others.
+    pub internal: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self { public: true, internal: true }
+    }
+}
+
+/// Annotations of routes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Annotations {
+    /// To addresses that are reached from the internet.
+    pub public: BTreeMap<String, String>,
+    /// To all others.
+    pub internal: BTreeMap<String, String>,
+}
+
 /// Who makes certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Certificates {
     /// The kind of object that asks for one.
     pub kind: CertificateKind,
+    /// Who signs them.
+    pub issuer: Issuer,
 }
 
 /// The kind of object that asks for a certificate.
@@ -45,10 +182,56 @@ pub enum CertificateKind {
     None,
 }
 
+/// Who signs certificates. Default: the `ClusterIssuer` of cert-manager called `letsencrypt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Issuer {
+    /// The issuer's name.
+    pub name: String,
+    /// Its kind: `ClusterIssuer`, or `Issuer` for one in the app's namespace.
+    pub kind: String,
+    /// Its API group.
+    pub group: String,
+}
+
+impl Default for Issuer {
+    fn default() -> Self {
+        Self {
+            name: "letsencrypt".to_owned(),
+            kind: "ClusterIssuer".to_owned(),
+            group: "cert-manager.io".to_owned(),
+        }
+    }
+}
+
 /// Whether pods may talk to each other freely.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPolicy {
     /// Whether each app gets a policy that lets in only what its ports are for.
     pub enabled: bool,
+    /// From where, beside the app's own namespace, its ports are reached.
+    pub ingress: Sources,
+    /// To where, beside its own namespace and DNS, the app may connect. Default: everywhere.
+    pub egress: Option<Destinations>,
+}
+
+/// Namespaces that traffic comes from: those of the ingress controller, of Prometheus.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sources {
+    /// By their names.
+    pub namespaces: Vec<String>,
+    /// By labels, all of which a namespace has.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Where an app may connect to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Destinations {
+    /// Namespaces, by their names.
+    pub namespaces: Vec<String>,
+    /// Networks: `10.0.0.0/8`.
+    pub cidrs: Vec<String>,
 }

@@ -55,7 +55,7 @@ fn leads(ingress: &Ingress, ports: &[PortRef<'_>], path: &Path, report: &mut Rep
             let violation =
                 Violation::error("ingress", format!("{} is not a legal path", quoted(text)))
                     .expected("not a legal path")
-                    .help("begin with `/`, and use only the characters of a URL's path");
+                    .help("begin with `/`, and use only the characters of a URL's path, without `//`, `..` and `%2f`");
             report.add(&here.key("path"), violation);
         }
         let (number, at) = match way.service_port {
@@ -105,8 +105,18 @@ fn is_host(text: &str) -> bool {
 }
 
 /// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part
-/// of a routing rule.
+/// of a routing rule. Without what Kubernetes and the Gateway API refuse because a server may
+/// understand it in two ways: empty parts, `.` and `..`, an encoded slash.
 fn is_path(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@%".contains(&b);
-    text.starts_with('/') && text.len() <= 1000 && text.bytes().all(legal)
+    let is_encoded = |code: &str| {
+        let hex = code.get(..2).is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        hex && !code.to_ascii_lowercase().starts_with("2f")
+    };
+    text.starts_with('/')
+        && text.len() <= 1000
+        && text.bytes().all(legal)
+        && !text.contains("//")
+        && !text.split('/').any(|part| matches!(part, "." | ".."))
+        && text.split('%').skip(1).all(is_encoded)
 }

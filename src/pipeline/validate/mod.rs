@@ -5,6 +5,7 @@
 //! again by a rule that stumbles over it.
 
 mod autoscaling;
+mod cron;
 mod database;
 mod delivery;
 mod disruption;
@@ -21,7 +22,9 @@ pub mod quantity;
 mod redis;
 pub mod rendered;
 mod resources;
+mod routes;
 mod scaling;
+mod schedule;
 mod target;
 mod unused;
 mod vault;
@@ -115,6 +118,11 @@ pub const RULES: &[Rule] = &[
         check: Check::Settings(ingress::check),
     },
     Rule {
+        name: "routes",
+        about: "Two addresses do not take each other's requests, and the target can route and cache as is asked.",
+        check: Check::Settings(routes::check),
+    },
+    Rule {
         name: "probes",
         about: "Probes use ports that the app has, and numbers that Kubernetes takes.",
         check: Check::Settings(probes::check),
@@ -146,8 +154,13 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "volumes",
-        about: "Volumes have a folder of their own and sizes that parse.",
+        about: "Volumes have a folder of their own, are one thing, and disks are shared only if they can be.",
         check: Check::Settings(volumes::check),
+    },
+    Rule {
+        name: "cron",
+        about: "The schedule is one that Kubernetes takes and that comes, and its time zone exists.",
+        check: Check::Settings(cron::check),
     },
     Rule {
         name: "vault",

@@ -85,7 +85,7 @@ fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &
 }
 
 /// As Kubernetes checks it: its parts may be longer than a label.
-fn is_subdomain(text: &str) -> bool {
+pub(super) fn is_subdomain(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let is_part = |part: &str| {
         !part.is_empty()

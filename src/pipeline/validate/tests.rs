@@ -2,11 +2,18 @@
 
 #[path = "tests_refused.rs"]
 mod refused;
+#[path = "tests_traffic.rs"]
+mod traffic;
+#[path = "tests_workloads.rs"]
+mod workloads;
+
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value as Json, json};
 
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::platform::Platform;
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::violation::{Rejection, Violation};
@@ -14,6 +21,9 @@ use crate::pipeline::render::Rendered;
 use crate::pipeline::templates::Templates;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
+
+static TEMPLATES: LazyLock<Arc<Templates>> =
+    LazyLock::new(|| Templates::compile(&crate::catalogue::built_in()).unwrap().into());
 
 const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\n";
 
@@ -32,6 +42,11 @@ fn rendered(section: &str) -> Json {
 }
 
 fn plan_of(text: &str) -> Result<Rendered, Rejection> {
+    plan_on(text, Platform::default())
+}
+
+/// The same on a target that offers this.
+fn plan_on(text: &str, platform: Platform) -> Result<Rendered, Rejection> {
     let waml = Waml::parse(".weave.yaml", text.as_bytes())?;
     let input = Input {
         waml: waml.into(),
@@ -41,9 +56,9 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
             commit: CommitSha::parse("0".repeat(40)).unwrap(),
             tag: ImageTag::parse("1").unwrap(),
         },
-        templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
+        templates: TEMPLATES.clone(),
     };
-    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::Any(Box::new(platform)));
     plan(&input, &facts)
 }
 

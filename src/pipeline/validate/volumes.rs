@@ -1,4 +1,5 @@
-//! Volumes and mounted secrets have a folder of their own, and sizes that parse.
+//! Volumes and mounted secrets have a folder of their own; a volume is a disk, files or an empty
+//! folder; and a disk that pods cannot share has one pod.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,11 @@ use super::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
 use crate::model::violation::Violation;
+use crate::pipeline::view::secrets::volume_name;
 use crate::waml::node::Path;
+use crate::waml::section::Section;
+use crate::waml::section_operations::Concurrency;
+use crate::waml::section_workload::Volume;
 use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
@@ -26,11 +31,112 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             .help("add `mountPath: /data`");
             report.add(&path, violation);
         }
-        if let Some(size) = volume.size.as_deref().filter(|size| Quantity::parse(size).is_none()) {
+        folder(volume.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
+        name(volume, subject.section, &path, report);
+        disk(volume, &path, report);
+        class(volume, &path, report);
+        files(volume, &path, report);
+        shared(volume, subject, &path, report);
+    }
+}
+
+/// A mounted secret becomes a volume too.
+fn name(volume: &Volume, section: &Section, path: &Path, report: &mut Report<'_>) {
+    let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
+    if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
+        let message = format!(
+            "{} is the name of the volume for the secret {}",
+            quoted(&volume.name),
+            quoted(&secret.name)
+        );
+        let violation = Violation::error("volumes", message).expected("is taken");
+        report.add(&path.key("name"), violation.help("give the volume another name"));
+    }
+}
+
+fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+    match volume.size.as_deref().map(|size| (size, Quantity::parse(size))) {
+        Some((size, None)) => {
             report.add(&path.key("size"), not_a_quantity("volumes", size, "memory"));
         }
-        folder(volume.mount_path.as_deref(), path.key("mountPath"), &mut folders, report);
+        Some((_, Some(size))) if size.is_zero() => {
+            let violation = Violation::error("volumes", "a disk has room for something");
+            let violation =
+                violation.expected("more than 0").help("write bytes as `256Mi` or `1Gi`");
+            report.add(&path.key("size"), violation);
+        }
+        Some(_) => {}
+        None => {
+            let of_disks = [
+                ("storageClass", volume.storage_class.is_some()),
+                ("accessMode", volume.access_mode.is_some()),
+            ];
+            for (key, _) in of_disks.iter().filter(|(_, set)| *set) {
+                let violation =
+                    Violation::error("volumes", format!("`{key}` is of disks, and this is none"));
+                let violation = violation.expected("needs `size`");
+                report.add(
+                    &path.key(key),
+                    violation.help(format!("add `size: 10Gi`, or remove `{key}`")),
+                );
+            }
+        }
     }
+}
+
+/// A StorageClass's name is an RFC 1123 subdomain.
+fn class(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+    let illegal = |class: &&str| !super::names::is_subdomain(class);
+    if let Some(class) = volume.storage_class.as_deref().filter(illegal) {
+        let message = format!("{} is not a legal name of a storage class", quoted(class));
+        let violation = Violation::error("volumes", message).expected("not legal");
+        let help = "use lower-case letters, digits, `-` and `.`";
+        report.add(&path.key("storageClass"), violation.help(help));
+    }
+}
+
+fn files(volume: &Volume, path: &Path, report: &mut Report<'_>) {
+    let Some(files) = &volume.files else { return };
+    if volume.size.is_some() {
+        let message = format!("the volume {} is a disk and files", quoted(&volume.name));
+        let violation = Violation::error("volumes", message).expected("one too many");
+        report
+            .add(&path.key("files"), violation.help("keep `size` or `files`, or make two volumes"));
+    }
+    for file in files.keys().filter(|file| !super::env::is_key(file)) {
+        let violation = Violation::error(
+            "volumes",
+            format!("{} is not a legal name of a file", quoted(file)),
+        )
+        .expected("not a legal name")
+        .help("use letters, digits, `-`, `_` and `.`; for a folder below, make another volume");
+        report.add(&path.key("files").key(file), violation);
+    }
+}
+
+/// Two pods on two nodes cannot both have a disk that is for one.
+fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+    if !volume.is_for_one() {
+        return;
+    }
+    let section = subject.section;
+    let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let replicas = section.scaling.as_ref().and_then(|scaling| scaling.replicas).unwrap_or(1);
+    let at_once = section.cron.as_ref().filter(|_| subject.template.uses("cron"));
+    let (why, help) = match at_once {
+        Some(cron) if cron.concurrency.unwrap_or(Concurrency::Allow) == Concurrency::Allow => {
+            ("two runs may be at it at once", "set `cron: {concurrency: Forbid}`")
+        }
+        Some(_) => return,
+        None if autoscaled => ("the app is scaled by load", "take `autoscaling` away"),
+        None if replicas > 1 => ("the app has several pods", "set `scaling: {replicas: 1}`"),
+        None => return,
+    };
+    let message = format!("the disk {} is for one pod, and {why}", quoted(&volume.name));
+    let violation = Violation::error("volumes", message).expected("cannot be shared");
+    let help =
+        format!("{help}; or set `accessMode: ReadWriteMany`, if the storage class can do that");
+    report.add(path, violation.help(help));
 }
 
 fn folder(

@@ -4,8 +4,11 @@
 //! The names at the top are the WAML's own, so that a template that looks at `service` is known
 //! to use `service`. What a WAML does not set is null or empty, never undefined.
 
-pub(crate) mod network;
+pub(crate) mod network; // services, ports
+pub(crate) mod ingress; // addresses, routes, certificates
 mod probes;
+mod volumes; // disks, files
+pub(crate) mod naming; // names made of two names
 pub(crate) mod secrets; // which secrets an app needs, and how they reach its pods
 pub(crate) mod agent; // … by the Vault agent
 pub(crate) mod vault; // what an app may read in Vault
@@ -21,7 +24,7 @@ use crate::model::target::Target;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
-use crate::waml::section_workload::{Amounts, Image, Scaling};
+use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
 
 /// The context of a template.
 pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
@@ -51,22 +54,24 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "ports",
         json!(network::container_ports(&network::service_ports(section.services(), slug))),
     );
-    set(
-        "ingress",
-        json!(network::ingresses(section.ingresses(), section.services(), slug, target)),
-    );
+    let ingresses = ingress::ingresses(section.ingresses(), section.services(), slug, target);
+    set("certificates", json!(ingress::certificates(&ingresses)));
+    set("caching", json!(ingress::caching(&ingresses)));
+    set("ingress", json!(ingresses));
     set(
         "probes",
         probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
     );
     set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
-    set("annotations", secrets::annotations(section, &waml.app, target));
     set("delivery", secrets::delivery(section, &waml.app, target));
     set("vault", vault::of(section, &waml.app, target));
     set("iam", iam::of(section, &waml.app, target));
     set("database", database::of(section, &waml.app, target));
     set("redis", redis::of(section, &waml.app, target));
     set("env", env(section, &waml.app, target));
+    set("volumes", volumes::of(section.volumes.as_deref(), slug));
+    let annotations = volumes::annotations(section);
+    set("annotations", secrets::annotations(annotations, section, &waml.app, target));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
@@ -147,14 +152,20 @@ fn resources(section: &Section) -> Json {
 
 /// With autoscaling the number of replicas is the autoscaler's, and must not stand in git: each
 /// sync would set it back.
+///
+/// With a disk that pods cannot share, the old pod goes before the new one comes: in a rolling
+/// update the new one would wait for the disk, and the old one for the new one, for ever.
 fn scaling(section: &Section) -> Json {
     let none = Scaling::default();
     let scaling = section.scaling.as_ref().unwrap_or(&none);
     let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
+    let rolling = !section.volumes.iter().flatten().any(Volume::is_for_one);
+    let rolls = |text: &Option<String>| number(text.as_deref().filter(|_| rolling));
     json!({
         "replicas": scaling.replicas.filter(|_| !autoscaled),
-        "maxUnavailable": number(scaling.max_unavailable.as_deref()),
-        "maxSurge": number(scaling.max_surge.as_deref()),
+        "strategy": if rolling { "RollingUpdate" } else { "Recreate" },
+        "maxUnavailable": rolls(&scaling.max_unavailable),
+        "maxSurge": rolls(&scaling.max_surge),
     })
 }
 

@@ -1,9 +1,8 @@
-//! Services, ports and routes, with everything resolved that the WAML may leave out.
+//! Services and ports, with everything resolved that the WAML may leave out.
 
 use serde::Serialize;
 
-use crate::model::target::Target;
-use crate::waml::section_network::{Ingress, Port, Protocol, Service};
+use crate::waml::section_network::{Port, Protocol, Service};
 
 /// A port that a service offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,24 +59,6 @@ pub(crate) struct PortView {
     protocol: Protocol,
 }
 
-/// An address as templates see it.
-#[derive(Debug, Serialize)]
-pub(crate) struct IngressView {
-    /// The object's name: the slug for the first, and a number for each further one.
-    name: String,
-    host: String,
-    public: bool,
-    routes: Vec<RouteView>,
-}
-
-/// A path that leads to a service's port.
-#[derive(Debug, Serialize)]
-pub(crate) struct RouteView {
-    path: String,
-    service: String,
-    port: u16,
-}
-
 pub(crate) fn services(services: &[Service], slug: &str) -> Vec<ServiceView> {
     let view = |service: &Service| ServiceView {
         name: service.name.clone().unwrap_or_else(|| slug.to_owned()),
@@ -126,48 +107,5 @@ impl PortView {
     fn of(port: &PortRef<'_>) -> Self {
         let PortRef { service: _, name, number, target, protocol } = *port;
         Self { name: name.to_owned(), number, target, protocol }
-    }
-}
-
-pub(crate) fn ingresses(
-    ingresses: &[Ingress],
-    services: &[Service],
-    slug: &str,
-    target: &Target,
-) -> Vec<IngressView> {
-    let ports = tcp_ports(services, slug);
-    let view = |(index, ingress): (usize, &Ingress)| IngressView {
-        name: if index == 0 { slug.to_owned() } else { format!("{slug}-{}", index + 1) },
-        host: host(ingress, target),
-        public: ingress.public.unwrap_or(false),
-        routes: routes(ingress, &ports),
-    };
-    ingresses.iter().enumerate().map(view).collect()
-}
-
-fn host(ingress: &Ingress, target: &Target) -> String {
-    match (&ingress.host, &ingress.host_prefix) {
-        (Some(host), _) => host.clone(),
-        (None, Some(prefix)) => format!("{prefix}.{}", target.domain),
-        (None, None) => target.domain.clone(),
-    }
-}
-
-fn routes(ingress: &Ingress, ports: &[PortRef<'_>]) -> Vec<RouteView> {
-    let route = |path: Option<&str>, number: Option<u16>, service: Option<&str>| {
-        let number = number.or(ingress.port)?;
-        let leads = |port: &&PortRef<'_>| {
-            port.number == number && service.is_none_or(|service| port.service == service)
-        };
-        let port = ports.iter().find(leads)?;
-        let path = path.unwrap_or("/").to_owned();
-        Some(RouteView { path, service: port.service.to_owned(), port: port.number })
-    };
-    match ingress.paths.as_deref() {
-        None | Some([]) => route(None, None, None).into_iter().collect(),
-        Some(paths) => paths
-            .iter()
-            .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref()))
-            .collect(),
     }
 }

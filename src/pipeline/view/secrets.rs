@@ -67,9 +67,14 @@ pub(super) fn of_the_pod(section: &Section, delivery: Delivery) -> Json {
 fn with_volume(secret: &Secret) -> Json {
     let mut view = without_nulls(json!(secret));
     if let Some(map) = view.as_object_mut() {
-        map.insert("volume".to_owned(), short(&secret.name, 63).into());
+        map.insert("volume".to_owned(), volume_name(&secret.name).into());
     }
     view
+}
+
+/// The name of the volume that a mounted secret becomes.
+pub(crate) fn volume_name(secret: &str) -> String {
+    short(secret, 63)
 }
 
 /// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
@@ -84,14 +89,16 @@ pub(super) fn short(secret: &str, longest: usize) -> String {
     format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
 }
 
-/// The WAML's annotations for the pods, and those by which the Vault agent is asked.
-pub(super) fn annotations(section: &Section, app: &AppKey, target: &Target) -> Json {
-    let Some(Json::Object(mut all)) = section.annotations.as_ref().map(|a| without_nulls(json!(a)))
-    else {
-        return agent_annotations(section, app, target).map_or(Json::Null, Json::Object);
-    };
-    all.extend(agent_annotations(section, app, target).into_iter().flatten());
-    Json::Object(all)
+/// The pods' other annotations, and those by which the Vault agent is asked; null without any.
+pub(super) fn annotations(others: Json, section: &Section, app: &AppKey, target: &Target) -> Json {
+    match (others, agent_annotations(section, app, target)) {
+        (Json::Object(mut all), Some(agents)) => {
+            all.extend(agents);
+            Json::Object(all)
+        }
+        (_, Some(agents)) => Json::Object(agents),
+        (others, None) => others,
+    }
 }
 
 fn agent_annotations(

@@ -1,0 +1,61 @@
+//! The schedule parses and comes, its time zone exists, and a template of jobs has one.
+
+use std::sync::LazyLock;
+
+use jiff::tz::TimeZoneDatabase;
+
+use super::{Report, Subject, schedule};
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+use crate::waml::suggest;
+use crate::waml::typed::quoted;
+
+/// The names that the bundled tz database has: the same on every machine.
+static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+});
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let cron = subject.section.cron.as_ref();
+    let path = Path::root().key("cron");
+    match cron.and_then(|cron| cron.schedule.as_deref()) {
+        Some(text) => {
+            if let Err(fault) = schedule::check(text) {
+                let violation = Violation::error("cron", fault.message).expected("no schedule");
+                report.add(&path.key("schedule"), violation.help(fault.help));
+            }
+        }
+        None if cron.is_some() || is_for_jobs(subject) => {
+            let message =
+                format!("`{}` runs on a schedule, and there is none", subject.template.id());
+            let violation = Violation::error("cron", message).expected("needs `cron.schedule`");
+            report.add(
+                &path,
+                violation.help("add `cron: {schedule: \"30 4 * * *\"}`: each day at 4:30"),
+            );
+        }
+        None => {}
+    }
+    if let Some(zone) = cron.and_then(|cron| cron.time_zone.as_deref()) {
+        time_zone(zone, &path.key("timeZone"), report);
+    }
+}
+
+/// A template whose `defaults.yaml` speaks of `cron` is one of jobs.
+fn is_for_jobs(subject: &Subject<'_>) -> bool {
+    subject.template.uses("cron") && subject.template.defaults.get("cron").is_some()
+}
+
+/// Kubernetes tells case apart here, and does not take `Local`.
+fn time_zone(zone: &str, path: &Path, report: &mut Report<'_>) {
+    if ZONES.iter().any(|name| name == zone) {
+        return;
+    }
+    let violation = Violation::error("cron", format!("there is no time zone {}", quoted(zone)))
+        .expected("no such time zone");
+    let help = match suggest::nearest(zone, ZONES.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => "use a name of the tz database, such as `Europe/Berlin` or `UTC`".to_owned(),
+    };
+    report.add(path, violation.help(help));
+}

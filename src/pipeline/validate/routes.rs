@@ -1,0 +1,112 @@
+//! Two addresses do not take each other's requests, and the target's kind of route can do what
+//! the WAML asks of it.
+
+use super::{Report, Subject, is_from_waml};
+use crate::model::platform::network::IngressKind;
+use crate::model::target::Target;
+use crate::model::violation::Violation;
+use crate::pipeline::view::ingress::host;
+use crate::waml::node::Path;
+use crate::waml::section_network::{Cache, Ingress};
+
+/// The most rules that an `HTTPRoute` takes (`spec.rules`, `maxItems`).
+const MOST_RULES: usize = 16;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(target) = subject.facts.clusters.find(subject.target) else { return };
+    twice(subject.section.ingresses(), &target, report);
+    for (index, ingress) in subject.section.ingresses().iter().enumerate() {
+        let path = Path::root().key("ingress").index(index);
+        rules(ingress, &target, &path, report);
+        for (cache, path) in caches(ingress, &path) {
+            unkept(cache, &path, report);
+            unheard(subject, &target, &path, report);
+        }
+    }
+    unreached(subject, &target, report);
+}
+
+/// The same host and path for the same people: which of the two answers, nobody can say.
+fn twice(ingresses: &[Ingress], target: &Target, report: &mut Report<'_>) {
+    let mut seen: Vec<(bool, String, &str, Path)> = Vec::new();
+    for (index, ingress) in ingresses.iter().enumerate() {
+        let (public, host) = (ingress.public.unwrap_or(false), host(ingress, target));
+        for (way, at) in paths(ingress, &Path::root().key("ingress").index(index)) {
+            let same =
+                |(p, h, w, _): &&(bool, String, &str, Path)| (*p, h, *w) == (public, &host, way);
+            if let Some((.., first)) = seen.iter().find(same) {
+                let message = format!("`{host}{way}` is the address of `{first}` too");
+                let violation = Violation::error("routes", message).expected("stands here again");
+                report.add(
+                    &at,
+                    violation.help("keep one of the two, or give it another host or path"),
+                );
+            } else {
+                seen.push((public, host.clone(), way, at));
+            }
+        }
+    }
+}
+
+fn paths<'a>(ingress: &'a Ingress, at: &Path) -> Vec<(&'a str, Path)> {
+    match ingress.paths.as_deref() {
+        None | Some([]) => vec![("/", at.clone())],
+        Some(paths) => paths
+            .iter()
+            .enumerate()
+            .map(|(n, way)| (way.path.as_deref().unwrap_or("/"), at.key("paths").index(n)))
+            .collect(),
+    }
+}
+
+fn rules(ingress: &Ingress, target: &Target, path: &Path, report: &mut Report<'_>) {
+    let count = ingress.paths.as_ref().map_or(0, Vec::len);
+    if target.platform.ingress.kind == IngressKind::Gateway && count > MOST_RULES {
+        let message =
+            format!("an address has {count} paths; a route of a gateway takes {MOST_RULES}");
+        let violation =
+            Violation::error("routes", message).expected(format!("at most {MOST_RULES} paths"));
+        report.add(&path.key("paths"), violation.help("put several paths below one"));
+    }
+}
+
+fn caches(ingress: &Ingress, path: &Path) -> Vec<(Cache, Path)> {
+    let own = ingress.cache.map(|cache| (cache, path.key("cache")));
+    let paths = ingress.paths.iter().flatten().enumerate();
+    let of_paths =
+        paths.filter_map(|(n, way)| Some((way.cache?, path.key("paths").index(n).key("cache"))));
+    own.into_iter().chain(of_paths).collect()
+}
+
+fn unkept(cache: Cache, path: &Path, report: &mut Report<'_>) {
+    if cache.immutable == Some(true) && cache.max_age.unwrap_or(0) == 0 {
+        let message = "what never changes is kept for no time";
+        let violation = Violation::error("routes", message).expected("needs `maxAge`");
+        report.add(&path.key("immutable"), violation.help("add `maxAge: 31536000`, a year"));
+    }
+}
+
+/// Kubernetes' `Ingress` has no word for headers.
+fn unheard(subject: &Subject<'_>, target: &Target, path: &Path, report: &mut Report<'_>) {
+    let written = subject.tree.at(path).is_some_and(is_from_waml);
+    if target.platform.ingress.kind == IngressKind::Kubernetes && written {
+        let message = format!("`{}` cannot set the header `Cache-Control`", target.name);
+        let violation = Violation::warning("routes", message).expected("without effect");
+        report.add(path, violation.help("let the app send the header itself"));
+    }
+}
+
+/// A policy that lets in nothing from outside leaves every address without an answer.
+fn unreached(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>) {
+    let policy = &target.platform.network_policy;
+    let open = !policy.ingress.namespaces.is_empty() || !policy.ingress.labels.is_empty();
+    if policy.enabled && !open && !subject.section.ingresses().is_empty() {
+        let message = format!(
+            "network policies on `{}` let nothing in from outside the namespace",
+            target.name
+        );
+        let violation = Violation::warning("routes", message).expected("may not be reached");
+        let help = "tell the operator: `platform.network_policy.ingress` must name where the ingress controller runs";
+        report.add(&Path::root().key("ingress"), violation.help(help));
+    }
+}

@@ -1,0 +1,106 @@
+//! Volumes and jobs.
+
+use serde_json::json;
+
+use super::{WEB, rendered, said};
+
+#[test]
+fn a_volume_is_one_thing() {
+    assert_eq!(
+        said(
+            "    volumes: [{name: a, mountPath: /a, size: 1Gi, accessMode: ReadWriteMany, files: {}}, {name: b, mountPath: /b, storageClass: fast, accessMode: ReadOnlyMany}, {name: c, mountPath: /c, size: 0, accessMode: ReadOnlyMany, storageClass: A_b}, {name: secret-d, mountPath: /d, files: {../x: y}}]\n    secrets: [{name: d, mountPath: /e}]\n"
+        ),
+        [
+            "8:78: the volume `a` is a disk and files [volumes]",
+            "8:129: `storageClass` is of disks, and this is none [volumes]",
+            "8:147: `accessMode` is of disks, and this is none [volumes]",
+            "8:193: a disk has room for something [volumes]",
+            "8:236: `A_b` is not a legal name of a storage class [volumes]",
+            "8:249: `secret-d` is the name of the volume for the secret `d` [volumes]",
+            "8:288: `../x` is not a legal name of a file [volumes]",
+        ]
+    );
+}
+
+#[test]
+fn a_disk_for_one_pod_has_one_pod() {
+    let disk = "    volumes: [{name: a, mountPath: /a, size: 1Gi}]\n";
+    assert_eq!(
+        said(disk),
+        ["8:15: the disk `a` is for one pod, and the app has several pods [volumes]"]
+    );
+    assert_eq!(said(&format!("{disk}    scaling: {{replicas: 1}}\n")), Vec::<String>::new());
+    assert_eq!(
+        said(&format!(
+            "{disk}    scaling: {{replicas: 1}}\n    autoscaling: {{horizontal: {{maxReplicas: 3, cpu: {{averageUtilization: 75}}}}}}\n"
+        )),
+        ["8:15: the disk `a` is for one pod, and the app is scaled by load [volumes]"]
+    );
+    let shared = disk.replace("1Gi", "1Gi, accessMode: ReadWriteMany");
+    assert_eq!(said(&shared), Vec::<String>::new());
+    assert_eq!(
+        said(&format!("{disk}    scaling: {{replicas: 1, maxSurge: 1}}\n")),
+        ["9:38: with the disk `a` the old pod goes before the new one comes [scaling]"]
+    );
+}
+
+#[test]
+fn pods_are_replaced_when_a_file_has_changed() {
+    let annotation = |content: &str| {
+        let section = format!(
+            "    volumes: [{{name: a, mountPath: /a, files: {{x: '{content}'}}}}]\n    annotations: {{own: kept}}\n"
+        );
+        let annotations = &rendered(&section)["spec"]["template"]["metadata"]["annotations"];
+        assert_eq!(annotations["own"], json!("kept"));
+        annotations["the-deployer.dev/files"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(annotation("1"), annotation("1"));
+    assert_ne!(annotation("1"), annotation("2"));
+    let without = rendered("    volumes: [{name: a, mountPath: /a}]\n");
+    assert_eq!(without["spec"]["template"]["metadata"]["annotations"], json!(null));
+}
+
+#[test]
+fn a_job_has_a_schedule_that_comes() {
+    let job = |more: &str| said(&format!("    template: cronjob-default\n{more}"));
+    assert_eq!(
+        job(""),
+        ["8:5: `cronjob-default@latest` runs on a schedule, and there is none [cron]"]
+    );
+    assert_eq!(
+        job("    cron: {timeZone: UTC}\n"),
+        ["9:5: `cronjob-default@latest` runs on a schedule, and there is none [cron]"]
+    );
+    assert_eq!(
+        job("    cron: {schedule: '* * * * 7', timeZone: europe/berlin}\n"),
+        [
+            "9:22: `7` is no day of the week: 7 is out of range [cron]",
+            "9:45: there is no time zone `europe/berlin` [cron]",
+        ]
+    );
+    assert_eq!(
+        job("    cron: {schedule: '@daily', timeZone: Asia/Kolkata}\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        job(&format!("    cron: {{schedule: '@daily'}}\n{WEB}    ingress: [{{hostPrefix: a}}]\n")),
+        [
+            "10:5: the template `cronjob-default@latest` makes nothing of `service` [unused]",
+            "11:5: the template `cronjob-default@latest` makes nothing of `ingress` [unused]",
+            "11:15: it is not said to which port this leads [ingress]",
+        ]
+    );
+}
+
+#[test]
+fn runs_of_a_job_share_no_disk_at_once() {
+    let job = |cron: &str| {
+        said(&format!(
+            "    template: cronjob-default\n    cron: {{schedule: '@daily'{cron}}}\n    volumes: [{{name: a, mountPath: /a, size: 1Gi}}]\n"
+        ))
+    };
+    assert_eq!(job(""), Vec::<String>::new());
+    let said = "10:15: the disk `a` is for one pod, and two runs may be at it at once [volumes]";
+    assert_eq!(job(", concurrency: Allow"), [said]);
+    assert_eq!(job(", concurrency: null"), [said]);
+}

@@ -1,0 +1,156 @@
+//! Addresses, the routes and certificates that they need, and how long answers may be kept.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::platform::network::{CertificateKind, Gateway};
+use crate::model::target::Target;
+use crate::pipeline::view::naming;
+use crate::pipeline::view::network::{PortRef, tcp_ports};
+use crate::waml::section_network::{Cache, Ingress, Service};
+
+/// An address as templates see it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IngressView {
+    /// The object's name: the slug for the first, and a number for each further one.
+    name: String,
+    host: String,
+    public: bool,
+    tls: bool,
+    /// The certificate, and the Secret in which it is; none where connections are not encrypted,
+    /// or somebody else sees to it.
+    certificate: Option<String>,
+    entry_points: Vec<String>,
+    class: String,
+    gateway: Gateway,
+    annotations: BTreeMap<String, String>,
+    routes: Vec<RouteView>,
+}
+
+/// A path that leads to a service's port.
+#[derive(Debug, Serialize)]
+pub(crate) struct RouteView {
+    path: String,
+    service: String,
+    port: u16,
+    cache: Option<CacheView>,
+}
+
+/// How long answers may be kept, and the name of an object that says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct CacheView {
+    name: String,
+    header: String,
+}
+
+/// A certificate, and the one host that it is for.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CertificateView {
+    name: String,
+    host: String,
+}
+
+pub(crate) fn ingresses(
+    ingresses: &[Ingress],
+    services: &[Service],
+    slug: &str,
+    target: &Target,
+) -> Vec<IngressView> {
+    let ports = tcp_ports(services, slug);
+    let platform = &target.platform.ingress;
+    let by_us = target.platform.certificates.kind != CertificateKind::None;
+    let view = |(index, ingress): (usize, &Ingress)| {
+        let public = ingress.public.unwrap_or(false);
+        let (host, tls) = (host(ingress, target), platform.tls(public));
+        IngressView {
+            name: name(slug, index),
+            public,
+            tls,
+            certificate: (tls && by_us).then(|| naming::of(slug, &host)),
+            host,
+            entry_points: platform.entry_points(public).to_vec(),
+            class: platform.class(public).to_owned(),
+            gateway: platform.gateway(public).clone(),
+            annotations: platform.annotations(public).clone(),
+            routes: routes(ingress, &ports, slug),
+        }
+    };
+    ingresses.iter().enumerate().map(view).collect()
+}
+
+fn name(slug: &str, index: usize) -> String {
+    match index {
+        0 => slug.to_owned(),
+        _ => naming::of(slug, &(index + 1).to_string()),
+    }
+}
+
+/// One for each host, however many addresses have it.
+pub(crate) fn certificates(ingresses: &[IngressView]) -> Vec<CertificateView> {
+    let of = |ingress: &IngressView| {
+        Some(CertificateView { name: ingress.certificate.clone()?, host: ingress.host.clone() })
+    };
+    each_once(ingresses.iter().filter_map(of))
+}
+
+/// All ways of caching that routes name.
+pub(crate) fn caching(ingresses: &[IngressView]) -> Vec<CacheView> {
+    let routes = ingresses.iter().flat_map(|ingress| &ingress.routes);
+    each_once(routes.filter_map(|route| route.cache.clone()))
+}
+
+fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}
+
+/// The whole host name.
+pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
+    match (&ingress.host, &ingress.host_prefix) {
+        (Some(host), _) => host.clone(),
+        (None, Some(prefix)) => format!("{prefix}.{}", target.domain),
+        (None, None) => target.domain.clone(),
+    }
+}
+
+fn routes(ingress: &Ingress, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView> {
+    let route =
+        |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
+            let number = number.or(ingress.port)?;
+            let leads = |port: &&PortRef<'_>| {
+                port.number == number && service.is_none_or(|service| port.service == service)
+            };
+            let port = ports.iter().find(leads)?;
+            Some(RouteView {
+                path: path.unwrap_or("/").to_owned(),
+                service: port.service.to_owned(),
+                port: port.number,
+                cache: cache.or(ingress.cache).map(|cache| cached(cache, slug)),
+            })
+        };
+    match ingress.paths.as_deref() {
+        None | Some([]) => route(None, None, None, None).into_iter().collect(),
+        Some(paths) => paths
+            .iter()
+            .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
+            .collect(),
+    }
+}
+
+/// The words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer to somebody
+/// who is logged in stays out of shared caches.
+fn cached(cache: Cache, slug: &str) -> CacheView {
+    let (name, header) = match (cache.max_age.unwrap_or(0), cache.immutable.unwrap_or(false)) {
+        (0, _) => ("no-cache".to_owned(), "no-cache".to_owned()),
+        (age, false) => (format!("cache-{age}"), format!("max-age={age}")),
+        (age, true) => (format!("cache-{age}-immutable"), format!("max-age={age}, immutable")),
+    };
+    CacheView { name: naming::of(slug, &name), header }
+}
