@@ -198,3 +198,16 @@ fn the_digest_can_be_had_from_the_files_alone() {
     }
     assert_eq!(the_deployer::pipeline::render::digest_of(&[]), None);
 }
+
+#[test]
+fn a_wamls_labels_are_on_every_object() {
+    let text = include_str!("example/waml.yaml").replace(
+        "deploy:\n  prod-cluster-1:\n",
+        "deploy:\n  prod-cluster-1:\n    labels: {team: squad}\n",
+    );
+    let rendered = planned(text.as_bytes(), None).unwrap();
+    for file in &rendered.files {
+        let object: serde_json::Value = serde_yaml::from_slice(&file.bytes).unwrap();
+        assert_eq!(object["metadata"]["labels"]["team"], "squad", "{}", file.name);
+    }
+}
