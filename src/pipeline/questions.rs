@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use crate::model::facts::{Questions, SecretQuestion};
 use crate::model::id::AppKey;
-use crate::model::platform::secrets::Vault;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::validate::legal;
 use crate::pipeline::view::{self, ingress};
@@ -56,23 +55,15 @@ fn hosts(section: &Section, target: &Target) -> Vec<String> {
 
 /// What `secrets` and `env[].secret` name.
 fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
-    let whole = section.secrets.iter().flatten().map(|secret| (secret.name.as_str(), None));
-    let keys = section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref());
-    let keys = keys.map(|secret| (secret.name.as_str(), Some(secret.key.as_str())));
-    let mut found: BTreeMap<String, SecretQuestion> = BTreeMap::new();
-    for (name, key) in whole.chain(keys).filter(|(name, _)| legal::is_secret(name)) {
-        let question = found.entry(name.to_owned()).or_insert_with(|| SecretQuestion {
-            keys: std::collections::BTreeSet::new(),
-            vault_path: vault_path(app, name),
-        });
-        question.keys.extend(key.filter(|key| legal::is_secret_key(key)).map(str::to_owned));
-    }
-    found
-}
-
-/// Where an app's secret is in Vault's key-value engine.
-pub(crate) fn vault_path(app: &AppKey, secret: &str) -> String {
-    Vault::path_of(app, secret)
+    let wanted = view::secrets::wanted(section, app).into_iter();
+    let legal = wanted.filter(|secret| legal::is_secret(secret.name));
+    legal
+        .map(|secret| {
+            let keys = secret.keys.into_iter().filter(|key| legal::is_secret_key(key));
+            let keys = keys.map(str::to_owned).collect();
+            (secret.name.to_owned(), SecretQuestion { keys, vault_path: secret.path })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -79,7 +79,8 @@ pub struct Iam {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Vault {
-    /// Paths that the app may read.
+    /// Paths in the key-value engine that the app may read besides its own, as a Vault policy
+    /// writes them: `devx/shared/*`, `devx/+/public`.
     pub paths: Option<Vec<String>>,
 }
 
@@ -101,8 +102,10 @@ pub struct Database {
     pub version: Option<String>,
     /// The machine's size, in the cloud's words.
     pub tier: Option<String>,
-    /// The disk's size, `10Gi`.
+    /// The disk's size, `10Gi`; it grows by itself and never shrinks.
     pub storage: Option<String>,
+    /// Whether a second machine stands by in another zone; absent: on production targets.
+    pub high_availability: Option<bool>,
 }
 
 /// A kind of database.
@@ -123,6 +126,8 @@ pub struct Redis {
     pub version: Option<String>,
     /// Memory, `1Gi`.
     pub memory: Option<String>,
+    /// Whether its data outlive a restart.
+    pub persistent: Option<bool>,
 }
 
 /// Runs on a schedule.

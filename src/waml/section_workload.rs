@@ -43,7 +43,8 @@ pub struct EnvVar {
     pub plain: Option<bool>,
 }
 
-/// A key of a Kubernetes Secret in the app's namespace.
+/// A key of a Kubernetes Secret in the app's namespace. It need not stand under `secrets`: then it
+/// is delivered with the keys that variables ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretKey {
@@ -65,6 +66,9 @@ pub struct Secret {
     /// Whether the app starts without it.
     #[serde(default)]
     pub optional: Option<bool>,
+    /// Where its values are in the store that it is delivered from; absent: NAMESPACE/SLUG/NAME.
+    #[serde(default)]
+    pub path: Option<String>,
 }
 
 /// CPU and memory of the app's container.

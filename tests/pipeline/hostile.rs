@@ -197,7 +197,7 @@ impl Field {
 
 /// Kinds, and in each object the path of everything that has no parts. Where a key is under
 /// attack, those of labels, annotations and files are counted and not named.
-fn shape(rendered: &Rendered, keys: bool) -> Vec<String> {
+pub(super) fn shape(rendered: &Rendered, keys: bool) -> Vec<String> {
     let mut found = Vec::new();
     for file in &rendered.files {
         let kind = file.name.split(['-', '.']).next().unwrap();
@@ -208,7 +208,7 @@ fn shape(rendered: &Rendered, keys: bool) -> Vec<String> {
 }
 
 /// JSON is YAML, but for a few characters that YAML wants escaped.
-fn yaml(waml: &Json) -> String {
+pub(super) fn yaml(waml: &Json) -> String {
     let escaped = |c: char| match c {
         ' '..='~' => c.to_string(),
         c => format!("\\U{:08X}", u32::from(c)),
@@ -216,7 +216,7 @@ fn yaml(waml: &Json) -> String {
     waml.to_string().chars().map(escaped).collect()
 }
 
-fn object(bytes: &[u8]) -> Json {
+pub(super) fn object(bytes: &[u8]) -> Json {
     serde_yaml::from_slice(bytes).unwrap()
 }
 
@@ -262,7 +262,7 @@ fn check(field: &Field, hostile: &str, must_render: bool) -> Result<(), TestCase
     Ok(())
 }
 
-const HOSTILE: &[&str] = &[
+pub(super) const HOSTILE: &[&str] = &[
     "a\nprivileged: true",
     "a\n---\nkind: ClusterRole",
     "\"",

@@ -8,6 +8,7 @@
 
 mod hostile;
 mod rules;
+mod hostile_platform;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -157,7 +158,7 @@ fn every_sample_of_a_built_in_template_is_rendered() {
     for sample in samples {
         for (n, platform) in platforms.iter().enumerate() {
             let platform = serde_yaml::from_str(platform).unwrap();
-            let rendered = planned_on(sample.text.as_bytes(), None, platform)
+            let rendered = planned_on(sample.text.as_bytes(), None, platform, templates())
                 .unwrap_or_else(|rejection| panic!("{} on {n}: {rejection}", sample.path));
             let (template, _) = sample.path.split_once('/').unwrap();
             assert_eq!(rendered.template, format!("{template}@latest"), "{}", sample.path);
@@ -211,4 +212,17 @@ fn the_digest_can_be_had_from_the_files_alone() {
         assert_eq!(found, Some(rendered.digest));
     }
     assert_eq!(the_deployer::pipeline::render::digest_of(&[]), None);
+}
+
+#[test]
+fn a_wamls_labels_are_on_every_object() {
+    let text = include_str!("example/waml.yaml").replace(
+        "deploy:\n  prod-cluster-1:\n",
+        "deploy:\n  prod-cluster-1:\n    labels: {team: squad}\n",
+    );
+    let rendered = planned(text.as_bytes(), None).unwrap();
+    for file in &rendered.files {
+        let object: serde_json::Value = serde_yaml::from_slice(&file.bytes).unwrap();
+        assert_eq!(object["metadata"]["labels"]["team"], "squad", "{}", file.name);
+    }
 }

@@ -9,7 +9,7 @@ use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Identity, Manifests, Targets};
 use crate::model::id::{TargetName, is_rfc1123_label};
-use crate::model::platform::Platform;
+use crate::model::platform::{Platform, Problem};
 use crate::model::target::{Clusters, Target};
 
 /// The longest name that DNS takes.
@@ -76,8 +76,8 @@ impl Resolver<'_> {
             self.report.wrong(path, format!("this cannot be read: {error}"), "see `config schema`");
             Platform::default()
         });
-        for (below, message, help) in platform.monitoring.problems() {
-            self.report.wrong(&format!("{path}.monitoring.{below}"), message, help);
+        for Problem { key, message, help } in platform.problems() {
+            self.report.wrong(&format!("{path}.{key}"), message, help);
         }
         platform
     }

@@ -138,6 +138,14 @@ clusters:
 }
 
 #[test]
+fn a_platform_whose_parts_do_not_go_together_is_refused() {
+    let said = refused("platform:\n  cloud: {database: cloudsql}");
+    assert!(said.contains("cloudsql is Google's") && said.contains(":2:"), "{said}");
+    let said = refused("platform: {secrets: {vault: {shared: [\"a/../b\"]}}}");
+    assert!(said.contains("not a path in Vault"), "{said}");
+}
+
+#[test]
 fn nothing_at_all_works_on_this_machine_only() {
     for sources in [
         sources(None, &[]),

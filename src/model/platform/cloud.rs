@@ -1,14 +1,50 @@
 //! The cloud that a cluster runs in: rights, databases, caches.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::id::AppKey;
+use crate::model::platform::Problem;
+
+/// Roles with rights over everything in a project (Google Cloud, IAM, "Basic roles"), and those with
+/// which an app could give itself, or become, whatever it likes.
+const TOO_MUCH: [&str; 16] = [
+    "roles/owner",
+    "roles/editor",
+    "roles/viewer",
+    "roles/admin",
+    "roles/writer",
+    "roles/reader",
+    "roles/iam.roleAdmin",
+    "roles/iam.securityAdmin",
+    "roles/iam.serviceAccountAdmin",
+    "roles/iam.serviceAccountKeyAdmin",
+    "roles/iam.serviceAccountTokenCreator",
+    "roles/iam.serviceAccountUser",
+    "roles/iam.workloadIdentityPoolAdmin",
+    "roles/iam.workloadIdentityUser",
+    "roles/resourcemanager.projectIamAdmin",
+    "roles/resourcemanager.projectMover",
+];
+
 /// The cloud that a cluster runs in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cloud {
     /// Whose cloud it is.
     pub provider: Provider,
+    /// What there is in Google's; for `provider: gcp`.
+    pub gcp: Gcp,
+    /// What there is in Amazon's; for `provider: aws`.
+    pub aws: Aws,
+    /// What makes the database of an app.
+    pub database: DatabaseKind,
+    /// What makes the Redis of an app.
+    pub redis: RedisKind,
+    /// The image of a Redis in the cluster, without its tag: the tag is the version.
+    pub redis_image: String,
 }
 
 /// Whose cloud it is.
@@ -22,4 +58,171 @@ pub enum Provider {
     Gcp,
     /// Amazon's.
     Aws,
+}
+
+/// What there is in Google's cloud.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gcp {
+    /// The project's id: `acme-prod`. Service accounts, databases and caches are made in it.
+    pub project: String,
+    /// Namespaces whose apps have a project of their own: namespace to project id.
+    pub projects: BTreeMap<String, String>,
+    /// The workload identity pool of the cluster. Default: `<project>.svc.id.goog`.
+    pub workload_pool: Option<String>,
+    /// The roles that apps may have, whole or with `*` at the end: `roles/pubsub.*`. Default: all
+    /// but those over everything in the project, and those that give rights away.
+    pub roles: Option<Vec<String>>,
+    /// Where databases and caches are made: `europe-west3`.
+    pub region: String,
+    /// The network that they are reached from: `projects/acme-prod/global/networks/main`.
+    /// Default: none; then databases have an address in the internet that lets nobody in but
+    /// through Cloud SQL's connectors, and caches are in the project's network `default`.
+    pub network: Option<String>,
+}
+
+/// What there is in Amazon's cloud.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Aws {
+    /// The role of an app that has `iam` and names none, with `{namespace}` and `{slug}` in it:
+    /// `arn:aws:iam::123456789012:role/{namespace}-{slug}`. Default: none; then each names its own.
+    pub role: Option<String>,
+}
+
+/// What makes the database of an app.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DatabaseKind {
+    /// Nothing: `database` is refused.
+    #[default]
+    None,
+    /// Cloud SQL, through Config Connector; needs `provider: gcp`.
+    CloudSql,
+}
+
+/// What makes the Redis of an app.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RedisKind {
+    /// Nothing: `redis` is refused.
+    None,
+    /// One pod beside the app.
+    #[default]
+    InCluster,
+    /// Memorystore, through Config Connector; needs `provider: gcp`.
+    Memorystore,
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        Self {
+            provider: Provider::default(),
+            gcp: Gcp::default(),
+            aws: Aws::default(),
+            database: DatabaseKind::default(),
+            redis: RedisKind::default(),
+            redis_image: "docker.io/library/redis".to_owned(),
+        }
+    }
+}
+
+impl Gcp {
+    /// The project that an app's things are made in.
+    pub fn project_of(&self, app: &AppKey) -> &str {
+        self.projects.get(app.namespace.as_str()).unwrap_or(&self.project)
+    }
+
+    /// Whether an app may have the role.
+    pub fn allows(&self, role: &str) -> bool {
+        let matches = |glob: &String| match glob.strip_suffix('*') {
+            Some(start) => role.starts_with(start),
+            None => glob == role,
+        };
+        match &self.roles {
+            Some(listed) => listed.iter().any(matches),
+            None => !TOO_MUCH.contains(&role),
+        }
+    }
+
+    /// The workload identity pool of the cluster.
+    pub fn pool(&self) -> String {
+        self.workload_pool.clone().unwrap_or_else(|| format!("{}.svc.id.goog", self.project))
+    }
+}
+
+impl Cloud {
+    /// What is asked of the cloud and cannot be had from it as it is configured.
+    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+        let gcp = self.provider == Provider::Gcp;
+        let sql = self.database == DatabaseKind::CloudSql;
+        let memorystore = self.redis == RedisKind::Memorystore;
+        let no_project = gcp && self.gcp.project.is_empty();
+        let no_region = gcp && (sql || memorystore) && self.gcp.region.is_empty();
+        let where_to = "it is not known where to make databases and caches";
+        let all = [
+            (sql && !gcp, "database", "cloudsql is Google's", "set `provider: gcp`"),
+            (memorystore && !gcp, "redis", "memorystore is Google's", "set `provider: gcp`"),
+            (no_project, "gcp.project", "it is not known which project is meant", "set its id"),
+            (no_region, "gcp.region", where_to, "set it to a region: europe-west3"),
+        ];
+        all.into_iter().filter(|(wrong, ..)| *wrong).map(|(_, key, message, help)| Problem {
+            key: format!("cloud.{key}"),
+            message: message.to_owned(),
+            help,
+        })
+    }
+}
+
+/// A pattern of the operator's with an app's names in it.
+pub fn named_for(pattern: &str, app: &AppKey) -> String {
+    pattern.replace("{namespace}", app.namespace.as_str()).replace("{slug}", app.slug.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_that_cannot_give_what_is_asked_of_it_says_why() {
+        let keys = |text: &str| {
+            let cloud: Cloud = serde_json::from_str(text).unwrap();
+            cloud.problems().map(|problem| problem.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("{}"), Vec::<String>::new());
+        assert_eq!(
+            keys(r#"{"database": "cloudsql", "redis": "memorystore"}"#),
+            ["cloud.database", "cloud.redis"]
+        );
+        assert_eq!(keys(r#"{"provider": "gcp"}"#), ["cloud.gcp.project"]);
+        assert_eq!(
+            keys(r#"{"provider": "gcp", "gcp": {"project": "p"}, "redis": "memorystore"}"#),
+            ["cloud.gcp.region"]
+        );
+    }
+
+    #[test]
+    fn an_app_may_have_the_roles_that_are_listed_or_all_but_the_greatest() {
+        let gcp = |text: &str| serde_json::from_str::<Gcp>(text).unwrap();
+        let any = gcp("{}");
+        assert!(any.allows("roles/pubsub.publisher") && any.allows("projects/p/roles/x"));
+        assert!(!any.allows("roles/owner") && !any.allows("roles/iam.securityAdmin"));
+        let some = gcp(r#"{"roles": ["roles/pubsub.*", "roles/viewer"]}"#);
+        assert!(some.allows("roles/pubsub.publisher") && some.allows("roles/viewer"));
+        assert!(!some.allows("roles/storage.admin") && !some.allows("roles/viewers"));
+        assert!(!gcp(r#"{"roles": []}"#).allows("roles/pubsub.publisher"));
+    }
+
+    #[test]
+    fn a_namespace_may_have_a_project_of_its_own() {
+        let gcp: Gcp =
+            serde_json::from_str(r#"{"project": "main", "projects": {"pay": "pci"}}"#).unwrap();
+        let app = |namespace: &str| AppKey {
+            namespace: crate::model::id::Namespace::parse(namespace).unwrap(),
+            slug: crate::model::id::Slug::parse("a").unwrap(),
+        };
+        assert_eq!(gcp.project_of(&app("pay")), "pci");
+        assert_eq!(gcp.project_of(&app("devx")), "main");
+        assert_eq!(gcp.pool(), "main.svc.id.goog");
+    }
 }

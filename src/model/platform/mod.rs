@@ -7,6 +7,7 @@
 pub mod network; // traffic, certificates, network policies
 pub mod monitoring; // metrics, alerts, objectives
 pub mod secrets; // Vault, and how secrets reach a pod
+pub mod vault_path; // what in Vault an app may ask for
 pub mod cloud; // rights, databases, caches
 
 use schemars::JsonSchema;
@@ -33,4 +34,23 @@ pub struct Platform {
     pub cloud: Cloud,
     /// What measures, and who is told.
     pub monitoring: Monitoring,
+}
+
+/// Something that the configuration says and that cannot be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The key below `platform`: `cloud.gcp.region`.
+    pub key: String,
+    /// What is wrong with it, in one sentence without a full stop.
+    pub message: String,
+    /// What to do.
+    pub help: &'static str,
+}
+
+impl Platform {
+    /// Everything that the parts say and that does not go together.
+    pub fn problems(&self) -> Vec<Problem> {
+        let monitoring = self.monitoring.problems().into_iter();
+        self.secrets.problems().chain(self.cloud.problems()).chain(monitoring).collect()
+    }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, TargetName};
+use crate::model::platform::Problem;
 
 /// What measures, and who is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -173,7 +174,7 @@ pub struct SloLatency {
 
 impl Monitoring {
     /// What a schema does not see: the path of each wrong value, what is wrong, and what to do.
-    pub fn problems(&self) -> Vec<(String, String, &'static str)> {
+    pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, class) in &self.slo.classes {
             let latency = class.latency.map(|l| ("latency.objective", l.objective));
@@ -182,19 +183,20 @@ impl Monitoring {
                 .flatten()
                 .filter(|(_, percent)| !is_percent(*percent))
             {
-                let path = format!("slo.classes.{name}.{key}");
-                let message = format!("{percent} percent cannot be promised");
-                problems.push((path, message, "write more than 0 and less than 100, as in 99.9"));
+                problems.push(Problem {
+                    key: format!("monitoring.slo.classes.{name}.{key}"),
+                    message: format!("{percent} percent cannot be promised"),
+                    help: "write more than 0 and less than 100, as in 99.9",
+                });
             }
         }
         for (key, value) in &self.rule_labels {
             if !is_label(key, value) {
-                let path = format!("rule_labels.{key}");
-                problems.push((
-                    path,
-                    "this is not a legal label".to_owned(),
-                    "write it as Kubernetes takes it: `release: prometheus`",
-                ));
+                problems.push(Problem {
+                    key: format!("monitoring.rule_labels.{key}"),
+                    message: "this is not a legal label".to_owned(),
+                    help: "write it as Kubernetes takes it: `release: prometheus`",
+                });
             }
         }
         problems
@@ -253,13 +255,14 @@ mod tests {
                 "none": {"availability": 99.0, "latency": {"milliseconds": 300, "objective": 0.0}}}},
             "rule_labels": {"release": "a b", "a.b/c": "d"},
         }));
-        let paths: Vec<String> = monitoring.problems().into_iter().map(|(path, ..)| path).collect();
+        let paths: Vec<String> =
+            monitoring.problems().into_iter().map(|problem| problem.key).collect();
         assert_eq!(
             paths,
             [
-                "slo.classes.all.availability",
-                "slo.classes.none.latency.objective",
-                "rule_labels.release"
+                "monitoring.slo.classes.all.availability",
+                "monitoring.slo.classes.none.latency.objective",
+                "monitoring.rule_labels.release"
             ]
         );
     }

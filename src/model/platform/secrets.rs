@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
+use crate::model::platform::Problem;
+use crate::model::platform::vault_path::VaultPath;
 
 /// Where secrets are kept, and how they reach a pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +15,8 @@ pub struct Secrets {
     pub delivery: Delivery,
     /// The Vault that keeps them.
     pub vault: Vault,
+    /// What External Secrets reads from; for `delivery: external-secrets`.
+    pub external: ExternalStore,
 }
 
 /// The Vault that keeps secrets.
@@ -25,15 +29,118 @@ pub struct Vault {
     pub mount: String,
     /// Where its Kubernetes auth method for this cluster is mounted.
     pub auth: String,
+    /// The namespace within Vault (Enterprise) that holds both mounts. Default: none.
+    pub namespace: Option<String>,
+    /// Whether vault-config-operator runs in the cluster and makes each app's role and policy.
+    /// Where it does not, `role` says which role an app has.
+    pub operator: bool,
+    /// How the operator logs in to Vault.
+    pub operator_login: OperatorLogin,
+    /// The name of an app's role in `auth`, with `{namespace}` and `{slug}` in it. Default: a
+    /// name of our own, unique for target, namespace and slug.
+    pub role: Option<String>,
+    /// What any app may read besides its own namespace's paths, as globs of a Vault policy:
+    /// `shared/*`, `+/public/*`.
+    pub shared: Vec<String>,
+    /// The `VaultConnection` of the Vault Secrets Operator, NAME or NAMESPACE/NAME. Default: the
+    /// operator's own.
+    pub connection: Option<String>,
+    /// How often the Vault Secrets Operator looks for a new version of a secret: `60s`.
+    pub refresh: String,
+}
+
+/// How vault-config-operator logs in to Vault when it makes an app's role and policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OperatorLogin {
+    /// The Kubernetes auth method that it uses. Default: the one of the apps, `auth`.
+    pub path: Option<String>,
+    /// The role that may write roles and policies.
+    pub role: String,
+    /// The `ServiceAccount` in the app's namespace that the role is bound to.
+    pub service_account: String,
+}
+
+/// What External Secrets reads from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExternalStore {
+    /// The store's name.
+    pub name: String,
+    /// Whether it serves the whole cluster or one namespace.
+    pub kind: StoreKind,
+    /// How often it is read again: `1h`.
+    pub refresh: String,
+}
+
+/// Whether a store of External Secrets serves the whole cluster or one namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StoreKind {
+    /// One for the whole cluster.
+    #[default]
+    ClusterSecretStore,
+    /// One of that name in each app's namespace.
+    SecretStore,
 }
 
 impl Default for Vault {
     fn default() -> Self {
-        Self { address: None, mount: "secret".to_owned(), auth: "kubernetes".to_owned() }
+        Self {
+            address: None,
+            mount: "secret".to_owned(),
+            auth: "kubernetes".to_owned(),
+            namespace: None,
+            operator: true,
+            operator_login: OperatorLogin::default(),
+            role: None,
+            shared: Vec::new(),
+            connection: None,
+            refresh: "60s".to_owned(),
+        }
+    }
+}
+
+impl Default for OperatorLogin {
+    /// The names in the documentation of vault-config-operator.
+    fn default() -> Self {
+        Self { path: None, role: "policy-admin".to_owned(), service_account: "default".to_owned() }
+    }
+}
+
+impl Default for ExternalStore {
+    fn default() -> Self {
+        Self { name: "vault".to_owned(), kind: StoreKind::default(), refresh: "1h".to_owned() }
+    }
+}
+
+impl Secrets {
+    /// What does not go together.
+    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+        let Self { delivery, vault, external: _ } = self;
+        let no_role = delivery.needs_role() && !vault.operator && vault.role.is_none();
+        let role = no_role.then(|| Problem {
+            key: "secrets.vault.role".to_owned(),
+            message: "nobody makes roles, and it is not known which one an app has".to_owned(),
+            help: "set `operator: true`, or `role` with {namespace} and {slug} in it",
+        });
+        let shared = vault.shared.iter().enumerate().filter_map(|(n, glob)| {
+            let broken = VaultPath::parse(glob).err()?;
+            let key = format!("secrets.vault.shared[{n}]");
+            let help = "write it as a path in the engine: `shared/*`";
+            Some(Problem { key, message: format!("this is not a path in Vault: {broken}"), help })
+        });
+        role.into_iter().chain(shared)
     }
 }
 
 impl Vault {
+    /// Whether an app may read what the path stands for: what is its namespace's, or shared.
+    pub fn allows(&self, app: &AppKey, path: VaultPath<'_>) -> bool {
+        let own = format!("{}/*", app.namespace);
+        let globs = self.shared.iter().map(String::as_str).chain([own.as_str()]);
+        globs.filter_map(|glob| VaultPath::parse(glob).ok()).any(|glob| glob.covers(path))
+    }
+
     /// Where in the engine an app's secret is, unless the WAML names a path: below the app's own.
     pub fn path_of(app: &AppKey, secret: &str) -> String {
         format!("{}/{}/{secret}", app.namespace, app.slug)
@@ -53,4 +160,52 @@ pub enum Delivery {
     ExternalSecrets,
     /// By a `VaultStaticSecret` of the Vault Secrets Operator.
     VaultSecretsOperator,
+}
+
+impl Delivery {
+    /// Whether the pod, or an operator in its name, logs in to Vault with a role of the app's own.
+    pub fn needs_role(self) -> bool {
+        match self {
+            Self::VaultAgent | Self::VaultSecretsOperator => true,
+            Self::Kubernetes | Self::ExternalSecrets => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_app_may_read_what_is_its_namespaces_or_shared() {
+        let app = AppKey {
+            namespace: crate::model::id::Namespace::parse("devx").unwrap(),
+            slug: crate::model::id::Slug::parse("my-app").unwrap(),
+        };
+        let vault = Vault { shared: vec!["company/*".to_owned()], ..Vault::default() };
+        let allows = |path| vault.allows(&app, VaultPath::parse(path).unwrap());
+        for path in ["devx/my-app/db", "devx/other/*", "devx/+/db", "company/ca", "company/*"] {
+            assert!(allows(path), "{path}");
+        }
+        for path in ["devx", "devx*", "devx-2/a", "pay/db", "+/db", "*", "company", "comp*"] {
+            assert!(!allows(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_told() {
+        let said = |text: &str| {
+            let secrets: Secrets = serde_json::from_str(text).unwrap();
+            secrets.problems().map(|problem| problem.key).collect::<Vec<_>>()
+        };
+        assert_eq!(said("{}"), Vec::<String>::new());
+        assert_eq!(
+            said(r#"{"delivery": "vault-agent", "vault": {"operator": false}}"#),
+            ["secrets.vault.role"]
+        );
+        assert_eq!(
+            said(r#"{"vault": {"shared": ["shared/*", "/x", "a/*/b"]}}"#),
+            ["secrets.vault.shared[1]", "secrets.vault.shared[2]"]
+        );
+    }
 }

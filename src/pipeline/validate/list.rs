@@ -2,10 +2,10 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, disruption, env, grpc, hosts,
-    image, image_tag, ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes,
-    removal, rendered, resources, routes, scaling, secrets, slo, stateful, target, unused,
-    versions, volumes, windows,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery,
+    disruption, env, grpc, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks, names,
+    owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling, secrets,
+    slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -236,6 +236,41 @@ pub const RULES: &[Rule] = &[
         source: "the source document; Prometheus, its language and durations",
         weight: Weight::Both,
         check: Check::Settings(alerts::check),
+    },
+    Rule {
+        name: "vault",
+        about: "What is asked for in Vault has a legal path, and is the app's to read.",
+        source: "Vault, its policies; what the target shares: docs/platform.md",
+        weight: Weight::Both,
+        check: Check::Settings(vault::check),
+    },
+    Rule {
+        name: "delivery",
+        about: "How secrets reach pods on the target can do what the app wants of it.",
+        source: "what the target's platform can do: docs/platform.md",
+        weight: Weight::Both,
+        check: Check::Settings(delivery::check),
+    },
+    Rule {
+        name: "iam",
+        about: "Rights in the cloud are well formed, not over everything, and to be had on the target.",
+        source: "Google Cloud and AWS, their names of roles; docs/platform.md",
+        weight: Weight::Both,
+        check: Check::Settings(iam::check),
+    },
+    Rule {
+        name: "database",
+        about: "A database has a version, a size and a tier that exist, on a target that has databases.",
+        source: "Cloud SQL, its settings; docs/platform.md",
+        weight: Weight::Both,
+        check: Check::Settings(database::check),
+    },
+    Rule {
+        name: "redis",
+        about: "A Redis has a version and a size that exist, on a target that has any.",
+        source: "Memorystore, its settings; docs/platform.md",
+        weight: Weight::Both,
+        check: Check::Settings(redis::check),
     },
     Rule {
         name: "canary",

@@ -14,6 +14,9 @@ mod disruption;
 mod env;
 mod hosts;
 mod grpc;
+mod database;
+mod delivery;
+mod iam;
 mod image;
 mod image_tag;
 mod ingress;
@@ -30,6 +33,7 @@ mod probes;
 pub mod quantity;
 mod removal;
 mod rendered;
+mod redis;
 mod resources;
 mod routes;
 mod scaling;
@@ -41,6 +45,7 @@ mod target;
 mod unknown; // what could not be found out
 mod unused;
 mod versions;
+mod vault;
 mod volumes;
 mod windows;
 

@@ -22,9 +22,10 @@ impl Quantity {
         Some(Self(nano / 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?))
     }
 
-    /// How many whole units it is: bytes of a disk.
-    pub fn whole(self) -> i128 {
-        self.0 / 1_000_000_000
+    /// In its unit, rounded up; `None` beyond `u64`.
+    pub fn whole(self) -> Option<u64> {
+        const NANO: i128 = 1_000_000_000;
+        u64::try_from(self.0.checked_add(NANO - 1)? / NANO).ok()
     }
 
     /// Whether it is nothing.
@@ -80,6 +81,15 @@ mod tests {
         assert!(q("200m") < q("0.4"));
         assert!(q("1.5Gi") > q("1536M"));
         assert!(q("0").is_zero());
+    }
+
+    #[test]
+    fn a_part_of_a_unit_counts_as_a_whole_one() {
+        let whole = |text| Quantity::parse(text).unwrap().whole();
+        assert_eq!(whole("1.5Ki"), Some(1536));
+        assert_eq!(whole("1m"), Some(1));
+        assert_eq!(whole("0"), Some(0));
+        assert_eq!(whole("16Ei"), None);
     }
 
     #[test]

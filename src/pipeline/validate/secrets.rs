@@ -9,7 +9,7 @@ use super::unknown::{self, Wanted};
 use super::{Report, Subject, legal};
 use crate::model::platform::secrets::Delivery;
 use crate::model::violation::{Severity, Violation};
-use crate::pipeline::questions::vault_path;
+use crate::pipeline::view::secrets::{Wanted as Named, wanted};
 use crate::waml::node::Path;
 use crate::waml::section_workload::SecretKey;
 use crate::waml::suggest;
@@ -70,7 +70,9 @@ fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
     let (wherein, remedy) = match delivery {
         Some((target, delivery)) if delivery != Delivery::Kubernetes => {
             let mount = &target.platform.secrets.vault.mount;
-            let path = vault_path(app, name);
+            let named = |secret: &Named<'_>| secret.name == name;
+            let all = wanted(subject.section, app);
+            let path = all.into_iter().find(named).map(|secret| secret.path).unwrap_or_default();
             ("in Vault".to_owned(), format!("write it to `{path}` of the engine `{mount}`"))
         }
         _ => (

@@ -7,7 +7,7 @@ use super::quantity::Quantity;
 use super::resources::not_a_quantity;
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::view;
+use crate::pipeline::view::secrets::volume_name;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
@@ -43,7 +43,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 /// A mounted secret becomes a volume too.
 fn name(volume: &Volume, section: &Section, path: &Path, report: &mut Report<'_>) {
     let secrets = section.secrets.iter().flatten().filter(|secret| secret.mount_path.is_some());
-    if let Some(secret) = secrets.into_iter().find(|s| view::volume_name(&s.name) == volume.name) {
+    if let Some(secret) = secrets.into_iter().find(|s| volume_name(&s.name) == volume.name) {
         let message = format!(
             "{} is the name of the volume for the secret {}",
             quoted(&volume.name),

@@ -12,16 +12,23 @@ pub(crate) mod naming; // names made of two names
 pub(crate) mod watched;
 pub(crate) mod alerts;
 pub(crate) mod slo;
+pub(crate) mod secrets; // which secrets an app needs, and how they reach its pods
+pub(crate) mod agent; // … by the Vault agent
+pub(crate) mod vault; // what an app may read in Vault
+pub(crate) mod iam; // what an app may do in the cloud
+mod database;
+mod redis;
+pub(crate) mod unique; // names outside the app's namespace
 
 use serde_json::{Map, Value as Json, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::model::id::is_rfc1123_label;
+use crate::model::id::AppKey;
 use crate::model::release::Release;
+use crate::model::target::Target;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
-use crate::waml::section_workload::{Amounts, Image, Scaling, Secret, Volume};
+use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
 
 /// The context of a template.
 pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
@@ -59,9 +66,16 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "probes",
         probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
     );
-    set("secrets", secrets(section.secrets.as_deref()));
+    set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
+    set("delivery", secrets::delivery(section, &waml.app, target));
+    set("vault", vault::of(section, &waml.app, target));
+    set("iam", iam::of(section, &waml.app, target));
+    set("database", database::of(section, &waml.app, target));
+    set("redis", redis::of(section, &waml.app, target));
+    set("env", env(section, &waml.app, target));
     set("volumes", volumes::of(section.volumes.as_deref(), slug));
-    set("annotations", volumes::annotations(section));
+    let annotations = volumes::annotations(section);
+    set("annotations", secrets::annotations(annotations, section, &waml.app, target));
     set("resources", resources(section));
     set("scaling", scaling(section));
     set("disruption", disruption(section.disruption.as_ref()));
@@ -123,28 +137,16 @@ pub(crate) fn has_registry(repository: &str) -> bool {
         .is_some_and(|(first, _)| first.contains(['.', ':']) || first == "localhost")
 }
 
-/// With `volume`, the name of the volume that a mounted secret becomes.
-fn secrets(secrets: Option<&[Secret]>) -> Json {
-    let view = |secret: &Secret| {
-        let mut view = without_nulls(json!(secret));
-        if let Some(map) = view.as_object_mut() {
-            map.insert("volume".to_owned(), volume_name(&secret.name).into());
-        }
-        view
-    };
-    secrets.map_or(Json::Null, |secrets| secrets.iter().map(view).collect())
-}
-
-/// A Secret's name may be longer than a volume's, and have dots; then a part of its hash keeps
-/// two of them apart.
-pub(crate) fn volume_name(secret: &str) -> String {
-    let plain = format!("secret-{secret}");
-    if is_rfc1123_label(&plain) {
-        return plain;
-    }
-    let hash = hex::encode(Sha256::digest(secret));
-    let start: String = plain.replace('.', "-").chars().take(50).collect();
-    format!("{}-{}", start.trim_end_matches('-'), hash.get(..8).unwrap_or_default())
+/// The WAML's variables, and those of its stores that it does not set itself; null without any.
+fn env(section: &Section, app: &AppKey, target: &Target) -> Json {
+    let own = section.env.as_deref().unwrap_or_default();
+    let of_stores =
+        database::env(section, app, target).into_iter().chain(redis::env(section, app, target));
+    let free = of_stores.filter(|(name, _)| own.iter().all(|variable| variable.name != *name));
+    let added = free.map(|(name, value)| json!({"name": name, "value": value}));
+    let all: Vec<Json> =
+        own.iter().map(|variable| without_nulls(json!(variable))).chain(added).collect();
+    if all.is_empty() { Json::Null } else { Json::Array(all) }
 }
 
 /// In Kubernetes' own words; null when nothing is set.

@@ -159,9 +159,9 @@ fn mysqld(name: &str, own: &str, database: &Database) -> Result<String, &'static
 }
 
 /// The disk that the WAML asks for: exporters do not see it.
-fn bytes(database: &Database) -> Result<i128, &'static str> {
+fn bytes(database: &Database) -> Result<u64, &'static str> {
     let quantity = database.storage.as_deref().and_then(Quantity::parse);
-    let bytes = quantity.map(Quantity::whole).filter(|bytes| *bytes > 0);
+    let bytes = quantity.and_then(Quantity::whole).filter(|bytes| *bytes > 0);
     bytes.ok_or("the database has no `storage` that its size could be measured against")
 }
 
