@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, serve};
+use super::{config, demo, serve, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -28,6 +28,7 @@ enum Command {
     Demo(demo::Demo),
     #[command(subcommand)]
     Config(config::Config),
+    Validators(validators::Validators),
 }
 
 impl Deployer {
@@ -36,6 +37,7 @@ impl Deployer {
             Command::Serve(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
+            Command::Validators(command) => command.run(),
         }
     }
 }

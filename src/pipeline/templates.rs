@@ -98,13 +98,11 @@ impl Templates {
             let template = Template { name, version, defaults, files, engine, policies, uses };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
-        match Rejection::of(violations) {
-            Some(rejection) => Err(rejection),
-            None => {
-                let (origin, commit) = (sources.origin.clone(), sources.commit.clone());
-                Ok(Self { origin, commit, policies, by_id })
-            }
+        if let Some(rejection) = Rejection::of(violations) {
+            return Err(rejection);
         }
+        let (origin, commit) = (sources.origin.clone(), sources.commit.clone());
+        Ok(Self { origin, commit, policies, by_id })
     }
 
     /// All templates, by name and version.

@@ -3,6 +3,7 @@
 mod bart;
 mod demo;
 mod readme;
+mod validators;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

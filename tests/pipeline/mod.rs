@@ -3,12 +3,14 @@
 //! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
 //! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`;
 //! `platform.yaml` says what its cluster has to offer, and `templates/` holds templates of its own,
-//! which share the built-in components.
+//! which share the built-in components; `policies.yaml` says what the company asks.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
+mod generate;
 mod hostile;
 mod rules;
 mod hostile_platform;
+mod property;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +22,7 @@ use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use the_deployer::model::platform::Platform;
 use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
-use the_deployer::model::template::TemplateSources;
+use the_deployer::model::template::{TemplateFile, TemplateSources};
 use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::render::Rendered;
 use the_deployer::pipeline::templates::Templates;
@@ -51,15 +53,21 @@ pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rej
     planned_on(text, target, Platform::default(), templates())
 }
 
-/// The built-in templates, or those of a case.
+/// The built-in templates or those of a case, and the company's policies beside them.
 fn templates_of(case: &Path) -> Arc<Templates> {
-    let own = case.join("templates");
-    if !own.exists() {
+    let (own, policies) = (case.join("templates"), case.join("policies.yaml"));
+    if !own.exists() && !policies.exists() {
         return templates();
     }
-    let own = the_deployer::catalogue::folder(&own).unwrap();
-    let components = the_deployer::catalogue::built_in().components;
-    Arc::new(Templates::compile(&TemplateSources { components, ..own }).unwrap())
+    let mut sources = the_deployer::catalogue::built_in();
+    if own.exists() {
+        let components = sources.components;
+        sources = TemplateSources { components, ..the_deployer::catalogue::folder(&own).unwrap() };
+    }
+    let policies = fs::read_to_string(policies).ok();
+    let policies = policies.map(|text| TemplateFile { path: "policies.yaml".to_owned(), text });
+    sources.policies.extend(policies);
+    Arc::new(Templates::compile(&sources).unwrap())
 }
 
 fn planned_on(

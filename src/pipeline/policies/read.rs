@@ -61,7 +61,7 @@ pub(super) fn all(files: &[TemplateFile]) -> Result<Vec<Policy>, Vec<Violation>>
     let mut violations = Vec::new();
     let mut policies = Vec::new();
     for file in files {
-        if !file.path.ends_with(".yaml") {
+        if file.path.rsplit_once('.').is_none_or(|(_, end)| end != "yaml") {
             let message = format!("policies/{} is no policy file", file.path);
             violations
                 .push(Violation::error(RULE, message).help("policies are policies/<file>.yaml"));
@@ -97,51 +97,72 @@ fn entries(document: Node) -> Vec<Node> {
 
 fn one(mut node: Node, text: &str, violations: &mut Vec<Violation>) -> Option<Policy> {
     let before = violations.len();
-    let written = READER.read(&mut node, &Path::root(), violations);
+    let written = READER.read(&mut node, &Path::root(), violations)?;
     if violations.len() > before {
         return None;
     }
-    let Written { name, expression, message, targets, severity, help, path } = written?;
-    let at = |key: &str| node.get(key).unwrap_or(&node).origin.position.clone();
-    if !is_rfc1123_label(&name) {
-        let fault = format!("{} is no name for a policy", quoted(&name));
-        violations.push(wrong(fault, "use lower-case letters, digits and `-`", at("name")));
-    }
-    let globs = targets.unwrap_or_default();
-    let matcher = matcher(&globs).unwrap_or_else(|fault| {
-        let help = "use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text";
-        violations.push(wrong(fault, help, at("targets")));
-        None
-    });
-    let place = path.as_deref().map(Path::parse);
-    if matches!(place, Some(None)) {
-        let help = "write it like `image`, `env` or `scaling.replicas`";
-        violations.push(wrong("this is not a path in a section".to_owned(), help, at("path")));
-    }
-    let compiled = match expression::compile(&expression) {
-        Ok(compiled) => Some(compiled),
-        Err(fault) => {
-            violations.push(in_expression(fault, &at("expression"), text));
+    match policy(written, &node, text) {
+        Ok(policy) => Some(policy),
+        Err(wrong) => {
+            violations.extend(wrong);
             None
         }
-    };
-    if violations.len() > before {
-        return None;
     }
-    Some(Policy {
-        message,
-        help,
-        severity: match severity.unwrap_or(Weight::Error) {
-            Weight::Error => Severity::Error,
-            Weight::Warn => Severity::Warning,
-        },
-        targets: globs,
-        place: at("name").to_string(),
-        matcher,
-        path: place.flatten(),
-        expression: compiled?,
-        name,
-    })
+}
+
+fn policy(written: Written, node: &Node, text: &str) -> Result<Policy, Vec<Violation>> {
+    let Written { name, expression, message, targets, severity, help, path } = written;
+    let at = |key: &str| node.get(key).unwrap_or(node).origin.position.clone();
+    let targets = targets.unwrap_or_default();
+    let named = legal_name(&name)
+        .map_err(|message| wrong(message, "use lower-case letters, digits and `-`", at("name")));
+    let matcher = matcher(&targets).map_err(|message| {
+        let help = "use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text";
+        wrong(message, help, at("targets"))
+    });
+    let path = part(path.as_deref()).map_err(|message| {
+        wrong(message, "write it like `image`, `env` or `scaling.replicas`", at("path"))
+    });
+    let expression = expression::compile(&expression)
+        .map_err(|fault| in_expression(fault, &at("expression"), text));
+    match (named, matcher, path, expression) {
+        (Ok(()), Ok(matcher), Ok(path), Ok(expression)) => Ok(Policy {
+            place: at("name").to_string(),
+            severity: severity.map_or(Severity::Error, Weight::severity),
+            name,
+            message,
+            help,
+            targets,
+            matcher,
+            path,
+            expression,
+        }),
+        (named, matcher, path, expression) => {
+            let all = [named.err(), matcher.err(), path.err(), expression.err()];
+            Err(all.into_iter().flatten().collect())
+        }
+    }
+}
+
+impl Weight {
+    fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warn => Severity::Warning,
+        }
+    }
+}
+
+fn legal_name(name: &str) -> Result<(), String> {
+    if is_rfc1123_label(name) {
+        return Ok(());
+    }
+    Err(format!("{} is no name for a policy", quoted(name)))
+}
+
+fn part(path: Option<&str>) -> Result<Option<Path>, String> {
+    let Some(text) = path else { return Ok(None) };
+    Path::parse(text).map(Some).ok_or_else(|| "this is not a path in a section".to_owned())
 }
 
 /// `None` where there are no globs: every target.

@@ -23,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let us = &subject.release.repository;
     match &owner.app {
         Some(theirs) if !is_same(theirs, us) => {
-            add(subject, "slug", other_app(subject, theirs), report)
+            add(subject, "slug", other_app(subject, theirs), report);
         }
         Some(_) => {}
         None => {

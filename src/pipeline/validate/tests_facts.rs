@@ -266,8 +266,8 @@ fn a_target_takes_deployments_in_its_windows() {
 /// Every fact missing, under a policy, in an environment.
 fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> {
     let branches = Some(vec!["main".to_owned()]);
-    let policies = Policies { unknown, branches, ..Policies::default() };
-    let facts = facts_on(Target { policies, environment, ..target() });
+    let policies = Policies { branches, unknown, ..Policies::default() };
+    let facts = facts_on(Target { environment, policies, ..target() });
     let facts = Facts {
         routes: Fact::Missing { why: "r is away".to_owned() },
         secrets: Fact::Missing { why: "s is away".to_owned() },
@@ -308,11 +308,10 @@ fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
         lines.sort();
         lines
     };
-    use Environment::{Development, Production};
-    assert_eq!(said(None, Production), sorted(fails.clone()));
-    assert_eq!(said(Some(OnUnknown::Fail), Development), sorted(fails));
-    assert_eq!(said(None, Development), sorted(warns.clone()));
-    assert_eq!(said(Some(OnUnknown::Warn), Production), sorted(warns));
+    assert_eq!(said(None, Environment::Production), sorted(fails.clone()));
+    assert_eq!(said(Some(OnUnknown::Fail), Environment::Development), sorted(fails));
+    assert_eq!(said(None, Environment::Development), sorted(warns.clone()));
+    assert_eq!(said(Some(OnUnknown::Warn), Environment::Production), sorted(warns));
 }
 
 fn live(objects: &[(&str, &str, &str)]) -> Facts {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Report, Subject, names};
-use crate::model::id::{ImageTag, is_rfc1123_label};
+use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 use crate::waml::section_operations::Version;
@@ -27,42 +27,27 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 fn each(slug: &str, versions: &[Version], path: &Path, report: &mut Report<'_>) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for (index, version) in versions.iter().enumerate() {
-        let here = path.index(index);
-        let name = version.name.as_str();
-        let made = format!("{slug}-{name}");
-        let fault = if !is_rfc1123_label(name) {
-            Some((
-                format!("{} is not a legal name", quoted(name)),
-                "not legal",
-                "use lower-case letters, digits and `-`",
-            ))
-        } else if made.len() > names::LONGEST_WORKLOAD {
-            let most = names::LONGEST_WORKLOAD;
-            Some((
-                format!("`{made}`, its workload's name, is longer than {most} characters"),
-                "too long",
-                "choose a shorter name",
-            ))
-        } else if let Some(other) = seen.insert(name, index) {
-            Some((
-                format!("`versions[{other}]` has this name already"),
-                "is taken",
-                "give each version a name of its own",
-            ))
-        } else {
-            None
-        };
-        if let Some((message, expected, help)) = fault {
-            let violation = Violation::error(RULE, message).expected(expected).help(help);
-            report.add(&here.key("name"), violation);
-        }
-        if let Some(tag) = version.tag.as_deref().filter(|tag| ImageTag::parse(*tag).is_err()) {
-            let violation = Violation::error(RULE, format!("{} is not an image tag", quoted(tag)))
-                .expected("not a tag")
-                .help("use letters, digits, `_`, `.` and `-`");
-            report.add(&here.key("tag"), violation);
+        let earlier = seen.insert(&version.name, index);
+        if let Some(violation) = name(slug, &version.name, earlier) {
+            report.add(&path.index(index).key("name"), violation);
         }
     }
+}
+
+fn name(slug: &str, name: &str, earlier: Option<usize>) -> Option<Violation> {
+    let most = names::LONGEST_WORKLOAD;
+    let made = format!("{slug}-{name}");
+    let (message, expected, help) = if !is_rfc1123_label(name) {
+        let message = format!("{} is not a legal name", quoted(name));
+        (message, "not legal", "use lower-case letters, digits and `-`")
+    } else if made.len() > most {
+        let message = format!("`{made}`, its workload's name, is longer than {most} characters");
+        (message, "too long", "choose a shorter name")
+    } else {
+        let message = format!("`versions[{}]` has this name already", earlier?);
+        (message, "is taken", "give each version a name of its own")
+    };
+    Some(Violation::error(RULE, message).expected(expected).help(help))
 }
 
 fn total(versions: &[Version], path: &Path, report: &mut Report<'_>) {

@@ -1,7 +1,7 @@
 //! Rendered objects of Kubernetes' own kinds are what its API server takes: no field that it does
 //! not know, none missing, each of its type.
 //!
-//! By the schema of Kubernetes' own OpenAPI, made ready by `ci/kubernetes-schema`. Kinds that
+//! By the schema of Kubernetes' own `OpenAPI`, made ready by `ci/kubernetes-schema`. Kinds that
 //! others define are not looked at here.
 
 mod schema;

@@ -18,7 +18,7 @@ fn said(object: Json) -> Vec<String> {
         .collect()
 }
 
-fn deployment(pod: Json) -> Json {
+fn deployment(pod: &Json) -> Json {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": pod}},
@@ -49,7 +49,7 @@ fn what_kubernetes_takes_passes() {
         "livenessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 3},
         "lifecycle": null,
     });
-    assert_eq!(said(deployment(json!({"containers": [container]}))), NONE);
+    assert_eq!(said(deployment(&json!({"containers": [container]}))), NONE);
     let rollout = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "spec": 7});
     assert_eq!(said(rollout), NONE);
 }
@@ -106,7 +106,7 @@ fn what_kubernetes_refuses_is_told_with_its_path() {
         ),
     ];
     for (pod, fault, help) in cases {
-        assert_eq!(said(deployment(pod)), [format!("{of} {fault} (template f) → {help}")]);
+        assert_eq!(said(deployment(&pod)), [format!("{of} {fault} (template f) → {help}")]);
     }
 }
 
@@ -126,5 +126,5 @@ fn a_version_that_kubernetes_no_longer_has_is_told() {
 #[test]
 fn a_wholly_wrong_object_does_not_flood_its_reader() {
     let many: Vec<Json> = (0..100).map(|_| json!({"name": 1})).collect();
-    assert_eq!(said(deployment(json!({"containers": many}))).len(), MOST);
+    assert_eq!(said(deployment(&json!({"containers": many}))).len(), MOST);
 }
