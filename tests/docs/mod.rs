@@ -4,6 +4,7 @@
 //! A page's generated part stands between two comments. With `UPDATE_EXPECTED=1` it is written
 //! anew.
 
+mod alerts;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -50,6 +51,12 @@ fn the_list_of_rules_is_the_one_that_runs() {
         writeln!(table, "| `{}` | {} |", rule.name, rule.about).unwrap();
     }
     hold("docs/validators.md", &table);
+}
+
+#[test]
+fn the_table_of_alerts_is_the_one_that_is_rendered() {
+    let templates = crate::pipeline::templates();
+    hold("docs/alerts.md", &alerts::markdown(&templates));
 }
 
 #[test]

@@ -22,9 +22,10 @@ impl Quantity {
         Some(Self(nano / 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?))
     }
 
-    /// How many whole units it is: bytes of a disk.
-    pub fn whole(self) -> i128 {
-        self.0 / 1_000_000_000
+    /// In its unit, rounded up; `None` beyond `u64`.
+    pub fn whole(self) -> Option<u64> {
+        const NANO: i128 = 1_000_000_000;
+        u64::try_from(self.0.checked_add(NANO - 1)? / NANO).ok()
     }
 
     /// Whether it is nothing.
