@@ -61,8 +61,8 @@ fn every_default_alert_is_tested_on_series() {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let made_up: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
     for alert in alerts::ALERTS {
-        let fires = format!("- {{labels: '{{alertname=\"{}\"", alerts::in_prometheus(alert.name));
-        let alone = fires.replace("- {", "[{");
-        assert!(made_up.contains(&fires) || made_up.contains(&alone), "no test has {fires}…");
+        let wanted = format!("- {{labels: '{{alertname=\"{}\"", alerts::in_prometheus(alert.name));
+        let alone = wanted.replace("- {", "[{");
+        assert!(made_up.contains(&wanted) || made_up.contains(&alone), "no test has {wanted}…");
     }
 }
