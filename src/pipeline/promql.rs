@@ -3,6 +3,8 @@
 //!
 //! Whether a metric exists is not known here. What an expression may cost is Prometheus' business.
 
+use promql_parser::parser::value::ValueType;
+
 /// The longest expression that is read, in bytes. Prometheus itself has no limit; the parser's
 /// tree is as deep as the text is nested, and must fit on the stack.
 pub const LONGEST: usize = 4096;
@@ -26,7 +28,6 @@ pub fn check(expression: &str) -> Result<(), String> {
     }
     shallow(expression)?;
     let parsed = promql_parser::parser::parse(expression).map_err(|error| one_line(&error))?;
-    use promql_parser::parser::value::ValueType;
     match parsed.value_type() {
         ValueType::Vector | ValueType::Scalar => Ok(()),
         ValueType::Matrix => Err("it gives ranges, and an alert needs one value each".to_owned()),
@@ -36,44 +37,55 @@ pub fn check(expression: &str) -> Result<(), String> {
 
 /// Brackets outside of texts match, and neither they nor operators are nested without measure.
 fn shallow(expression: &str) -> Result<(), String> {
-    let (mut open, mut quote, mut escaped) = (Vec::new(), None, false);
-    let mut operators = 0_usize;
-    for c in expression.chars() {
-        match (quote, c) {
-            (Some(_), _) if escaped => escaped = false,
-            (Some('"' | '\''), '\\') => escaped = true,
-            (Some(end), c) if end == c => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(c),
-            (None, '(' | '[' | '{') => open.push(c),
-            (None, ')' | ']' | '}') => {
-                let wanted = match c {
-                    ')' => '(',
-                    ']' => '[',
-                    _ => '{',
-                };
-                if open.pop() != Some(wanted) {
-                    return Err(format!("its brackets do not match: there is a `{c}` too many"));
-                }
+    let code = without_texts(expression)?;
+    let mut open = Vec::new();
+    for c in code.chars() {
+        match c {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ')' | ']' | '}' if open.pop() != Some(c) => {
+                return Err(format!("its brackets do not match: there is a `{c}` too many"));
             }
-            (None, '+' | '-' | '*' | '/' | '%' | '^' | '<' | '>' | '=' | '@') => operators += 1,
             _ => {}
         }
         if open.len() > DEEPEST {
             return Err(format!("its brackets are nested deeper than {DEEPEST}"));
         }
     }
-    let words = expression.split(|c: char| !c.is_ascii_alphanumeric());
-    operators +=
-        words.filter(|w| ["and", "or", "unless"].contains(&w.to_lowercase().as_str())).count();
-    match (quote, open.last()) {
-        (Some(quote), _) => Err(format!("a text in it has no closing {quote}")),
-        (None, Some(open)) => Err(format!("its brackets do not match: a `{open}` is not closed")),
-        _ if operators > MOST_OPERATORS => {
-            Err(format!("it has more than {MOST_OPERATORS} operators"))
-        }
-        _ => Ok(()),
+    if let Some(missing) = open.last() {
+        return Err(format!("its brackets do not match: there is no `{missing}` at the end"));
     }
+    if operators(&code) > MOST_OPERATORS {
+        return Err(format!("it has more than {MOST_OPERATORS} operators"));
+    }
+    Ok(())
+}
+
+/// The expression without what stands in quotes; `` ` `` knows no escapes.
+fn without_texts(expression: &str) -> Result<String, String> {
+    let (mut code, mut quote, mut escaped) = (String::new(), None, false);
+    for c in expression.chars() {
+        match quote {
+            _ if escaped => escaped = false,
+            Some('"' | '\'') if c == '\\' => escaped = true,
+            Some(end) if end == c => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+            None => code.push(c),
+        }
+    }
+    match quote {
+        Some(quote) => Err(format!("a text in it has no closing {quote}")),
+        None => Ok(code),
+    }
+}
+
+fn operators(code: &str) -> usize {
+    let is_word =
+        |word: &&str| ["and", "or", "unless"].iter().any(|w| word.eq_ignore_ascii_case(w));
+    let words = code.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_word).count();
+    words + code.chars().filter(|c| "+-*/%^<>=@".contains(*c)).count()
 }
 
 fn one_line(text: &str) -> String {
@@ -153,14 +165,14 @@ mod tests {
             "vector(1)",
             "1 > bool 0",
             r#"sum by (pod) (rate(http_requests_total{code=~"5..", path="/a)"}[5m])) > 0.1"#,
-            "a and on (x) group_left () b unless c",
-            "max_over_time(a[1h:5m]) offset 1d > 0",
+            "a * on (x) group_left () b unless c",
+            "max_over_time(a[1h:5m] offset 1d) > 0",
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         for (bad, said) in [
             ("", "it is empty"),
-            ("sum(rate(a[5m])", "its brackets do not match: a `(` is not closed"),
+            ("sum(rate(a[5m])", "its brackets do not match: there is no `)` at the end"),
             ("a[5m}", "its brackets do not match: there is a `}` too many"),
             ("a{b=\"c}", "a text in it has no closing \""),
             ("a[5m]", "it gives ranges, and an alert needs one value each"),

@@ -8,17 +8,21 @@ use super::{bart, example, program, said};
 #[test]
 fn a_valid_file_is_praised_with_its_warnings() {
     let folder = example();
+    let waml = folder.path().join(".weave.yaml");
+    let text = std::fs::read_to_string(&waml).unwrap();
+    std::fs::write(&waml, text.replace("slo: {requestClass: critical}", "alerts: {redisDown: {}}"))
+        .unwrap();
     let output = bart(folder.path(), &["validate"]);
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!(said(&output), @r"
     ok .weave.yaml is valid for prod-cluster-1
-    warning[unused]: the template `backend-default@latest` makes nothing of `slo`
-      --> .weave.yaml:16:5
+    warning[alerts]: the alert `redisDown` is not made: the app has no `redis`
+      --> .weave.yaml:16:14
        |
-    16 |     slo: {requestClass: critical}
-       |     ^^^ without effect
+    16 |     alerts: {redisDown: {}}
+       |              ^^^^^^^^^ without effect
        |
-       = help: remove `slo`, or use a template that knows it
+       = help: remove `redisDown`, or set it only where the app has what it is about
 
     1 warning
     ");

@@ -4,6 +4,7 @@
 //! A page's generated part stands between two comments. With `UPDATE_EXPECTED=1` it is written
 //! anew.
 
+mod alerts;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,12 @@ fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
     let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
     let tried = root().join("tests/pipeline/company-policies/policies.yaml");
     assert_eq!(shown, fs::read_to_string(tried).unwrap());
+}
+
+#[test]
+fn the_table_of_alerts_is_the_one_that_is_rendered() {
+    let templates = crate::pipeline::templates();
+    hold("docs/alerts.md", &alerts::markdown(&templates));
 }
 
 #[test]

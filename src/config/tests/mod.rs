@@ -146,6 +146,17 @@ fn a_platform_whose_parts_do_not_go_together_is_refused() {
 }
 
 #[test]
+fn what_cannot_be_promised_is_refused_at_its_place() {
+    let said = refused(
+        "platform:\n  monitoring:\n    slo:\n      classes:\n        all: {availability: 100}\n",
+    );
+    assert_eq!(
+        said,
+        "config.yaml:5:29: 100 percent cannot be promised [configuration]; write more than 0 and less than 100, as in 99.9\n"
+    );
+}
+
+#[test]
 fn nothing_at_all_works_on_this_machine_only() {
     for sources in [
         sources(None, &[]),

@@ -175,31 +175,28 @@ pub struct SloLatency {
 impl Monitoring {
     /// What a schema does not see: the path of each wrong value, what is wrong, and what to do.
     pub fn problems(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (name, class) in &self.slo.classes {
-            let latency = class.latency.map(|l| ("latency.objective", l.objective));
-            for (key, percent) in [Some(("availability", class.availability)), latency]
-                .into_iter()
-                .flatten()
-                .filter(|(_, percent)| !is_percent(*percent))
-            {
-                problems.push(Problem {
-                    key: format!("monitoring.slo.classes.{name}.{key}"),
-                    message: format!("{percent} percent cannot be promised"),
-                    help: "write more than 0 and less than 100, as in 99.9",
-                });
-            }
-        }
-        for (key, value) in &self.rule_labels {
-            if !is_label(key, value) {
-                problems.push(Problem {
-                    key: format!("monitoring.rule_labels.{key}"),
-                    message: "this is not a legal label".to_owned(),
-                    help: "write it as Kubernetes takes it: `release: prometheus`",
-                });
-            }
-        }
-        problems
+        let classes = self.slo.classes.iter().flat_map(|(name, class)| {
+            let wrong = class.percentages().filter(|(_, percent)| !is_percent(*percent));
+            wrong.map(move |(key, percent)| {
+                let message = format!("{percent} percent cannot be promised");
+                let help = "write more than 0 and less than 100, as in 99.9";
+                Problem { key: format!("monitoring.slo.classes.{name}.{key}"), message, help }
+            })
+        });
+        let labels = self.rule_labels.iter().filter(|(key, value)| !is_label(key, value));
+        let labels = labels.map(|(key, _)| {
+            let help = "write it as Kubernetes takes it: `release: prometheus`";
+            let message = "this is not a legal label".to_owned();
+            Problem { key: format!("monitoring.rule_labels.{key}"), message, help }
+        });
+        classes.chain(labels).collect()
+    }
+}
+
+impl SloClass {
+    fn percentages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let fast = self.latency.map(|latency| ("latency.objective", latency.objective));
+        [("availability", self.availability)].into_iter().chain(fast)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::pipeline::alerts::{Alert as Known, Needs, Unit, find, names};
 use crate::pipeline::promql;
 use crate::pipeline::view::alerts::{expression, on};
 use crate::pipeline::view::watched::Watched;
-use crate::waml::node::Path;
+use crate::waml::node::{Node, Path};
 use crate::waml::section_operations::Alert;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
@@ -130,16 +130,15 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
         let violation = violation.expected("without effect");
         report.add(&path.key("threshold"), violation.help("write `… > 100` at the end of `expr`"));
     }
-    match &alert.summary {
-        Some(summary) => text("summary", summary, path, report),
-        None => {
-            let message = format!("the alert {} does not say what is wrong", quoted(name));
-            let violation = Violation::error(RULE, message).expected("needs `summary`");
-            report.add(path, violation.help("add `summary: the queue is too long`"));
-        }
+    if alert.summary.is_none() {
+        let message = format!("the alert {} does not say what is wrong", quoted(name));
+        let violation = Violation::error(RULE, message).expected("needs `summary`");
+        report.add(path, violation.help("add `summary: the queue is too long`"));
     }
-    if let Some(description) = &alert.description {
-        text("description", description, path, report);
+    for (key, value) in [("summary", &alert.summary), ("description", &alert.description)] {
+        if let Some(value) = value {
+            text(key, value, path, report);
+        }
     }
 }
 
@@ -175,7 +174,11 @@ fn text(key: &str, text: &str, path: &Path, report: &mut Report<'_>) {
 /// What the WAML tunes and the app or the target does not have: a warning.
 fn without_effect(subject: &Subject<'_>, root: &Path, report: &mut Report<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
-    let from_waml = |path: &Path| subject.tree.at(path).is_some_and(is_from_waml);
+    // `{}` has nothing in it that was written there, and was written there itself.
+    let is_written = |node: &Node| !node.origin.layer.ends_with("/defaults.yaml");
+    let from_waml = |path: &Path| {
+        subject.tree.at(path).is_some_and(|node| is_written(node) || is_from_waml(node))
+    };
     if !subject.template.uses("alerts") || !from_waml(root) {
         return;
     }

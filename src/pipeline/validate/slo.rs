@@ -19,29 +19,30 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     if !subject.template.uses("slo") {
         return;
     }
-    let (root, monitoring) = (Path::root().key("slo"), &target.platform.monitoring);
-    let known = class(slo, monitoring, &root, report);
+    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
+    let (root, monitoring) = (Path::root().key("slo"), watched.monitoring());
     let promise = promised(slo, &monitoring.slo);
-    if known {
+    if class(slo, monitoring, &root, report) {
         something(&promise, &root, report);
     }
     percentages(slo, &promise, &root, report);
-    let watched = Watched { waml: subject.waml, section: subject.section, target: &target };
-    if !monitoring.enabled {
-        if subject.tree.at(&root).is_some_and(is_from_waml) {
-            let message = format!("the target `{}` has no Prometheus for objectives", target.name);
-            let violation = Violation::warning(RULE, message).expected("without effect");
-            let help = "ask its operators, or set `slo` only for the targets that have one";
-            report.add(&root, violation.help(help));
-        }
-        return;
+    if monitoring.enabled {
+        measured(&watched, &promise, &root, report);
+    } else if subject.tree.at(&root).is_some_and(is_from_waml) {
+        let message = format!("the target `{}` has no Prometheus for objectives", target.name);
+        let violation = Violation::warning(RULE, message).expected("without effect");
+        let help = "ask its operators, or set `slo` only for the targets that have one";
+        report.add(&root, violation.help(help));
     }
-    match unmeasured(&watched) {
+}
+
+fn measured(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+    match unmeasured(watched) {
         Some((message, help)) => {
             let violation = Violation::error(RULE, message).expected("measured by nothing");
-            report.add(&root, violation.help(help));
+            report.add(root, violation.help(help));
         }
-        None => bounds(&watched, &promise, &root, report),
+        None => bounds(watched, promise, root, report),
     }
 }
 

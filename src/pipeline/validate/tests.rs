@@ -337,8 +337,8 @@ fn a_template_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn what_the_template_does_not_use_is_a_warning() {
     assert_eq!(
-        said("    slo: {requestClass: critical}\n"),
-        ["8:5: the template `backend-default@latest` makes nothing of `slo` [unused]"]
+        said("    canary: {stepWeight: 10}\n"),
+        ["8:5: the template `backend-default@latest` makes nothing of `canary` [unused]"]
     );
 }
 

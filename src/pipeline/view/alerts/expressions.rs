@@ -109,7 +109,8 @@ fn database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     let is_mysql = database.engine == Some(Engine::Mysql);
     match metrics.source.unwrap_or(StoreSource::Stackdriver) {
         StoreSource::Stackdriver => {
-            let own = selector(watched, metrics, r#"database_id=~".+:{slug}""#);
+            let own =
+                selector(watched, metrics, r#"database_id=~".+:{slug}-{namespace}-[0-9a-f]{16}""#);
             Ok(cloud_sql(name, &own, is_mysql))
         }
         StoreSource::Exporter => {
@@ -175,7 +176,8 @@ fn redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
             Ok(redis_exporter(name, &selector(watched, metrics, service)))
         }
         StoreSource::Stackdriver => {
-            memorystore(name, &selector(watched, metrics, r#"instance_id=~".+/{slug}""#))
+            let instance = r#"instance_id=~".+/{slug}-{namespace}-[0-9a-f]{16}""#;
+            memorystore(name, &selector(watched, metrics, instance))
         }
     }
 }

@@ -205,36 +205,36 @@ fn istio(watched: &Watched<'_>) -> Option<Requests> {
     let (section, slug) = (watched.section, watched.slug());
     let ports = network::tcp_ports(section.services(), slug);
     let services: BTreeSet<&str> = ports.iter().map(|port| port.service).collect();
-    let services: Vec<&str> = services.into_iter().collect();
     if services.is_empty() {
         return None;
     }
-    let namespace = watched.namespace();
-    let canary = if section.canary.is_some() { "(-primary|-canary)?" } else { "" };
-    let own = match watched.monitoring().istio_reporter {
-        IstioReporter::Destination => format!(
-            r#"reporter="destination", destination_workload_namespace="{namespace}", destination_workload=~"{slug}{}""#,
-            if section.canary.is_some() { "(-primary)?" } else { "" },
-        ),
-        IstioReporter::Source => format!(
-            r#"reporter="source", destination_service_namespace="{namespace}", destination_service_name=~"({}){canary}""#,
-            services.join("|"),
-        ),
-    };
-    let own = if section.grpc.is_some() {
-        // What the app's gRPC server counts itself is not counted twice.
-        format!(r#"{own}, request_protocol="http""#)
-    } else {
-        own
-    };
+    // What the app's gRPC server counts itself is not counted twice.
+    let protocol = if section.grpc.is_some() { r#", request_protocol="http""# } else { "" };
     Some(Requests {
         counter: "istio_requests_total",
         histogram: "istio_request_duration_milliseconds",
-        own,
+        own: istio_names(watched, &services) + protocol,
         failed: "response_code=~\"5..\"",
         timed: "response_code!~\"5..\"",
         unit: 1.0,
     })
+}
+
+/// A canary has a second workload, and the app's traffic go to two services more.
+fn istio_names(watched: &Watched<'_>, services: &BTreeSet<&str>) -> String {
+    let (namespace, slug) = (watched.namespace(), watched.slug());
+    let canary = |names: &'static str| if watched.section.canary.is_some() { names } else { "" };
+    match watched.monitoring().istio_reporter {
+        IstioReporter::Destination => format!(
+            r#"reporter="destination", destination_workload_namespace="{namespace}", destination_workload=~"{slug}{}""#,
+            canary("(-primary)?"),
+        ),
+        IstioReporter::Source => format!(
+            r#"reporter="source", destination_service_namespace="{namespace}", destination_service_name=~"({}){}""#,
+            services.iter().copied().collect::<Vec<_>>().join("|"),
+            canary("(-primary|-canary)?"),
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -128,9 +128,11 @@ impl Objective<'_> {
                 "At this rate the budget does not last."
             },
         );
-        let mut rule =
-            of_prometheus(self.watched, name, alert, &parts.join("\nor\n"), &summary, &text);
-        rule["labels"]["slo"] = json!(slo);
+        let expr = parts.join("\nor\n");
+        let mut rule = of_prometheus(self.watched, name, alert, &expr, &summary, &text);
+        if let Some(labels) = rule.get_mut("labels").and_then(Json::as_object_mut) {
+            labels.insert("slo".to_owned(), json!(slo));
+        }
         Some(rule)
     }
 
