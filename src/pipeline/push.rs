@@ -54,7 +54,7 @@ impl Change {
         };
         let application = Some(application::of_app(&about, &rendered.target, source));
         let parent = Some(application::of_cluster(&rendered.target, source));
-        Self { write: Write { revision, application, parent, note } }
+        Self { write: Write { revision, application, project: None, parent, note } }
     }
 
     /// The revision that will be written.
