@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, serve};
+use super::{config, demo, init, serve};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -26,6 +26,7 @@ pub struct Deployer {
 enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
+    Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
 }
@@ -35,6 +36,7 @@ impl Deployer {
         match self.command {
             Command::Serve(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
+            Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
         }
     }

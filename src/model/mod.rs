@@ -15,4 +15,6 @@ pub mod facts; // what rules must know of the world
 pub mod event; // what can come in from a forge
 pub mod deployment; // one release to one target: the record
 pub mod lane; // who is next, and who is superseded
+pub mod removal; // an app taken off a target: the record
+pub mod stateful; // what keeps data
 pub mod status; // what the forge is told

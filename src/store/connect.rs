@@ -41,8 +41,11 @@ const SQLITE_DURABLE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode =
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s';";
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "deployments", include_str!("../../migrations/0001_deployments.sql"))];
+/// A number may be left out, and may come later: each is run once, whatever was run after it.
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
+    (4, "acts", include_str!("../../migrations/0004_acts.sql")),
+];
 
 /// The connections to one database.
 pub(super) struct Pools {
@@ -100,11 +103,11 @@ fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {
 }
 
 fn migrator() -> Migrator {
-    let migrations = MIGRATIONS.map(|(version, name, sql)| {
-        let name = Cow::Borrowed(name);
-        Migration::new(version, name, MigrationType::Simple, sql.into_sql_str(), false)
+    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
+        let name = Cow::Borrowed(*name);
+        Migration::new(*version, name, MigrationType::Simple, sql.into_sql_str(), false)
     });
-    Migrator { migrations: Cow::Owned(migrations.to_vec()), ..Migrator::DEFAULT }
+    Migrator { migrations: Cow::Owned(migrations.collect()), ..Migrator::DEFAULT }
 }
 
 /// Where a database is: for the driver, and for people.
