@@ -47,15 +47,18 @@ impl Store {
         if let Some(repository) = &repository {
             lane::ensure(&mut write, repository, target).await?;
         }
-        if let Some(id) = deploying(&mut write, repository.as_ref(), target, app).await? {
-            return Ok(ActTurn::Deploying(id));
-        }
-        if let Some(id) = acting(&mut write, target, app).await? {
-            return Ok(ActTurn::Acting(id));
-        }
-        insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
+        let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
+        let turn = match (deploying, acting(&mut write, target, app).await?) {
+            (Some(id), _) => ActTurn::Deploying(id),
+            (None, Some(id)) => ActTurn::Acting(id),
+            (None, None) => {
+                insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
+                ActTurn::Yes
+            }
+        };
+        // Also where nothing was changed: one that is dropped lets go of the lane some time later.
         write.commit().await?;
-        Ok(ActTurn::Yes)
+        Ok(turn)
     }
 
     /// Ends a removal; a second end changes nothing.

@@ -61,6 +61,7 @@ impl Store {
             };
             // Read again: what the candidate was chosen by may be older than the lock.
             if acts::keep_still(&mut write, &repository, &target, now).await? {
+                write.commit().await?;
                 continue;
             }
             let lane = lane::read(&mut write, &repository, &target).await?;
