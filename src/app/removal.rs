@@ -200,10 +200,10 @@ async fn settle_if_abandoned(
     now: jiff::Timestamp,
 ) -> Result<(), NotRemoved> {
     let abandoned = store.abandoned_removals(now).await.map_err(Fault::new)?;
-    match abandoned.iter().any(|one| one.id == removal.id) {
-        true => settle(world, store, removal).await,
-        false => Ok(()),
+    if abandoned.iter().any(|one| one.id == removal.id) {
+        return settle(world, store, removal).await;
     }
+    Ok(())
 }
 
 /// Records how a removal ended that nobody is at any more.

@@ -132,7 +132,7 @@ fn footprint(
     match there {
         None => {}
         Some((id, ObjectType::Tree)) => {
-            of_folder(repo, &repo.find_tree(id)?, folder, &mut footprint)?
+            of_folder(repo, &repo.find_tree(id)?, folder, &mut footprint)?;
         }
         Some(_) => footprint.others.push(folder.to_string()),
     }

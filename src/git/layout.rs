@@ -23,10 +23,10 @@ impl RepoPath {
     /// A sentence, if it is no path that every file system can hold.
     pub fn parse(text: &str) -> Result<Self, String> {
         let parts: Vec<String> = text.split('/').map(str::to_owned).collect();
-        match parts.iter().all(|part| is_file_name(part)) {
-            true => Ok(Self(parts)),
-            false => Err(format!("{text:?} is not a path within a manifest repository")),
+        if parts.iter().all(|part| is_file_name(part)) {
+            return Ok(Self(parts));
         }
+        Err(format!("{text:?} is not a path within a manifest repository"))
     }
 
     /// The names from the root on.

@@ -39,7 +39,8 @@ fn init(folder: &Path, arguments: &[&str]) -> Output {
 
 /// The states of the files that `--output json` tells, by path.
 fn states(output: &Output) -> BTreeMap<String, String> {
-    let json: Json = serde_json::from_slice(&output.stdout).expect(&said(output));
+    let json: Json =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)));
     let files = json["repositories"][0]["files"].as_array().unwrap().clone();
     let text = |value: &Json| value.as_str().unwrap().to_owned();
     files.iter().map(|file| (text(&file["path"]), text(&file["state"]))).collect()

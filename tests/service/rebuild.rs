@@ -30,7 +30,8 @@ async fn three_apps(home: &Home) -> Bare {
 fn directory(files: &Files, folder: &str) -> Vec<Json> {
     let inside = files.iter().filter_map(|(path, text)| {
         let name = path.strip_prefix(folder)?.strip_prefix('/')?;
-        (!name.contains('/') && name.ends_with(".yaml")).then_some(text)
+        let is_yaml = name.rsplit_once('.').is_some_and(|(_, ending)| ending == "yaml");
+        (is_yaml && !name.contains('/')).then_some(text)
     });
     inside.map(|text| serde_yaml::from_str(text).unwrap()).collect()
 }

@@ -58,7 +58,8 @@ async fn an_app_is_removed_with_a_reason_and_a_later_deployment_brings_it_back()
 
     let json = ["--yes", "--output", "json"];
     let removed = bart(&process, &home, &[&arguments[..], &json].concat()).await;
-    let said: Json = serde_json::from_slice(&removed.stdout).expect(&printed(&removed));
+    let said: Json =
+        serde_json::from_slice(&removed.stdout).unwrap_or_else(|_| panic!("{}", printed(&removed)));
     assert_eq!((&said["outcome"], &said["commit"]), (&json!("removed"), &json!(bare.tip())));
     assert_eq!(said["digest"], before["pushed"]["digest"]);
     assert_eq!(serde_json::from_value::<Vec<String>>(said["files"].clone()).unwrap(), paths);

@@ -60,7 +60,7 @@ async fn a_removal_is_recorded_before_and_after() {
         assert_eq!(begin(&db.store, "web", 5).await, ActTurn::Yes);
         let open = db.store.removals(&"prod".parse().unwrap(), &app("web")).await.unwrap();
         let expected = Removal { reason: "not used any more".to_owned(), ..removal("web", 5) };
-        assert_eq!(open, [expected.clone()]);
+        assert_eq!(open, std::slice::from_ref(&expected));
         db.store.end_removal(&id(5), &ended(6)).await.unwrap();
         let later = Ended { commit: None, summary: "too late".to_owned(), ..ended(9) };
         db.store.end_removal(&id(5), &later).await.unwrap();
