@@ -12,7 +12,7 @@ use crate::git::footprint::Footprint;
 use crate::git::writer::{
     Amendment, Disposition, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
-use crate::model::id::CommitSha;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
 use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
@@ -34,6 +34,10 @@ pub(super) async fn remove(
     let manifests = world
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
+    // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
+    if let Some(by) = store.deploying(&request.target, &request.app).await.map_err(Fault::new)? {
+        return Err(busy(&by, &request.app, &request.target));
+    }
     let before = store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
     let now = world.clock.now();
     for abandoned in before.iter().filter(|one| one.ended.is_none()) {
@@ -91,11 +95,7 @@ async fn carry_out(
     let Removal { id, app, target, .. } = &removal;
     match store.begin_removal(&removal, world.clock.now(), HOLD).await.map_err(Fault::new)? {
         ActTurn::Yes => {}
-        ActTurn::Deploying(by) => {
-            return Err(NotRemoved::Busy(format!(
-                "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
-            )));
-        }
+        ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
         ActTurn::Acting(by) => {
             return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
         }
@@ -117,6 +117,12 @@ async fn carry_out(
             Err(not_written(error))
         }
     }
+}
+
+fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+    NotRemoved::Busy(format!(
+        "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
+    ))
 }
 
 fn amendment(removal: &Removal, found: Footprint) -> Amendment {

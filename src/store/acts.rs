@@ -61,6 +61,27 @@ impl Store {
         Ok(turn)
     }
 
+    /// A deployment of the app that waits or runs, as far as it is known to be the app's.
+    pub async fn deploying(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Option<DeployId>, StoreError> {
+        let row = sqlx::query(
+            "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
+             AND ((namespace = $2 AND slug = $3) OR repository IN \
+             (SELECT o.repository FROM deployments o WHERE o.target = $1 AND o.namespace = $2 \
+             AND o.slug = $3 AND o.state = 'succeeded')) ORDER BY id LIMIT 1",
+        )
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(StoreError::doing("looking for deployments of an app"))?;
+        row.map(|row| Row::new(row).id("id")).transpose()
+    }
+
     /// Ends a removal; a second end changes nothing.
     pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
         let Ended { at, commit, summary } = ended;

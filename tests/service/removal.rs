@@ -155,20 +155,16 @@ async fn while_a_deployment_is_under_way_nothing_is_removed() {
     let held = Held::first_push(&bare, "pre-receive");
     let second = Event { number: 2, tag: "v2".into(), ..event }.accepted(&process).await;
     held.reached().await;
-    let (asked, ()) = tokio::join!(ask(&process, json!({"reason": "x"})), async {
-        // The look waits for the writer, which is in the push.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        held.let_go();
-    });
-    let (status, said) = asked;
-    if status == 409 {
-        let detail = said["detail"].as_str().unwrap();
-        assert!(detail.contains("under way") || detail.contains("in the meantime"), "{said}");
-        assert_right(&process, &bare, &second, "shop").await;
-    } else {
-        assert_eq!((status, &said["outcome"]), (200, &json!("removed")), "the push had ended");
-        assert_eq!(of_app(&bare), Vec::<String>::new());
+    for dry_run in [false, true] {
+        let (status, said) = ask(&process, json!({"reason": "x", "dry_run": dry_run})).await;
+        assert_eq!((status, &said["type"]), (409, &json!("urn:the-deployer:problem:conflict")));
+        assert!(said["detail"].as_str().unwrap().contains(&second), "{said}");
     }
+    held.let_go();
+    assert_right(&process, &bare, &second, "shop").await;
+    let (status, said) = ask(&process, json!({"reason": "x"})).await;
+    assert_eq!((status, &said["outcome"]), (200, &json!("removed")), "{said}");
+    assert_eq!(of_app(&bare), Vec::<String>::new());
 }
 
 /// How often a process may be faster than its killer.

@@ -90,7 +90,10 @@ async fn nothing_begins_while_a_deployment_waits_or_runs() {
 async fn the_repository_is_known_from_the_last_deployment_where_nothing_else_says_it() {
     run_on_both(async |db| {
         deployed(&db.store, "web", 1).await;
+        let under_way = async || db.store.deploying(&"prod".parse().unwrap(), &app("web")).await;
+        assert_eq!(under_way().await.unwrap(), None);
         let waiting = accept(&db.store, "web", 2).await;
+        assert_eq!(under_way().await.unwrap(), Some(waiting.clone()));
         let mut unsaid = removal("web", 3);
         unsaid.taken.repository = None;
         let turn = db.store.begin_removal(&unsaid, at(3), HOLD).await.unwrap();
