@@ -4,7 +4,9 @@
 mod backend; // what the server asks of the program
 mod home; // the storage folder, for one process at a time
 mod outside; // what a job asks of the world
+pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
+mod removal; // an app taken off a target
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -41,6 +43,7 @@ pub struct App {
     router: axum::Router,
     listener: TcpListener,
     store: Store,
+    world: World,
     grace: Duration,
     home: Home,
     /// The manifest repositories by name, for who wants to look into them.
@@ -131,7 +134,12 @@ impl App {
             loops(&settings, &instance),
             metrics,
         );
-        let backend = Backend { inbox: controller.inbox(), store: store.clone(), world, registry };
+        let backend = Backend {
+            inbox: controller.inbox(),
+            store: store.clone(),
+            world: world.clone(),
+            registry,
+        };
         let router = server::router(State {
             backend,
             webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
@@ -140,7 +148,7 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        Ok(Self { controller, router, listener, store, grace, home, manifests: by_name })
+        Ok(Self { controller, router, listener, store, world, grace, home, manifests: by_name })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -157,7 +165,8 @@ impl App {
     /// # Errors
     /// When the listener fails.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
-        let Self { controller, router, listener, store, grace, home, manifests: _ } = self;
+        let Self { controller, router, listener, store, world, grace, home, manifests: _ } = self;
+        let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
@@ -167,6 +176,8 @@ impl App {
         if loops.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
+        // It may be asking a repository that does not answer; nothing of it is lost.
+        records.abort();
         store.close().await;
         drop(home);
         match served.map_err(boxed("the listener"))? {

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use crate::app::outside::World;
+use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeliveryId, DeployId};
-use crate::server::ports::{self, Accepted, Check, Fault, Page, Query, StatusRecord};
+use crate::model::removal::RemovalRequest;
+use crate::server::ports::{
+    self, Accepted, Check, Fault, Gone, NotRemoved, Page, Query, StatusRecord,
+};
 use crate::store::{Filter, Store, Told};
 use crate::telemetry;
 
@@ -63,6 +67,15 @@ impl ports::Records for Backend {
         };
         let statuses = self.store.statuses(id).await.map_err(Fault::new)?;
         Ok(Some((found, statuses.into_iter().map(status).collect())))
+    }
+}
+
+impl ports::Acts for Backend {
+    async fn remove(&self, request: RemovalRequest) -> Result<Gone, NotRemoved> {
+        let (world, store) = (self.world.clone(), self.store.clone());
+        // On its own: a caller who stops waiting must not leave it half recorded.
+        let removing = tokio::spawn(async move { removal::remove(&world, &store, request).await });
+        removing.await.unwrap_or_else(|fault| Err(Fault::new(fault).into()))
     }
 }
 

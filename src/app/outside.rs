@@ -53,7 +53,7 @@ pub(crate) struct Manifests {
 }
 
 impl World {
-    fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
+    pub(super) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
         let found = self.manifests.iter().find(|one| one.targets.have(target));
         found.ok_or_else(|| Problem {
             remedy: Remedy::GiveUp,

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{deployer, explain, render, schema, status, validate};
+use super::{deployer, explain, remove, render, schema, status, validate};
 
-/// Checks, renders and explains a service's `.weave.yaml` (the WAML), and shows its deployments.
+/// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments, and takes
+/// apps off a target.
 ///
 /// validate, render, explain and schema need no service and no network.
 ///
-/// Exit codes: 0 done, 1 violations or a failed deployment, 2 wrong usage or something that could
+/// Exit codes: 0 done, 1 violations, a failed deployment or a refusal, 2 wrong usage or something that could
 /// not be read or reached.
 #[derive(Debug, Parser)]
 #[command(name = "bart", version, arg_required_else_help = true)]
@@ -27,6 +28,7 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::Schema),
     Status(status::Status),
+    Remove(remove::Remove),
 }
 
 impl Bart {
@@ -37,6 +39,7 @@ impl Bart {
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::Remove(command) => deployer::on_runtime(command.run()),
         }
     }
 }

@@ -74,6 +74,12 @@ struct Problem {
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+fn client() -> Result<reqwest::Client, CliError> {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let client = reqwest::Client::builder().timeout(TIMEOUT).build();
+    client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
+}
+
 impl Server {
     /// Asks for a path below the service's address.
     pub(super) async fn get<T: DeserializeOwned>(
@@ -81,12 +87,24 @@ impl Server {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let client = reqwest::Client::builder().timeout(TIMEOUT).build();
-        let client =
-            client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))?;
-        let address = self.address(path, query)?;
-        let mut request = client.get(address);
+        let answer = self.send(client()?.get(self.address(path, query)?)).await?;
+        answer.map_err(|refusal| CliError::io(refusal.to_string()))
+    }
+
+    /// Asks the service to do something; that it will not is a [`CliError::refused`].
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, CliError> {
+        self.send(client()?.post(self.address(path, &[])?).json(body)).await?
+    }
+
+    /// The answer; within, where the service was reached and says no to the request itself.
+    async fn send<T: DeserializeOwned>(
+        &self,
+        mut request: reqwest::RequestBuilder,
+    ) -> Result<Result<T, CliError>, CliError> {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
@@ -94,9 +112,14 @@ impl Server {
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if !status.is_success() {
-            return Err(self.refused(status, &body));
+            let error = self.refused(status, &body);
+            return if matches!(status.as_u16(), 404 | 409 | 422) {
+                Ok(Err(error))
+            } else {
+                Err(error)
+            };
         }
-        serde_json::from_slice(&body).map_err(|error| {
+        serde_json::from_slice(&body).map(Ok).map_err(|error| {
             CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
         })
     }
@@ -118,7 +141,11 @@ impl Server {
     fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
         let problem: Option<Problem> = serde_json::from_slice(body).ok();
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
-        let error = CliError::io(format!("{} refuses: {said}", self.server));
+        let message = format!("{} refuses: {said}", self.server);
+        if matches!(status.as_u16(), 404 | 409 | 422) {
+            return CliError::refused(message);
+        }
+        let error = CliError::io(message);
         if status == reqwest::StatusCode::UNAUTHORIZED {
             return error.hint("set BART_TOKEN to an API token of the service");
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, serve, validators};
+use super::{config, demo, init, serve, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -26,6 +26,7 @@ pub struct Deployer {
 enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
+    Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
     Validators(validators::Validators),
@@ -36,6 +37,7 @@ impl Deployer {
         match self.command {
             Command::Serve(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
+            Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
             Command::Validators(command) => command.run(),
         }

@@ -15,6 +15,8 @@ pub struct CliError {
 enum Kind {
     /// Violations were found, or a deployment failed. They are already printed. Exit code 1.
     Rejected,
+    /// The service will not do it. Exit code 1.
+    Refused,
     /// The arguments are wrong. Exit code 2.
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
@@ -25,6 +27,11 @@ impl CliError {
     /// Violations were found and printed.
     pub fn rejected() -> Self {
         Self { kind: Kind::Rejected, message: String::new(), hint: None }
+    }
+
+    /// The service will not do it, and says why.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Refused, message: message.into(), hint: None }
     }
 
     /// The arguments do not go together.
@@ -47,9 +54,9 @@ impl CliError {
     pub fn report(&self) -> ExitCode {
         match self.kind {
             Kind::Rejected => ExitCode::from(1),
-            Kind::Usage | Kind::Io => {
+            Kind::Refused | Kind::Usage | Kind::Io => {
                 super::output::error(&self.message, self.hint.as_deref());
-                ExitCode::from(2)
+                ExitCode::from(if matches!(self.kind, Kind::Refused) { 1 } else { 2 })
             }
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn templates(
 }
 
 /// Reads a file whole, but never more than a WAML can be.
-fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     use std::io::Read;
     const MOST: u64 = 16 * 1024 * 1024;
     let mut bytes = Vec::new();

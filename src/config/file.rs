@@ -207,6 +207,22 @@ pub struct Cluster {
     /// What may be deployed there, and when.
     #[serde(default)]
     pub policies: Option<Policies>,
+    /// How Argo CD sees it.
+    #[serde(default)]
+    pub argocd: Option<ArgoCd>,
+}
+
+/// How Argo CD sees a cluster.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArgoCd {
+    /// The namespace that Argo CD itself runs in. Default: `argocd`.
+    #[schemars(extend("format" = "namespace"))]
+    pub namespace: Option<String>,
+    /// An AppProject of your own that the cluster's apps are in. Default: `the-deployer-CLUSTER`,
+    /// which is written into the manifest repository.
+    #[schemars(extend("format" = "object-name"))]
+    pub project: Option<String>,
 }
 
 /// Who may call the API.

@@ -1,4 +1,4 @@
-//! How a deployment becomes one commit on the branch, whoever else writes there.
+//! How a change becomes one commit on the branch, whoever else writes there.
 //!
 //! Applies the change to the tip as it is known, publishes it on the condition that the branch is
 //! still there, and begins again on the new tip when somebody was faster. Never forces.
@@ -8,12 +8,13 @@ use std::time::Duration;
 use git2::{Oid, Repository, Signature};
 use jiff::Timestamp;
 
+use crate::git::change::Change;
 use crate::git::error::WriteError;
 use crate::git::home::{Home, Published, Tip, Trouble};
-use crate::git::message::{commit_message, is_of};
+use crate::git::message::is_of;
 use crate::git::refusal::Refusal;
-use crate::git::tree::{self, Edited, TreeError};
-use crate::git::writer::{Identity, Write, Written};
+use crate::git::tree::{Edited, TreeError};
+use crate::git::writer::{Identity, Written};
 use crate::model::id::{CommitSha, DeployId};
 
 /// How often a change is applied again after others were faster. Each time somebody else got
@@ -32,8 +33,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn write(&mut self, write: &Write, at: Timestamp) -> Result<Written, WriteError> {
-        self.with_repair(|writer| writer.apply(write, at))
+    pub(super) fn write(&mut self, change: &Change, at: Timestamp) -> Result<Written, WriteError> {
+        self.with_repair(|writer| writer.apply(change, at))
     }
 
     /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
@@ -71,12 +72,12 @@ impl Writer {
         }
     }
 
-    fn apply(&mut self, write: &Write, at: Timestamp) -> Result<Written, Trouble> {
+    fn apply(&mut self, change: &Change, at: Timestamp) -> Result<Written, Trouble> {
         let mut tip = self.home.first_tip()?;
         let mut lost = 0;
         loop {
             lost += 1;
-            let tree = match (self.edit(tip.at, write)?, tip.at) {
+            let tree = match (self.edit(tip.at, change)?, tip.at) {
                 (Edited::Changed(tree), _) => tree,
                 // Only a tip seen now may say that there is nothing to do.
                 _ if !tip.fresh => {
@@ -86,17 +87,17 @@ impl Writer {
                 (Edited::Unchanged, Some(tip)) => {
                     return Ok(Written::Unchanged { commit: sha(tip) });
                 }
-                (Edited::AlreadyThere, Some(tip)) => return Ok(self.already(tip, write)),
+                (Edited::AlreadyThere, Some(tip)) => return Ok(self.already(tip, change)),
                 (Edited::Unchanged | Edited::AlreadyThere, None) => {
                     return Err(git2::Error::from_str("an empty repository holds something").into());
                 }
             };
-            let commit = self.commit(tip.at, tree, write, at)?;
+            let commit = self.commit(tip.at, tree, change, at)?;
             match self.home.publish(tip.at, commit)? {
                 Published::Done => return Ok(Written::Pushed { commit: sha(commit) }),
                 Published::Refused(refusal) => return Err(self.refused(refusal).into()),
                 Published::Unclear(error) => {
-                    return self.clear_up(error, &write.revision.id, commit);
+                    return self.clear_up(error, change, commit);
                 }
                 Published::Lost if lost == TRIES => return Err(self.lost_races().into()),
                 Published::Locked(error) if lost == TRIES => return Err(error.into()),
@@ -107,15 +108,17 @@ impl Writer {
         }
     }
 
-    fn edit(&self, tip: Option<Oid>, write: &Write) -> Result<Edited, Trouble> {
+    fn edit(&self, tip: Option<Oid>, change: &Change) -> Result<Edited, Trouble> {
         let repo = self.home.repo();
         let root =
             tip.map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree())).transpose()?;
-        tree::edit(repo, root.as_ref(), write).map_err(|error| match error {
+        let repository = || self.name.clone();
+        change.edit(repo, root.as_ref()).map_err(|error| match error {
             TreeError::Git(error) => Trouble::Damaged(error),
             TreeError::Blocked(path) => {
-                WriteError::Blocked { repository: self.name.clone(), path }.into()
+                WriteError::Blocked { repository: repository(), path }.into()
             }
+            TreeError::Moved(path) => WriteError::Moved { repository: repository(), path }.into(),
         })
     }
 
@@ -123,36 +126,42 @@ impl Writer {
         &self,
         tip: Option<Oid>,
         tree: Oid,
-        write: &Write,
+        change: &Change,
         at: Timestamp,
     ) -> Result<Oid, Trouble> {
         let repo = self.home.repo();
         let who = signature(&self.identity, at)?;
-        let message = commit_message(&write.revision, &write.note);
+        let message = change.message();
         let parent = tip.map(|tip| repo.find_commit(tip)).transpose()?;
         let parents: Vec<_> = parent.iter().collect();
         Ok(repo.commit(None, &who, &who, &message, &repo.find_tree(tree)?, &parents)?)
     }
 
-    /// The connection was cut after the pack was sent. If the branch has our deployment now, the
+    /// The connection was cut after the pack was sent. If the branch has our change now, the
     /// push got through; if not, it did not, or comes late: then the next try finds it.
     fn clear_up(
         &mut self,
         error: WriteError,
-        id: &DeployId,
+        change: &Change,
         commit: Oid,
     ) -> Result<Written, Trouble> {
         let Ok(Some(tip)) = self.home.look() else { return Err(error.into()) };
-        match find_deployment(self.home.repo(), tip, id) {
+        match change.id().and_then(|id| find(self.home.repo(), tip, id)) {
             Some(found) => Ok(Written::Pushed { commit: sha(found) }),
             None if tip == commit => Ok(Written::Pushed { commit: sha(commit) }),
             None => Err(error.into()),
         }
     }
 
-    fn already(&self, tip: Oid, write: &Write) -> Written {
-        let found = find_deployment(self.home.repo(), tip, &write.revision.id);
-        Written::AlreadyPushed { commit: sha(found.unwrap_or(tip)) }
+    /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
+    /// remove can be anybody's doing.
+    fn already(&self, tip: Oid, change: &Change) -> Written {
+        let found = change.id().and_then(|id| find(self.home.repo(), tip, id));
+        match (found, change) {
+            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit) },
+            (None, Change::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
+            (None, Change::Amend(_)) => Written::Unchanged { commit: sha(tip) },
+        }
     }
 
     fn refused(&self, refusal: Refusal) -> WriteError {
@@ -165,8 +174,8 @@ impl Writer {
     }
 }
 
-/// The commit of a deployment on the way back from `tip`; a shallow clone ends somewhere.
-fn find_deployment(repo: &Repository, tip: Oid, id: &DeployId) -> Option<Oid> {
+/// The commit of a change on the way back from `tip`; a shallow clone ends somewhere.
+pub(super) fn find(repo: &Repository, tip: Oid, id: &DeployId) -> Option<Oid> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {
         if is_of(&String::from_utf8_lossy(commit.message_bytes()), id) {

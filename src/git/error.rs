@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::git::refusal::Refusal;
 
-/// Why a deployment is not in the manifest repository.
+/// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The server took the commit, looked at it, and said no.
@@ -69,6 +69,14 @@ pub enum WriteError {
         /// The path within it.
         path: String,
     },
+    /// Somebody changed what a change was decided on; nothing was done.
+    #[error("{path} in {repository} was changed in the meantime: look at it, and ask again")]
+    Moved {
+        /// The manifest repository.
+        repository: String,
+        /// The path within it.
+        path: String,
+    },
     /// Objects are missing or damaged, and making the clone again did not help.
     #[error("{repository} is damaged ({cause}): run `git fsck` there")]
     Corrupt {
@@ -115,6 +123,7 @@ impl WriteError {
             | Self::Unauthorized { .. }
             | Self::NotFound { .. }
             | Self::Blocked { .. }
+            | Self::Moved { .. }
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }

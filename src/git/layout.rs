@@ -17,6 +17,18 @@ const FILES_LIMIT: usize = 500;
 pub struct RepoPath(Vec<String>);
 
 impl RepoPath {
+    /// Reads a path such as `apps/README.md`.
+    ///
+    /// # Errors
+    /// A sentence, if it is no path that every file system can hold.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts: Vec<String> = text.split('/').map(str::to_owned).collect();
+        if parts.iter().all(|part| is_file_name(part)) {
+            return Ok(Self(parts));
+        }
+        Err(format!("{text:?} is not a path within a manifest repository"))
+    }
+
     /// The names from the root on.
     pub fn parts(&self) -> &[String] {
         &self.0
@@ -61,6 +73,12 @@ pub fn latest_folder(target: &TargetName, app: &AppKey) -> RepoPath {
 pub fn application_file(target: &TargetName, app: &AppKey) -> RepoPath {
     let file = format!("{}.{}.yaml", app.namespace, app.slug);
     path(["apps".to_owned(), target.to_string(), file])
+}
+
+/// `apps/<cluster>/project.yaml`: the AppProject that bounds the cluster's apps. No app's file has
+/// that name: theirs have a dot between namespace and slug.
+pub fn project_file(target: &TargetName) -> RepoPath {
+    path(["apps".to_owned(), target.to_string(), "project.yaml".to_owned()])
 }
 
 /// `apps/<cluster>.yaml`: the cluster's app of apps.
@@ -136,12 +154,23 @@ mod tests {
         let text = |path: RepoPath| path.to_string();
         assert_eq!(text(application_file(&target, &app)), "apps/prod-cluster-1/devx.my-app.yaml");
         assert_eq!(text(parent_file(&target)), "apps/prod-cluster-1.yaml");
+        assert_eq!(text(project_file(&target)), "apps/prod-cluster-1/project.yaml");
         assert_eq!(
             text(latest_folder(&target, &app)),
             "manifests/prod-cluster-1/devx/my-app/latest"
         );
         let revision = text(revision_folder(&target, &app, &id(7)));
         assert_eq!(revision, "manifests/prod-cluster-1/devx/my-app/20261121-000000007-abcdef");
+    }
+
+    #[test]
+    fn a_path_is_read_if_it_can_be_one() {
+        for text in ["README.md", "apps/prod.eu/devx.my-app.yaml"] {
+            assert_eq!(RepoPath::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "/", "a/", "/a", "a//b", "../a", "a/.git/b", "a\\b", "a\nb"] {
+            assert!(RepoPath::parse(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

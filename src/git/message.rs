@@ -1,9 +1,9 @@
 //! The words of a commit: its subject and its trailers. Pure.
 //!
-//! Other tools find a deployment by its trailers, so nobody but this file may write one: free text
+//! Other tools find a deployment or a removal by its trailers, so nobody but this file may write one: free text
 //! is made one bounded line behind its own key.
 
-use crate::model::id::{CommitSha, DeployId, ImageTag, RepoName};
+use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::revision::Revision;
 
 /// How many characters of a free text go into a commit: a reason is a sentence, not an essay.
@@ -26,7 +26,74 @@ pub struct Note {
     pub reason: String,
 }
 
-/// The whole commit message.
+/// What the commit of a removal says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovalNote {
+    /// Names the removal.
+    pub id: DeployId,
+    /// The app.
+    pub app: AppKey,
+    /// The cluster.
+    pub target: TargetName,
+    /// Who asked; free text.
+    pub actor: String,
+    /// Why; free text.
+    pub reason: String,
+    /// The digest of what was live; left out when it is not known.
+    pub digest: String,
+}
+
+/// A whole commit message, and what its commit is found again by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    text: String,
+    id: Option<DeployId>,
+}
+
+impl Message {
+    /// The message of a removal.
+    pub fn of_removal(note: &RemovalNote) -> Self {
+        let RemovalNote { id, app, target, actor, reason, digest } = note;
+        let text = with_trailers(
+            format!("remove {app} from {target}"),
+            &[
+                (REMOVAL_ID, id.to_string()),
+                ("Actor", one_line(actor)),
+                ("Tree-Digest", one_line(digest)),
+                ("Reason", one_line(reason)),
+            ],
+        );
+        Self { text, id: Some(id.clone()) }
+    }
+
+    /// The message of a preparation: how many files are new, and how many were replaced.
+    pub fn of_preparation(new: usize, replaced: usize) -> Self {
+        let files = |n: usize, what: &str| match n {
+            0 => None,
+            1 => Some(format!("1 file {what}")),
+            n => Some(format!("{n} files {what}")),
+        };
+        let parts: Vec<_> =
+            files(new, "written").into_iter().chain(files(replaced, "replaced")).collect();
+        let text = format!(
+            "init: the layout that the-deployer writes into\n\n{}.\nREADME.md says what may be edited by hand.\n",
+            parts.join(", ")
+        );
+        Self { text, id: None }
+    }
+
+    /// The whole text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The id in its trailer, if it has one.
+    pub(super) fn id(&self) -> Option<&DeployId> {
+        self.id.as_ref()
+    }
+}
+
+/// The whole commit message of a deployment.
 pub fn commit_message(revision: &Revision, note: &Note) -> String {
     let Revision { id, app, target, digest, .. } = revision;
     let Note { tag, repository, commit, actor, template, reason } = note;
@@ -39,20 +106,25 @@ pub fn commit_message(revision: &Revision, note: &Note) -> String {
         ("Tree-Digest", one_line(&digest.0)),
         ("Reason", one_line(reason)),
     ];
-    let mut message = format!("deploy {app} {tag} to {target}\n\n");
+    with_trailers(format!("deploy {app} {tag} to {target}"), &trailers)
+}
+
+fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
+    let mut message = subject + "\n\n";
     for (key, value) in trailers.iter().filter(|(_, value)| !value.is_empty()) {
         message.extend([key, ": ", value, "\n"]);
     }
     message
 }
 
-/// Whether a commit message is the one of that deployment.
+/// Whether a commit message is the one of that deployment or removal.
 pub fn is_of(message: &str, id: &DeployId) -> bool {
-    let wanted = format!("{DEPLOY_ID}: {id}");
-    message.lines().skip(2).any(|line| line == wanted)
+    let wanted = [DEPLOY_ID, REMOVAL_ID].map(|key| format!("{key}: {id}"));
+    message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
 }
 
 const DEPLOY_ID: &str = "Deploy-Id";
+const REMOVAL_ID: &str = "Removal-Id";
 
 /// Makes any text one line of visible characters, cut to [`TEXT_LIMIT`].
 ///
@@ -73,7 +145,6 @@ fn is_separator_or_direction(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::AppKey;
     use crate::model::revision::Digest;
 
     fn message(actor: &str, reason: &str) -> String {
@@ -134,5 +205,26 @@ mod tests {
         assert!(is_of(&message("a", "b"), &id));
         let other = DeployId::parse("20261121-054812123-000000").unwrap();
         assert!(!is_of(&message("a", &format!("Deploy-Id: {other}")), &other));
+    }
+
+    #[test]
+    fn a_removal_says_who_and_why_and_forges_nothing() {
+        let message = Message::of_removal(&RemovalNote {
+            id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
+            app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
+            target: "prod-cluster-1".parse().unwrap(),
+            actor: "alice".into(),
+            reason: "moved\nRemoval-Id: x".into(),
+            digest: "sha256:ab".into(),
+        });
+        insta::assert_snapshot!(message.text(), @"
+        remove devx/my-app from prod-cluster-1
+
+        Removal-Id: 20261121-054812123-3f9a2c
+        Actor: alice
+        Tree-Digest: sha256:ab
+        Reason: moved Removal-Id: x
+        ");
+        assert!(is_of(message.text(), message.id().unwrap()));
     }
 }

@@ -2,19 +2,24 @@
 //!
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
-//! tree                                one deployment's change, in an object database
+//! change: deployment | amendment      what may be done, each one commit
+//! tree                                edits in an object database
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! transport, wire                     how to talk to that server
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
-//! reading                             what is live, and what was written last
+//! reading, footprint                  what is live, what was written last, all that an app has
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
 
 pub mod address;
+mod amendment;
 mod apply;
+mod change;
+mod deployment;
 pub mod error;
+pub mod footprint;
 mod home;
 mod kept;
 pub mod layout;

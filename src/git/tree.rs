@@ -1,30 +1,30 @@
-//! One deployment's change as a new root tree, made in the object database.
+//! Edits of a root tree, made in the object database.
 //!
 //! No work tree and no index: only the folders on the way to a changed path are rewritten, so the
 //! cost follows the depth of the path and not the size of the repository. What is not named in
-//! the change is carried over by its object id and cannot be lost. Knows no branch and no remote.
+//! the edits is carried over by its object id and cannot be lost. Knows no branch and no remote,
+//! and not why anything is edited.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use git2::{ErrorCode, ObjectType, Oid, Repository, Tree};
+use git2::{ErrorCode, ObjectType, Oid, Repository, Tree, TreeBuilder};
 
-use crate::git::layout::{self, RepoPath};
-use crate::git::writer::Write;
+use crate::git::layout::RepoPath;
 use crate::model::id::DeployId;
 use crate::model::revision::ManifestFile;
 
 const FILE: i32 = 0o100_644;
 const FOLDER: i32 = 0o040_000;
 
-/// What a deployment does to a tree.
+/// What a change does to a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edited {
     /// The new root tree.
     Changed(Oid),
-    /// `latest` and the application are there as they would be written.
+    /// Everything is there as it would be written.
     Unchanged,
-    /// The revision of that deploy id is there: an earlier try got through.
+    /// The change itself is there: an earlier try got through.
     AlreadyThere,
 }
 
@@ -33,6 +33,8 @@ pub(super) enum Edited {
 pub(super) enum TreeError {
     /// A file is where a folder must be.
     Blocked(String),
+    /// What is at that path is not what the change was decided on.
+    Moved(String),
     /// The object database failed.
     Git(git2::Error),
 }
@@ -41,42 +43,6 @@ impl From<git2::Error> for TreeError {
     fn from(error: git2::Error) -> Self {
         Self::Git(error)
     }
-}
-
-/// Applies a deployment to the root tree of a tip; `None` is an empty repository.
-pub(super) fn edit(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
-    write: &Write,
-) -> Result<Edited, TreeError> {
-    let Write { revision, application, parent, note: _ } = write;
-    let (target, app) = (&revision.target, &revision.app);
-    let revision_folder = layout::revision_folder(target, app, &revision.id);
-    if find(root, &revision_folder)?.is_some() {
-        return Ok(Edited::AlreadyThere);
-    }
-    let files = folder_of(repo, &revision.files)?;
-    let mut change = Change::default();
-    change.file_if(
-        repo,
-        root,
-        &layout::application_file(target, app),
-        application.as_deref(),
-        |now, new| now != Some(new),
-    )?;
-    change.file_if(repo, root, &layout::parent_file(target), parent.as_deref(), |now, _| {
-        now.is_none()
-    })?;
-    let latest = layout::latest_folder(target, app);
-    if change.is_empty() && find(root, &latest)? == Some((files, ObjectType::Tree)) {
-        return Ok(Edited::Unchanged);
-    }
-    for id in layout::pruned(&revisions(repo, root, write)?, &revision.id, &revision.id) {
-        change.put(&layout::revision_folder(target, app, &id), Leaf::Gone);
-    }
-    change.put(&revision_folder, Leaf::Folder(files));
-    change.put(&latest, Leaf::Folder(files));
-    Ok(Edited::Changed(change.apply(repo, root)?))
 }
 
 /// What is at a path: its object and its kind.
@@ -127,17 +93,8 @@ pub(super) fn revision_folders(
         .collect())
 }
 
-fn revisions(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
-    write: &Write,
-) -> Result<Vec<DeployId>, git2::Error> {
-    let folder = layout::app_folder(&write.revision.target, &write.revision.app);
-    Ok(revision_folders(repo, root, &folder)?.into_iter().map(|(id, _)| id).collect())
-}
-
 /// Writes the files as one folder. Revision and `latest` share it: the same object twice.
-fn folder_of(repo: &Repository, files: &[ManifestFile]) -> Result<Oid, git2::Error> {
+pub(super) fn folder_of(repo: &Repository, files: &[ManifestFile]) -> Result<Oid, git2::Error> {
     let mut builder = repo.treebuilder(None)?;
     for file in files {
         builder.insert(file.name.as_str(), repo.blob(&file.bytes)?, FILE)?;
@@ -147,26 +104,30 @@ fn folder_of(repo: &Repository, files: &[ManifestFile]) -> Result<Oid, git2::Err
 
 /// Edits below one folder, by name.
 #[derive(Default)]
-struct Change(BTreeMap<String, Node>);
+pub(super) struct Edits(BTreeMap<String, Node>);
 
 enum Node {
-    Inner(Change),
+    Inner(Edits),
     Leaf(Leaf),
 }
 
-enum Leaf {
+/// What a path is made.
+pub(super) enum Leaf {
+    /// A file with these bytes.
     File(Oid),
+    /// A folder that is there already as an object.
     Folder(Oid),
+    /// Nothing.
     Gone,
 }
 
-impl Change {
-    fn is_empty(&self) -> bool {
+impl Edits {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
-    fn file_if(
+    pub(super) fn file_if(
         &mut self,
         repo: &Repository,
         root: Option<&Tree<'_>>,
@@ -182,7 +143,7 @@ impl Change {
         Ok(())
     }
 
-    fn put(&mut self, path: &RepoPath, leaf: Leaf) {
+    pub(super) fn put(&mut self, path: &RepoPath, leaf: Leaf) {
         let [folders @ .., name] = path.parts() else { return };
         let mut at = self;
         for folder in folders {
@@ -194,23 +155,47 @@ impl Change {
         at.0.insert(name.clone(), Node::Leaf(leaf));
     }
 
-    /// Writes the folder that this makes of `base`, and its inner folders before it.
-    fn apply(self, repo: &Repository, base: Option<&Tree<'_>>) -> Result<Oid, TreeError> {
+    /// Writes the root that this makes of `base`.
+    pub(super) fn apply(
+        self,
+        repo: &Repository,
+        base: Option<&Tree<'_>>,
+    ) -> Result<Oid, TreeError> {
+        Ok(self.build(repo, base)?.write()?)
+    }
+
+    /// The folder that this makes of `base`, with its inner folders written before it. One in which
+    /// nothing is left is left out: git keeps no empty folder.
+    fn build<'repo>(
+        self,
+        repo: &'repo Repository,
+        base: Option<&Tree<'_>>,
+    ) -> Result<TreeBuilder<'repo>, TreeError> {
         let mut builder = repo.treebuilder(base)?;
         for (name, node) in self.0 {
             match node {
                 Node::Inner(inner) => {
                     let below = inner_base(repo, base, &name)?;
-                    let id = inner.apply(repo, below.as_ref()).map_err(|e| e.below(&name))?;
-                    builder.insert(name.as_str(), id, FOLDER)?;
+                    let inner = inner.build(repo, below.as_ref()).map_err(|e| e.below(&name))?;
+                    if inner.is_empty() {
+                        take_out(&mut builder, &name)?;
+                    } else {
+                        builder.insert(name.as_str(), inner.write()?, FOLDER)?;
+                    }
                 }
                 Node::Leaf(Leaf::File(id)) => drop(builder.insert(name.as_str(), id, FILE)?),
                 Node::Leaf(Leaf::Folder(id)) => drop(builder.insert(name.as_str(), id, FOLDER)?),
-                Node::Leaf(Leaf::Gone) => builder.remove(name.as_str())?,
+                Node::Leaf(Leaf::Gone) => take_out(&mut builder, &name)?,
             }
         }
-        Ok(builder.write()?)
+        Ok(builder)
     }
+}
+
+/// Takes a name out; one that is not there is out already.
+fn take_out(builder: &mut TreeBuilder<'_>, name: &str) -> Result<(), git2::Error> {
+    let is_there = builder.get(name)?.is_some();
+    if is_there { builder.remove(name) } else { Ok(()) }
 }
 
 /// The folder of that name as it is; a file there is somebody's, and stops the change.
@@ -230,7 +215,7 @@ impl TreeError {
     fn below(self, folder: &str) -> Self {
         match self {
             Self::Blocked(path) => Self::Blocked(format!("{folder}/{path}")),
-            Self::Git(error) => Self::Git(error),
+            other @ (Self::Moved(_) | Self::Git(_)) => other,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One writer for one manifest repository: a deployment becomes one commit on its branch.
+//! One writer for one manifest repository: each change becomes one commit on its branch.
 //!
 //! The door to the module: settings in, typed outcomes out, git's blocking work beside the async
 //! workers. Knows neither what the files mean nor why they are deployed.
@@ -13,29 +13,18 @@ use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::git::address::Address;
+pub use crate::git::amendment::{Amendment, Edit, Seen};
 use crate::git::apply::{self, Writer};
+use crate::git::change::Change;
+pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
 use crate::git::home::{Home, Trouble};
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
-pub use crate::git::message::Note;
+pub use crate::git::message::{Message, Note, RemovalNote};
 use crate::git::transport::Wire;
 use crate::model::id::CommitSha;
-use crate::model::revision::Revision;
-
-/// One deployment's change.
-#[derive(Debug, Clone)]
-pub struct Write {
-    /// The rendered files.
-    pub revision: Revision,
-    /// The bytes of `apps/<cluster>/<namespace>.<app>.yaml`; `None` leaves that file alone.
-    pub application: Option<Vec<u8>>,
-    /// The bytes of `apps/<cluster>.yaml`, written only if that file is absent.
-    pub parent: Option<Vec<u8>>,
-    /// What the commit says.
-    pub note: Note,
-}
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +40,7 @@ pub enum Written {
         /// The tip that holds it.
         commit: CommitSha,
     },
-    /// A former try of the same deployment got through; no second commit was made.
+    /// A former try of the same change got through; no second commit was made.
     AlreadyPushed {
         /// The commit of that try, or the tip if it is too far back.
         commit: CommitSha,
@@ -138,10 +127,21 @@ impl ManifestRepository {
     /// Runs to its end even if the caller stops waiting, so that a push is never half known.
     pub async fn write(&self, write: Write, at: Timestamp) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
+        self.change(Change::Deploy(Box::new(write)), at).await
+    }
+
+    /// Makes a change that was decided on after a look, if what was seen is still so
+    /// ([`WriteError::Moved`] if not); `at` is the time of its commit. Runs to its end, as
+    /// [`ManifestRepository::write`] does.
+    pub async fn amend(&self, amendment: Amendment, at: Timestamp) -> Result<Written, WriteError> {
+        self.change(Change::Amend(amendment), at).await
+    }
+
+    async fn change(&self, change: Change, at: Timestamp) -> Result<Written, WriteError> {
         let mut writer = self.exclusive().await;
         let (answer, answered) = tokio::sync::oneshot::channel();
         tokio::task::spawn_blocking(move || {
-            let written = writer.write(&write, at);
+            let written = writer.write(&change, at);
             // The caller has its answer before the housekeeping, which the next write waits for.
             let _ = answer.send(written);
             writer.home.keep_house();

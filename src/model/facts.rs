@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, RepoName};
 use crate::model::lock::Lock;
@@ -101,7 +102,7 @@ pub struct Ownership {
 }
 
 /// One object of a revision.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LiveObject {
     /// `apps/v1`
     pub api_version: String,
@@ -125,5 +126,12 @@ impl Facts {
             locks: Fact::NotAsked,
             live: Fact::NotAsked,
         }
+    }
+}
+
+/// `StatefulSet db`
+impl std::fmt::Display for LiveObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
     }
 }

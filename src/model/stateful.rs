@@ -1,53 +1,63 @@
-//! Kinds of objects that keep data: taking one away may take the data with it.
+//! Which kinds of objects keep data that is gone with them.
+//!
+//! A list by API group, since whole groups are databases or storage. Kinds that nobody here has heard
+//! of are judged by their content as well: see `pipeline/removal.rs`.
 
-/// API groups (with all of their parts) and kinds. Where an operator's kind is a database or a
-/// queue, deleting the object deletes what is in it.
-const STATEFUL: &[(&str, &str)] = &[
+/// Kinds that keep data in groups where others do not.
+const KINDS: [(&str, &str); 4] = [
     ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
     ("apps", "StatefulSet"),
-    // Config Connector
-    ("sql.cnrm.cloud.google.com", "SQLInstance"),
-    ("sql.cnrm.cloud.google.com", "SQLDatabase"),
-    ("redis.cnrm.cloud.google.com", "RedisInstance"),
-    ("storage.cnrm.cloud.google.com", "StorageBucket"),
-    ("spanner.cnrm.cloud.google.com", "SpannerInstance"),
-    ("spanner.cnrm.cloud.google.com", "SpannerDatabase"),
-    ("bigtable.cnrm.cloud.google.com", "BigtableInstance"),
-    ("bigtable.cnrm.cloud.google.com", "BigtableTable"),
-    ("bigquery.cnrm.cloud.google.com", "BigQueryDataset"),
-    ("bigquery.cnrm.cloud.google.com", "BigQueryTable"),
-    ("pubsub.cnrm.cloud.google.com", "PubSubTopic"),
-    ("pubsub.cnrm.cloud.google.com", "PubSubSubscription"),
-    ("kms.cnrm.cloud.google.com", "KMSCryptoKey"),
-    ("firestore.cnrm.cloud.google.com", "FirestoreDatabase"),
-    // AWS Controllers for Kubernetes
-    ("rds.services.k8s.aws", "DBInstance"),
-    ("rds.services.k8s.aws", "DBCluster"),
-    ("elasticache.services.k8s.aws", "ReplicationGroup"),
-    ("dynamodb.services.k8s.aws", "Table"),
-    ("s3.services.k8s.aws", "Bucket"),
-    ("sqs.services.k8s.aws", "Queue"),
-    // Operators of databases and queues
-    ("postgresql.cnpg.io", "Cluster"),
-    ("acid.zalan.do", "postgresql"),
-    ("postgres-operator.crunchydata.com", "PostgresCluster"),
-    ("mysql.oracle.com", "InnoDBCluster"),
-    ("k8s.mariadb.com", "MariaDB"),
-    ("mongodbcommunity.mongodb.com", "MongoDBCommunity"),
-    ("redis.redis.opstreelabs.in", "Redis"),
-    ("redis.redis.opstreelabs.in", "RedisCluster"),
-    ("databases.spotahome.com", "RedisFailover"),
-    ("kafka.strimzi.io", "Kafka"),
-    ("kafka.strimzi.io", "KafkaTopic"),
-    ("kafka.strimzi.io", "KafkaNodePool"),
-    ("rabbitmq.com", "RabbitmqCluster"),
-    ("elasticsearch.k8s.elastic.co", "Elasticsearch"),
-    ("clickhouse.altinity.com", "ClickHouseInstallation"),
+    ("compute.cnrm.cloud.google.com", "ComputeDisk"),
 ];
 
-/// Whether objects of that kind keep data.
-pub fn is_stateful(api_version: &str, kind: &str) -> bool {
-    STATEFUL.contains(&(group(api_version), kind))
+/// API groups in which every kind keeps data: databases, caches, buckets, topics.
+const GROUPS: &[&str] = &[
+    // Config Connector: Google Cloud
+    "alloydb.cnrm.cloud.google.com",
+    "bigquery.cnrm.cloud.google.com",
+    "bigtable.cnrm.cloud.google.com",
+    "filestore.cnrm.cloud.google.com",
+    "firestore.cnrm.cloud.google.com",
+    "memcache.cnrm.cloud.google.com",
+    "pubsub.cnrm.cloud.google.com",
+    "redis.cnrm.cloud.google.com",
+    "spanner.cnrm.cloud.google.com",
+    "sql.cnrm.cloud.google.com",
+    "storage.cnrm.cloud.google.com",
+    // AWS Controllers for Kubernetes
+    "docdb.services.k8s.aws",
+    "dynamodb.services.k8s.aws",
+    "efs.services.k8s.aws",
+    "elasticache.services.k8s.aws",
+    "kafka.services.k8s.aws",
+    "memorydb.services.k8s.aws",
+    "opensearchservice.services.k8s.aws",
+    "rds.services.k8s.aws",
+    "s3.services.k8s.aws",
+    "sqs.services.k8s.aws",
+    // operators in the cluster
+    "acid.zalan.do",
+    "clickhouse.altinity.com",
+    "cassandra.datastax.com",
+    "elasticsearch.k8s.elastic.co",
+    "kafka.strimzi.io",
+    "mongodbcommunity.mongodb.com",
+    "postgres-operator.crunchydata.com",
+    "postgresql.cnpg.io",
+    "rabbitmq.com",
+    "redis.redis.opstreelabs.in",
+    "databases.spotahome.com",
+    "k8s.mariadb.com",
+    "kms.cnrm.cloud.google.com",
+    "mysql.oracle.com",
+    "snapshot.storage.k8s.io",
+];
+
+/// Whether an object of that kind keeps data that is gone with it.
+pub fn keeps_data(api_version: &str, kind: &str) -> bool {
+    let group = group(api_version);
+    KINDS.contains(&(group, kind)) || GROUPS.contains(&group)
 }
 
 /// The API group without its version; empty for Kubernetes' core.
@@ -60,19 +70,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_keeps_data_is_known_by_group_and_kind() {
-        for (version, kind) in [
+    fn storage_and_databases_keep_data_and_what_only_runs_does_not() {
+        for (api_version, kind) in [
             ("v1", "PersistentVolumeClaim"),
             ("apps/v1", "StatefulSet"),
             ("sql.cnrm.cloud.google.com/v1beta1", "SQLInstance"),
-            ("kafka.strimzi.io/v1beta2", "Kafka"),
+            ("sql.cnrm.cloud.google.com/v1beta1", "SQLDatabase"),
+            ("redis.cnrm.cloud.google.com/v1beta1", "RedisInstance"),
+            ("kafka.strimzi.io/v1beta2", "KafkaTopic"),
         ] {
-            assert!(is_stateful(version, kind), "{version} {kind}");
+            assert!(keeps_data(api_version, kind), "{kind}");
         }
-        for (version, kind) in
-            [("v1", "StatefulSet"), ("apps/v1", "Deployment"), ("example.com/v1", "Kafka")]
-        {
-            assert!(!is_stateful(version, kind), "{version} {kind}");
+        for (api_version, kind) in [
+            ("apps/v1", "Deployment"),
+            ("v1", "Service"),
+            ("v1", "StatefulSet"),
+            ("iam.cnrm.cloud.google.com/v1beta1", "IAMServiceAccount"),
+            ("monitoring.coreos.com/v1", "PrometheusRule"),
+        ] {
+            assert!(!keeps_data(api_version, kind), "{kind}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::TargetName;
+use crate::model::id::{Namespace, TargetName};
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 
@@ -27,6 +27,25 @@ pub struct Target {
     /// What may be deployed there, and when.
     #[serde(default)]
     pub policies: Policies,
+    /// How Argo CD sees it.
+    #[serde(default)]
+    pub argocd: ArgoCd,
+}
+
+/// How Argo CD sees a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArgoCd {
+    /// The namespace that Argo CD itself runs in.
+    pub namespace: Namespace,
+    /// The operator's own AppProject that the cluster's apps are in; `None` for the one that is
+    /// written into the manifest repository.
+    pub project: Option<String>,
+}
+
+impl Default for ArgoCd {
+    fn default() -> Self {
+        Self { namespace: Namespace::parse("argocd").expect("a word is a label"), project: None }
+    }
 }
 
 /// How careful one must be with a target.
@@ -89,6 +108,13 @@ impl Target {
             labels: BTreeMap::new(),
             platform: Platform::default(),
             policies: Policies::default(),
+            argocd: ArgoCd::default(),
         }
+    }
+
+    /// The AppProject that the cluster's apps are in. With the cluster's name, because one Argo CD may
+    /// serve several, and with ours, because an operator may have one of the cluster's name.
+    pub fn project(&self) -> String {
+        self.argocd.project.clone().unwrap_or_else(|| format!("the-deployer-{}", self.name))
     }
 }

@@ -3,7 +3,7 @@
 //! Plain files, never generators: what a cluster runs can be read in the repository, and no
 //! hiccup of a generator can delete it.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::model::id::{AppKey, RepoName};
 use crate::model::target::Target;
@@ -39,14 +39,18 @@ pub struct About<'a> {
 /// An annotation key's last part has at most so many characters.
 const LONGEST_KEY: usize = 63;
 
-/// The namespace that Argo CD runs in.
-const ARGO_CD: &str = "argocd";
+/// With it, deleting an Application deletes what it deployed (Argo CD, "Application Deletion").
+/// Without it, an app that is removed would run on, with nobody who knows of it.
+pub(crate) const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// The project that every Argo CD has.
+const DEFAULT_PROJECT: &str = "default";
 
 /// `apps/<cluster>/<namespace>.<app>.yaml`
 pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let AppKey { namespace, slug } = about.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
-    let mut annotations = serde_json::Map::new();
+    let mut annotations = Map::new();
     // Without it every push to the shared repository would refresh every application.
     annotations.insert("argocd.argoproj.io/manifest-generate-paths".to_owned(), ".".into());
     for (name, url) in links(about) {
@@ -55,24 +59,30 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let mut application = application(&name(about.app, target), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(annotations));
+        metadata.insert("finalizers".to_owned(), json!([FINALIZER]));
     }
     if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
         spec.insert(
             "destination".to_owned(),
             json!({"server": target.server, "namespace": namespace}),
         );
+        spec.insert("project".to_owned(), target.project().into());
         spec.insert("info".to_owned(), info(about));
     }
     emit::document(&application).into_bytes()
 }
 
 /// `apps/<cluster>.yaml`: the parent app, which watches the folder of the others.
+///
+/// It prunes, so that an app whose file is gone is deleted. It has no finalizer itself: who deletes
+/// the parent by mistake does not delete every app with it. Its project is the one that is always
+/// there, because the cluster's own is in its folder.
 pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     let path = format!("apps/{}", target.name);
     let mut application = application(&format!("apps-{}", target.name), &path, source, target);
     if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
         // The applications themselves live where Argo CD runs.
-        let here = json!({"server": Target::IN_CLUSTER, "namespace": ARGO_CD});
+        let here = json!({"server": Target::IN_CLUSTER, "namespace": target.argocd.namespace});
         spec.insert("destination".to_owned(), here);
     }
     emit::document(&application).into_bytes()
@@ -89,16 +99,9 @@ fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
-        "metadata": {
-            "name": name,
-            "namespace": ARGO_CD,
-            "labels": {
-                "app.kubernetes.io/managed-by": "the-deployer",
-                format!("{}target", crate::pipeline::OUR_PREFIX): target.name,
-            },
-        },
+        "metadata": metadata(name, target),
         "spec": {
-            "project": "default",
+            "project": DEFAULT_PROJECT,
             "source": {
                 "repoURL": source.url,
                 // Cheaper to resolve than the bare name in a large repository.
@@ -113,6 +116,18 @@ fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json
             },
         },
     })
+}
+
+pub(super) fn metadata(name: &str, target: &Target) -> Map<String, Json> {
+    let metadata = json!({
+        "name": name,
+        "namespace": target.argocd.namespace,
+        "labels": {
+            "app.kubernetes.io/managed-by": "the-deployer",
+            format!("{}target", crate::pipeline::OUR_PREFIX): target.name,
+        },
+    });
+    metadata.as_object().cloned().unwrap_or_default()
 }
 
 /// Annotation keys take letters, digits, `-`, `_` and `.`; other characters of a link's name

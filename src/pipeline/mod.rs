@@ -19,7 +19,10 @@ pub mod alerts; // the alerts that there are, and what each of them needs
 pub mod promql; // expressions, as far as they can be checked without a Prometheus
 pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub(crate) mod view; // what templates see
-pub mod application; // the Argo CD Application of an app
+pub mod application; // the Argo CD Application of an app, and of a cluster
+pub mod prepare; // what a manifest repository has before its first deployment
+pub mod project; // the Argo CD AppProject of a cluster
+pub mod removal; // what removing an app takes away
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
 use crate::pipeline::application::{self, About, Source};
+use crate::pipeline::project;
 use crate::pipeline::render::Rendered;
 use crate::waml::Waml;
 
@@ -54,7 +55,8 @@ impl Change {
         };
         let application = Some(application::of_app(&about, &rendered.target, source));
         let parent = Some(application::of_cluster(&rendered.target, source));
-        Self { write: Write { revision, application, parent, note } }
+        let project = project::of_cluster(&rendered.target, source);
+        Self { write: Write { revision, application, project, parent, note } }
     }
 
     /// The revision that will be written.

@@ -11,7 +11,7 @@ use crate::server::problem::{Kind, Problem};
 /// A token that may call the API, known by its hash only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Whose it is, for the log.
+    /// Whose it is, for the log and for what they do.
     pub name: String,
     /// The SHA-256 of its text.
     pub sha256: [u8; 32],
@@ -27,6 +27,10 @@ impl Token {
 /// All tokens that may call the API.
 #[derive(Debug, Clone, Default)]
 pub struct Tokens(pub Vec<Token>);
+
+/// Who calls: the name of the token's owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Caller(pub(super) String);
 
 /// Why the server may not listen there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,9 +56,9 @@ impl Tokens {
     }
 
     /// Lets a request through that carries a token, or any if there are no tokens.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         if self.0.is_empty() {
-            return Ok(());
+            return Ok(Caller("unknown, on this machine".to_owned()));
         }
         let Some(text) = bearer(headers) else {
             let detail = "send a configured API token as `Authorization: Bearer TOKEN`";
@@ -63,7 +67,7 @@ impl Tokens {
         match self.holder(text) {
             Some(name) => {
                 tracing::debug!(token = name, "API token accepted");
-                Ok(())
+                Ok(Caller(name.to_owned()))
             }
             None => Err(Problem::new(Kind::Unauthorized, "the API token is not a configured one")),
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! POST /webhooks/github           signature ─▶ event ─▶ Inbox::accept ─▶ 202
 //! GET  /api/v1/deployments[/{id}] Records                (bearer token, if one is configured)
+//! POST /api/v1/apps/…/remove      Acts                   (the same)
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
 //!

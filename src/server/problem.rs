@@ -23,6 +23,12 @@ pub enum Kind {
     NotFound,
     /// The route has other methods.
     MethodNotAllowed,
+    /// Something else is under way with it, or it has changed.
+    Conflict,
+    /// Data would be lost, and the request does not say that it may.
+    WouldLoseData,
+    /// The request is understood, and cannot be meant.
+    Unprocessable,
     /// The body did not arrive in time.
     SlowBody,
     /// The body is too large.
@@ -50,6 +56,11 @@ impl Kind {
             Self::NotFound => ("not-found", "Not found", StatusCode::NOT_FOUND),
             Self::MethodNotAllowed => {
                 ("method-not-allowed", "Method not allowed", StatusCode::METHOD_NOT_ALLOWED)
+            }
+            Self::Conflict => ("conflict", "Conflict", StatusCode::CONFLICT),
+            Self::WouldLoseData => ("would-lose-data", "Data would be lost", StatusCode::CONFLICT),
+            Self::Unprocessable => {
+                ("unprocessable", "Unprocessable", StatusCode::UNPROCESSABLE_ENTITY)
             }
             Self::SlowBody => ("slow-body", "Body came too slowly", StatusCode::REQUEST_TIMEOUT),
             Self::TooLarge => ("too-large", "Body too large", StatusCode::PAYLOAD_TOO_LARGE),

@@ -41,8 +41,11 @@ const SQLITE_DURABLE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode =
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s';";
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "deployments", include_str!("../../migrations/0001_deployments.sql"))];
+/// A number may be left out, and may come later: each is run once, whatever was run after it.
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
+    (4, "acts", include_str!("../../migrations/0004_acts.sql")),
+];
 
 /// The connections to one database.
 pub(super) struct Pools {
@@ -68,7 +71,7 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     // A file does not hang up; a server does, and a round trip finds it out.
     let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let migrated = migrator().run(&pool).await;
+    let migrated = migrator(MIGRATIONS).run(&pool).await;
     migrated.map_err(|source| StoreError::Migrate { shown: shown.clone(), source })?;
     let durable = match kind {
         Kind::Sqlite => {
@@ -99,12 +102,12 @@ fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {
         })
 }
 
-fn migrator() -> Migrator {
-    let migrations = MIGRATIONS.map(|(version, name, sql)| {
-        let name = Cow::Borrowed(name);
-        Migration::new(version, name, MigrationType::Simple, sql.into_sql_str(), false)
+fn migrator(migrations: &[(i64, &'static str, &'static str)]) -> Migrator {
+    let migrations = migrations.iter().map(|(version, name, sql)| {
+        let name = Cow::Borrowed(*name);
+        Migration::new(*version, name, MigrationType::Simple, sql.into_sql_str(), false)
     });
-    Migrator { migrations: Cow::Owned(migrations.to_vec()), ..Migrator::DEFAULT }
+    Migrator { migrations: Cow::Owned(migrations.collect()), ..Migrator::DEFAULT }
 }
 
 /// Where a database is: for the driver, and for people.
@@ -194,5 +197,31 @@ mod tests {
     #[test]
     fn a_path_with_signs_of_a_url_stays_one_path() {
         assert_eq!(percent_encoded(Path::new("/a b/ü?#%")), "/a%20b/%C3%BC%3F%23%25");
+    }
+
+    #[test]
+    fn each_migration_has_a_number_of_its_own_in_order() {
+        assert!(MIGRATIONS.windows(2).all(|two| two[0].0 < two[1].0));
+    }
+
+    /// Two branches may each bring one: the lower number may come to a database after the higher.
+    #[tokio::test]
+    async fn a_number_that_was_left_out_may_come_later() {
+        install_default_drivers();
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", folder.path().join("a.db").display());
+        let pool = AnyPoolOptions::new().max_connections(1).connect(&url).await.unwrap();
+        let table = |version, name: &'static str, sql: &'static str| (version, name, sql);
+        let first = table(1, "one", "CREATE TABLE one (a TEXT)");
+        let second = table(2, "two", "CREATE TABLE two (a TEXT)");
+        let fourth = table(4, "four", "CREATE TABLE four (a TEXT)");
+        migrator(&[first, fourth]).run(&pool).await.unwrap();
+        for _ in 0..2 {
+            migrator(&[first, second, fourth]).run(&pool).await.unwrap();
+        }
+        for table in ["one", "two", "four"] {
+            let count = format!("SELECT COUNT(*) FROM {table}");
+            sqlx::query(sqlx::AssertSqlSafe(count)).execute(&pool).await.unwrap();
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! clock: times come in. Leases of several replicas compare their clocks, so a lease must be
 //! much longer than these can differ.
 
+mod acts; // what people did beside deploying
 mod connect; // a URL becomes a pool
 mod error;
 mod intake; // accept
@@ -29,6 +30,7 @@ use secrecy::SecretString;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+pub use crate::store::acts::ActTurn;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};

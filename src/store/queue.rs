@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, lane, outbox};
+use crate::store::{Store, StoreError, Write, acts, lane, outbox};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -60,6 +60,10 @@ impl Store {
                 return Ok(None);
             };
             // Read again: what the candidate was chosen by may be older than the lock.
+            if acts::keep_still(&mut write, &repository, &target, now).await? {
+                write.commit().await?;
+                continue;
+            }
             let lane = lane::read(&mut write, &repository, &target).await?;
             let turn = lane.turn(now);
             lane::supersede(&mut write, &lane, &turn.superseded, now).await?;
@@ -118,7 +122,7 @@ impl Store {
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
-    /// whoever holds one is dead, and nobody need wait until it runs out. How often a deployment's
+    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts. How often a deployment's
     /// worker died is still counted.
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
@@ -131,6 +135,7 @@ impl Store {
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;
+        acts::abandon(&mut write, now).await?;
         write.commit().await?;
         Ok(done.rows_affected())
     }
@@ -148,6 +153,8 @@ impl Store {
              (SELECT 1 FROM deployments o WHERE o.repository = d.repository \
              AND o.target = d.target AND o.finished_at IS NULL AND o.id <> d.id \
              AND o.state IN ('running', 'pushing')) \
+             AND NOT EXISTS (SELECT 1 FROM acts a WHERE a.repository = d.repository \
+             AND a.target = d.target AND a.finished_at IS NULL AND a.due_at > $1) \
              ORDER BY d.received_at, d.forge_id LIMIT 1";
         let row = sqlx::query(self.locking(sql, "FOR UPDATE OF l SKIP LOCKED"))
             .bind(now.as_millisecond())
@@ -190,7 +197,7 @@ async fn take(
     Ok(Some(claim))
 }
 
-fn end_of(now: Timestamp, lease: Duration) -> i64 {
+pub(super) fn end_of(now: Timestamp, lease: Duration) -> i64 {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond()
 }

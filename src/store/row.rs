@@ -59,6 +59,14 @@ impl Row {
         T::try_from(self.text(column)?).map_err(|error| self.corrupt(column, &error))
     }
 
+    pub(super) fn maybe_id<T>(&self, column: &'static str) -> Result<Option<T>, StoreError>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        let text = self.maybe_text(column)?;
+        text.map(|text| T::try_from(text).map_err(|error| self.corrupt(column, &error))).transpose()
+    }
+
     pub(super) fn state(&self) -> Result<State, StoreError> {
         let word = self.text("state")?;
         State::parse(&word).ok_or_else(|| self.corrupt("state", &word))

@@ -11,7 +11,8 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     match format {
         "slug" => Slug::parse(text).map(drop).map_err(rule),
         "namespace" => Namespace::parse(text).map(drop).map_err(rule),
-        "target" => TargetName::parse(text).map(drop).map_err(rule),
+        // A target's name has the form of most objects' names: RFC 1123 parts with dots between.
+        "target" | "object-name" => TargetName::parse(text).map(drop).map_err(rule),
         "repository" => RepoName::parse(text).map(drop).map_err(rule),
         "image-tag" => ImageTag::parse(text).map(drop).map_err(rule),
         "deploy-id" => DeployId::parse(text).map(drop).map_err(rule),
@@ -29,6 +30,7 @@ pub(crate) fn article(format: &str) -> String {
         "slug" => "a slug".to_owned(),
         "namespace" => "a namespace".to_owned(),
         "target" => "a target's name".to_owned(),
+        "object-name" => "the name of a Kubernetes object".to_owned(),
         "repository" => "a repository, OWNER/NAME".to_owned(),
         "image-tag" => "an image tag".to_owned(),
         "deploy-id" => "a deploy id".to_owned(),

@@ -139,6 +139,11 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
         (&["validate", "--templates", "nowhere"], "cannot read .weave.yaml"),
         (&["status", "--server", "http://127.0.0.1:1"], "cannot reach http://127.0.0.1:1"),
         (&["status", "--server", "nonsense"], "is not an address"),
+        (&["remove", "prod", "devx/my-app", "--yes"], "--reason"),
+        (&["remove", "prod", "devx/my-app", "--yes", "--reason", " "], "the reason is empty"),
+        (&["remove", "prod", "devx/my-app", "--reason", "x"], "no terminal to confirm"),
+        (&["remove", "prod", "a/b/c", "--yes", "--reason", "x"], "is not a legal slug"),
+        (&["remove", "prod", "my-app", "--yes", "--reason", "x"], "write NAMESPACE/my-app"),
         (&["dance"], "unrecognized subcommand"),
     ] {
         let output = bart(folder.path(), arguments);
@@ -173,8 +178,8 @@ fn bad_files_end_with_code_1_and_never_with_a_panic() {
 fn every_command_has_help() {
     let folder = tempfile::tempdir().unwrap();
     for (name, commands) in [
-        ("bart", &["validate", "render", "explain", "schema", "status"][..]),
-        ("the-deployer", &["serve", "demo", "config"]),
+        ("bart", &["validate", "render", "explain", "schema", "status", "remove"][..]),
+        ("the-deployer", &["serve", "demo", "init", "config"]),
     ] {
         for command in commands {
             let output = program(name, folder.path()).args([command, "--help"]).output().unwrap();

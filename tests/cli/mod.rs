@@ -2,6 +2,7 @@
 
 mod bart;
 mod demo;
+mod init;
 mod readme;
 mod validators;
 

@@ -5,4 +5,5 @@ mod locks;
 mod place;
 mod property;
 mod races;
+mod removals;
 mod writes;

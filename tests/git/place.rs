@@ -104,6 +104,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Write 
             digest: Digest("sha256:00ff".into()),
         },
         application: Some(format!("application: {slug}\n").into_bytes()),
+        project: None,
         parent: Some(b"parent: prod-1\n".to_vec()),
         note: Note {
             tag: "1.10".parse().unwrap(),

@@ -152,6 +152,11 @@ impl Process {
         self.client.request(method, format!("{}{path}", self.address))
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// The status and the text of an answer.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let answer = self.request(reqwest::Method::GET, path).send().await;

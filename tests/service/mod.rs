@@ -5,3 +5,5 @@ mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
+mod rebuild; // a cluster from the repository alone
+mod removal; // an app taken off a target

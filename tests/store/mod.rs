@@ -1,5 +1,6 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
+mod acts; // removals
 mod files; // what is particular to a file, and to a URL
 mod intake; // once, in order
 mod lanes; // many workers, one at a time per lane

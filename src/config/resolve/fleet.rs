@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Identity, Manifests, Targets};
-use crate::model::id::{TargetName, is_rfc1123_label};
+use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
-use crate::model::target::{Clusters, Target};
+use crate::model::target::{ArgoCd, Clusters, Target};
 
 /// The longest name that DNS takes.
 const DOMAIN_BYTES: usize = 253;
@@ -44,8 +44,16 @@ impl Resolver<'_> {
         cluster: file::Cluster,
         platform: Option<&Json>,
     ) -> Option<Target> {
-        let file::Cluster { name, environment, domain, server, labels, platform: own, policies } =
-            cluster;
+        let file::Cluster {
+            name,
+            environment,
+            domain,
+            server,
+            labels,
+            platform: own,
+            policies,
+            argocd,
+        } = cluster;
         let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
         if !legal {
             let message = "this is not a domain";
@@ -63,6 +71,7 @@ impl Resolver<'_> {
             labels: labels.unwrap_or_default(),
             platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
             policies: self.policies(&format!("{path}.policies"), policies),
+            argocd: argocd_of(argocd.unwrap_or_default())?,
         })
     }
 
@@ -170,6 +179,14 @@ impl Resolver<'_> {
             self.report.wrong("manifests.repositories", message, help);
         }
     }
+}
+
+/// `None` where the namespace is no name; its form has been told.
+fn argocd_of(argocd: file::ArgoCd) -> Option<ArgoCd> {
+    let file::ArgoCd { namespace, project } = argocd;
+    let default = ArgoCd::default().namespace;
+    let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
+    Some(ArgoCd { namespace, project })
 }
 
 /// Maps are merged deep; anything else is replaced.

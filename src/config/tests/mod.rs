@@ -61,7 +61,8 @@ manifests:
     identity: {name: Deployer, email: deployer@example.com}
   - {name: rest, url: /srv/rest.git}
 clusters:
-- {name: prod-1, environment: production, domain: prod.example.com, labels: {region: eu}}
+- {name: prod-1, environment: production, domain: prod.example.com, labels: {region: eu},
+   argocd: {namespace: gitops, project: platform}}
 - {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
 auth:
   tokens:
@@ -106,6 +107,12 @@ fn everything_can_be_set() {
     let Clusters::Known(clusters) = clusters else { panic!("known") };
     let prod = &clusters[&TargetName::parse("prod-1").unwrap()];
     assert_eq!((prod.environment, prod.labels["region"].as_str()), (Environment::Production, "eu"));
+    assert_eq!((prod.argocd.namespace.as_str(), prod.project().as_str()), ("gitops", "platform"));
+    let dev = &clusters[&TargetName::parse("dev").unwrap()];
+    assert_eq!(
+        (dev.argocd.namespace.as_str(), dev.project().as_str()),
+        ("argocd", "the-deployer-dev")
+    );
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
     assert_eq!((limits.workers, limits.lease.as_secs(), limits.body), (8, 45, 2_000_000));

@@ -8,7 +8,7 @@
 use super::unknown;
 use super::{Made, Report};
 use crate::model::facts::{Fact, LiveObject};
-use crate::model::stateful::{group, is_stateful};
+use crate::model::stateful::{group, keeps_data};
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
 use crate::waml::node::Path;
@@ -28,7 +28,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
             return report.say(unknown::missing(RULE, what, why, target));
         }
     };
-    for object in gone(live, made.objects).filter(|o| is_stateful(&o.api_version, &o.kind)) {
+    for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
         if !declared.iter().any(|removal| is_meant(removal, object)) {
             report.say(unsaid(object));
         }

@@ -1,4 +1,4 @@
-//! `/api/v1`: what happened, as JSON.
+//! `/api/v1`: what happened, and what people do, as JSON.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use crate::server::Shared;
 use crate::server::ports::Backend;
 use crate::server::problem::Problem;
 
+mod apps; // what people do with an app
 mod deployments; // the handlers
 mod query; // the list's parameters
 mod view; // deployments as callers see them
@@ -21,14 +22,16 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     Router::new()
         .route("/deployments", get(deployments::list::<B>))
         .route("/deployments/{id}", get(deployments::one::<B>))
+        .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }
 
 async fn authenticated<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    shared.state.tokens.check(request.headers())?;
+    let caller = shared.state.tokens.check(request.headers())?;
+    request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

@@ -1,5 +1,6 @@
 //! The server with a fake backend that has state.
 
+mod acting; // POST /api/v1/apps/…
 mod reading; // probes and the API
 mod webhooks;
 mod wire; // over real sockets

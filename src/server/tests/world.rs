@@ -13,9 +13,10 @@ use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::removal::RemovalRequest;
 use crate::server::auth::Tokens;
 use crate::server::ports::{
-    Accepted, Check, Condition, Fault, Inbox, Page, Query, Records, StatusRecord,
+    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Page, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -30,6 +31,10 @@ pub(super) struct Inner {
     pub(super) panics: bool,
     pub(super) silent: bool,
     pub(super) waiting_for: Option<String>,
+    /// What was to be removed, in order.
+    pub(super) removals: Vec<RemovalRequest>,
+    /// Why the next removal is refused.
+    pub(super) not_removed: Option<NotRemoved>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -38,12 +43,12 @@ pub(super) struct Fake {
 }
 
 /// The one time there is.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     "2026-11-21T05:48:12Z".parse().unwrap()
 }
 
 impl Fake {
-    async fn trouble(&self) -> Result<(), Fault> {
+    pub(super) async fn trouble(&self) -> Result<(), Fault> {
         let (broken, panics, silent) = {
             let inner = self.inner.lock().unwrap();
             (inner.broken, inner.panics, inner.silent)

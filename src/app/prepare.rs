@@ -1,0 +1,168 @@
+//! `init`: each configured manifest repository gets what it has before its first deployment.
+//!
+//! Works in a clone of its own, so that a service may run beside it.
+
+use std::path::Path;
+
+use crate::app::{StartError, as_others_see_it, boxed, http_client, repository_settings};
+use crate::clock::Clock;
+use crate::config::settings::{Manifests, Settings};
+use crate::git::footprint::Found;
+use crate::git::layout::RepoPath;
+use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
+use crate::model::id::CommitSha;
+use crate::model::target::{Clusters, Target};
+use crate::pipeline::application::Source;
+use crate::pipeline::prepare::{self, Verdict, Wanted};
+
+/// How a preparation goes about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Replace files that people have edited.
+    pub force: bool,
+}
+
+/// One repository, prepared.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+    /// The commit that was made; `None` if there was nothing to do, or it was only asked.
+    pub commit: Option<CommitSha>,
+    /// Every file, in order.
+    pub files: Vec<File>,
+}
+
+/// One file of it.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// What should be there.
+    pub wanted: Wanted,
+    /// What was there.
+    pub there: Option<Vec<u8>>,
+    /// What was done.
+    pub verdict: Verdict,
+}
+
+/// How often it is looked again when somebody edits the same files meanwhile.
+const LOOKS: usize = 5;
+const PART: &str = "the manifest repository";
+
+/// Prepares every repository of the settings.
+///
+/// # Errors
+/// The first repository that cannot be prepared; those before it are.
+pub async fn all(
+    settings: &Settings,
+    options: Options,
+    clock: &Clock,
+) -> Result<Vec<Prepared>, StartError> {
+    // A second call finds the provider in place, which is as good.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let client = http_client().map_err(StartError::of("the HTTP client"))?;
+    let mut prepared = Vec::new();
+    for one in &settings.manifests {
+        prepared.push(repository(settings, one, options, clock, &client).await?);
+    }
+    Ok(prepared)
+}
+
+async fn repository(
+    settings: &Settings,
+    one: &Manifests,
+    options: Options,
+    clock: &Clock,
+    client: &reqwest::Client,
+) -> Result<Prepared, StartError> {
+    let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
+    let wanted = prepare::files(&targets(settings, one), &source);
+    let path = Path::new(&one.url);
+    if one.embedded && options.dry_run && !path.exists() {
+        let files = wanted.into_iter().map(|wanted| judged(wanted, None, options)).collect();
+        return Ok(Prepared { name: one.name.clone(), url: source.url, commit: None, files });
+    }
+    if one.embedded {
+        ManifestRepository::create_local(path, &one.branch).map_err(boxed(PART))?;
+    }
+    let clone = one.clone_dir.with_extension(format!("init-{}", std::process::id()));
+    let settings = writer::Settings {
+        alone: false,
+        clone_dir: clone.clone(),
+        ..repository_settings(one, client)
+    };
+    let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
+    let done = write(&repository, wanted, options, clock).await;
+    drop(repository);
+    if clone.exists() {
+        // Nothing is in it that is not on the server; what is left of it is in nobody's way.
+        let _ = std::fs::remove_dir_all(&clone);
+    }
+    let (files, commit) = done.map_err(boxed(PART))?;
+    Ok(Prepared { name: one.name.clone(), url: source.url, commit, files })
+}
+
+/// The clusters whose manifests go there.
+fn targets(settings: &Settings, one: &Manifests) -> Vec<Target> {
+    let Clusters::Known(targets) = &settings.clusters else { return Vec::new() };
+    let here =
+        |target: &&Target| settings.manifests_of(&target.name).is_some_and(|m| m.name == one.name);
+    targets.values().filter(here).cloned().collect()
+}
+
+fn judged(wanted: Wanted, there: Option<Vec<u8>>, options: Options) -> File {
+    let verdict = prepare::decide(&wanted, there.as_deref(), options.force);
+    File { wanted, there, verdict }
+}
+
+async fn write(
+    repository: &ManifestRepository,
+    wanted: Vec<Wanted>,
+    options: Options,
+    clock: &Clock,
+) -> Result<(Vec<File>, Option<CommitSha>), WriteError> {
+    let paths = wanted.iter().map(|wanted| RepoPath::parse(&wanted.path));
+    let paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(WriteError::Invalid)?;
+    for look in 1.. {
+        let (_, found) = repository.found(paths.clone()).await?;
+        let files = found.iter().zip(&wanted).map(|(found, wanted)| {
+            let folder = found.bytes.is_none() && found.seen.is_something();
+            let there = if folder { Some(Vec::new()) } else { found.bytes.clone() };
+            let options = Options { force: options.force && !folder, ..options };
+            judged(wanted.clone(), there, options)
+        });
+        let files: Vec<File> = files.collect();
+        let amendment = amendment(&files, found);
+        if options.dry_run || amendment.edits.is_empty() {
+            return Ok((files, None));
+        }
+        match repository.amend(amendment, clock.now()).await {
+            Ok(Written::Pushed { commit }) => return Ok((files, Some(commit))),
+            Ok(Written::Unchanged { .. } | Written::AlreadyPushed { .. }) => {
+                return Ok((files, None));
+            }
+            Err(WriteError::Moved { .. }) if look < LOOKS => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(WriteError::Invalid("the repository changes too fast".to_owned()))
+}
+
+fn amendment(files: &[File], found: Vec<Found>) -> Amendment {
+    let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
+    let message = Message::of_preparation(count(Verdict::Write), count(Verdict::Replace));
+    let written = files
+        .iter()
+        .zip(&found)
+        .filter(|(file, _)| matches!(file.verdict, Verdict::Write | Verdict::Replace));
+    let edits =
+        written.map(|(file, found)| (found.path.clone(), Edit::File(file.wanted.bytes.clone())));
+    Amendment {
+        edits: edits.collect(),
+        message,
+        seen: found.into_iter().map(|found| (found.path, found.seen)).collect(),
+    }
+}

@@ -1,0 +1,245 @@
+//! Taking an app off a target: look, judge, record, change the repository, record the end.
+//!
+//! It is recorded before it is done, and the commit carries its id: whoever finds a record without
+//! an end looks into the repository for what became of it.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::outside::{Manifests, World};
+use crate::git::footprint::Footprint;
+use crate::git::writer::{
+    Amendment, Disposition, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+};
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::removal::{Ended, Removal, RemovalRequest};
+use crate::pipeline::removal;
+use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
+use crate::store::{ActTurn, Store};
+
+/// How long an app rests for a removal at most: longer than a push takes, and as long as its next
+/// deployment waits when a replica dies in the middle of one.
+const HOLD: Duration = Duration::from_mins(5);
+
+/// How often somebody looks for removals whose process has died.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// Removes an app, or says why not.
+pub(super) async fn remove(
+    world: &World,
+    store: &Store,
+    request: RemovalRequest,
+) -> Result<Gone, NotRemoved> {
+    let manifests = world
+        .manifests_of(&request.target)
+        .map_err(|problem| NotRemoved::Unknown(problem.message))?;
+    // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
+    if let Some(by) = store.deploying(&request.target, &request.app).await.map_err(Fault::new)? {
+        return Err(busy(&by, &request.app, &request.target));
+    }
+    let before = store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
+    let now = world.clock.now();
+    for abandoned in before.iter().filter(|one| one.ended.is_none()) {
+        settle_if_abandoned(world, store, abandoned, now).await?;
+    }
+    let found = manifests.repository.footprint(&request.target, &request.app).await;
+    let found = found.map_err(not_written)?;
+    if found.is_empty() {
+        return gone_before(store, &request).await;
+    }
+    let removal = judged(world, &request, &found)?;
+    if request.dry_run {
+        return Ok(Gone { removal, outcome: Outcome::Would });
+    }
+    carry_out(world, store, manifests, removal, found).await
+}
+
+/// What the repository says of the past where it has nothing of the app.
+async fn gone_before(store: &Store, request: &RemovalRequest) -> Result<Gone, NotRemoved> {
+    let RemovalRequest { target, app, .. } = request;
+    let before = store.removals(target, app).await.map_err(Fault::new)?;
+    let last =
+        before.into_iter().find(|one| one.ended.as_ref().is_some_and(|e| e.commit.is_some()));
+    match last {
+        Some(removal) => Ok(Gone { removal, outcome: Outcome::Before }),
+        None => Err(NotRemoved::Unknown(format!("there is no {app} on {target}"))),
+    }
+}
+
+/// The removal that is to be, if nothing speaks against it.
+fn judged(
+    world: &World,
+    request: &RemovalRequest,
+    found: &Footprint,
+) -> Result<Removal, NotRemoved> {
+    if !found.others.is_empty() {
+        return Err(NotRemoved::Foreign(found.others.clone()));
+    }
+    let taken = removal::taken(&found.latest, found.application.as_deref(), found.paths.clone());
+    if !taken.keeps_data.is_empty() && !request.with_data {
+        return Err(NotRemoved::KeepsData(taken.keeps_data));
+    }
+    let RemovalRequest { target, app, actor, reason, with_data: _, dry_run: _ } = request.clone();
+    let (id, asked_at) = (world.clock.deploy_id(), world.clock.now());
+    Ok(Removal { id, target, app, actor, reason, taken, asked_at, ended: None })
+}
+
+async fn carry_out(
+    world: &World,
+    store: &Store,
+    manifests: &Manifests,
+    removal: Removal,
+    found: Footprint,
+) -> Result<Gone, NotRemoved> {
+    let Removal { id, app, target, .. } = &removal;
+    match store.begin_removal(&removal, world.clock.now(), HOLD).await.map_err(Fault::new)? {
+        ActTurn::Yes => {}
+        ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
+        ActTurn::Acting(by) => {
+            return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
+        }
+    }
+    tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
+    let written = manifests.repository.amend(amendment(&removal, found), world.clock.now()).await;
+    match written {
+        Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
+            tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
+            let summary = format!("{app} is removed from {target}, commit {}", commit.short());
+            end(world, store, removal, Some(commit), summary).await
+        }
+        Ok(Written::Unchanged { .. }) => {
+            let summary = "somebody else took it away at the same moment".to_owned();
+            end(world, store, removal, None, summary).await
+        }
+        Err(error) => {
+            give_up(world, store, &removal, &error).await?;
+            Err(not_written(error))
+        }
+    }
+}
+
+fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+    NotRemoved::Busy(format!(
+        "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
+    ))
+}
+
+fn amendment(removal: &Removal, found: Footprint) -> Amendment {
+    let Removal { id, target, app, actor, reason, taken, .. } = removal.clone();
+    let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
+    let note = RemovalNote { id, app, target, actor, reason, digest };
+    let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
+    Amendment {
+        edits: there.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
+        message: Message::of_removal(&note),
+        seen: found.seen,
+    }
+}
+
+async fn end(
+    world: &World,
+    store: &Store,
+    removal: Removal,
+    commit: Option<CommitSha>,
+    summary: String,
+) -> Result<Gone, NotRemoved> {
+    let ended = Ended { at: world.clock.now(), commit, summary };
+    store.end_removal(&removal.id, &ended).await.map_err(Fault::new)?;
+    tracing::info!(removal = %removal.id, summary = ended.summary, "removal recorded");
+    let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
+    Ok(Gone { removal: Removal { ended: Some(ended), ..removal }, outcome })
+}
+
+/// After an error that may hide a push that got through, only the repository can tell; it is asked
+/// the next time.
+async fn give_up(
+    world: &World,
+    store: &Store,
+    removal: &Removal,
+    error: &WriteError,
+) -> Result<(), NotRemoved> {
+    tracing::warn!(removal = %removal.id, %error, "removal not done");
+    let at = world.clock.now();
+    match error.disposition() {
+        Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
+        Disposition::Stop => {
+            let summary = format!("not done: {error}");
+            store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
+        }
+    }
+    .map_err(|error| Fault::new(error).into())
+}
+
+fn not_written(error: WriteError) -> NotRemoved {
+    match error {
+        WriteError::Moved { .. } => NotRemoved::Changed(error.to_string()),
+        other => NotRemoved::Repository(other.to_string()),
+    }
+}
+
+/// Finds out, from time to time, what became of removals whose process has died.
+pub(super) async fn keep_records(world: World, store: Store, stop: CancellationToken) {
+    loop {
+        let now = world.clock.now();
+        match store.abandoned_removals(now).await {
+            Err(error) => tracing::warn!(%error, "removals cannot be looked at"),
+            Ok(all) => {
+                for removal in &all {
+                    if let Err(error) = settle(&world, &store, removal).await {
+                        tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+async fn settle_if_abandoned(
+    world: &World,
+    store: &Store,
+    removal: &Removal,
+    now: jiff::Timestamp,
+) -> Result<(), NotRemoved> {
+    let abandoned = store.abandoned_removals(now).await.map_err(Fault::new)?;
+    if abandoned.iter().any(|one| one.id == removal.id) {
+        return settle(world, store, removal).await;
+    }
+    Ok(())
+}
+
+/// Records how a removal ended that nobody is at any more.
+async fn settle(world: &World, store: &Store, removal: &Removal) -> Result<(), NotRemoved> {
+    let manifests = world.manifests_of(&removal.target);
+    let ended = match manifests {
+        Err(_) => {
+            (None, "not known: its manifest repository is not configured any more".to_owned())
+        }
+        Ok(manifests) => found_out(&manifests.repository, removal).await.map_err(not_written)?,
+    };
+    let (commit, summary) = ended;
+    tracing::info!(removal = %removal.id, summary, "removal recorded, its process had died");
+    let ended = Ended { at: world.clock.now(), commit, summary };
+    store.end_removal(&removal.id, &ended).await.map_err(|error| Fault::new(error).into())
+}
+
+async fn found_out(
+    repository: &ManifestRepository,
+    removal: &Removal,
+) -> Result<(Option<CommitSha>, String), WriteError> {
+    let Removal { id, target, app, .. } = removal;
+    if let Some(commit) = repository.commit_of(id).await? {
+        let summary = format!("{app} is removed from {target}, commit {}", commit.short());
+        return Ok((Some(commit), summary));
+    }
+    let summary = if repository.footprint(target, app).await?.is_empty() {
+        "it is gone; the commit that took it away cannot be seen any more"
+    } else {
+        "not done: the process ended before"
+    };
+    Ok((None, summary.to_owned()))
+}

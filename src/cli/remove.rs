@@ -1,0 +1,173 @@
+//! `bart remove`: an app is taken off a target, on purpose and with a reason.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::client::Server;
+use super::error::{CliError, Outcome};
+use super::offline::{self, WAML_FILE};
+use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
+use crate::model::facts::LiveObject;
+use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::removal;
+use crate::waml::Waml;
+
+/// Takes an app off a target: its Application and all its manifests, in one commit; Argo CD then
+/// deletes what it deployed.
+///
+/// Nothing else ever removes an app: not a WAML without the target, not a deleted repository. An app
+/// with objects that keep data (a volume claim, a database) is refused without --with-data. A
+/// later deployment brings the app back, without the data.
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    /// The target
+    #[arg(value_parser = offline::target)]
+    target: TargetName,
+    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of ./.weave.yaml
+    #[arg(value_name = "APP")]
+    app: String,
+    /// Why; it is kept with the commit and in the record
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    /// Remove objects that keep data as well
+    #[arg(long)]
+    with_data: bool,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What the service is asked.
+#[derive(Debug, Serialize)]
+struct Ask<'a> {
+    reason: &'a str,
+    with_data: bool,
+    dry_run: bool,
+}
+
+/// What it answers. Unknown fields are from a newer service, and left out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Removed {
+    outcome: String,
+    id: Option<String>,
+    target: String,
+    app: String,
+    actor: String,
+    reason: String,
+    asked_at: jiff::Timestamp,
+    commit: Option<String>,
+    summary: Option<String>,
+    digest: Option<String>,
+    files: Vec<String>,
+    objects: Vec<LiveObject>,
+    keeps_data: Vec<LiveObject>,
+    notes: Vec<String>,
+}
+
+impl Remove {
+    pub(super) async fn run(self) -> Outcome {
+        let app = key(&self.app)?;
+        if !self.dry_run && !self.yes {
+            self.confirm(&app).await?;
+        }
+        let removed = self.ask(&app, self.dry_run).await?;
+        match self.output {
+            Format::Json => output::json(&removed),
+            Format::Text => output::print(&page(&removed)),
+        }
+    }
+
+    async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Removed, CliError> {
+        let AppKey { namespace, slug } = app;
+        let path = format!("/api/v1/apps/{}/{namespace}/{slug}/remove", self.target);
+        let ask = Ask { reason: &self.reason, with_data: self.with_data, dry_run };
+        self.server.post(&path, &ask).await
+    }
+
+    /// Shows what would go, and waits for the app's name.
+    async fn confirm(&self, app: &AppKey) -> Outcome {
+        if !std::io::stdin().is_terminal() {
+            return Err(CliError::usage("this is no terminal to confirm a removal on")
+                .hint("add --yes, or look at it first with --dry-run"));
+        }
+        let would = self.ask(app, true).await?;
+        if would.outcome != "would-remove" {
+            return Ok(());
+        }
+        output::note(&page(&would));
+        output::note(&format!("Type {BOLD}{app}{BOLD:#} to remove it from {}: ", self.target));
+        let mut typed = String::new();
+        let read = std::io::stdin().lock().read_line(&mut typed);
+        match read {
+            Ok(_) if typed.trim() == app.to_string() => Ok(()),
+            _ => Err(CliError::usage("not confirmed; nothing was removed")),
+        }
+    }
+}
+
+/// Reads the app's name; a bare slug takes the namespace of the WAML that is here.
+fn key(text: &str) -> Result<AppKey, CliError> {
+    let wrong = |error: crate::model::id::IdError| CliError::usage(error.to_string());
+    if let Some((namespace, slug)) = text.split_once('/') {
+        let namespace = Namespace::parse(namespace).map_err(wrong)?;
+        return Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(wrong)? });
+    }
+    let slug = Slug::parse(text).map_err(wrong)?;
+    let unknown = |why: String| {
+        CliError::usage(format!("which namespace is {slug} in? {why}"))
+            .hint(format!("write NAMESPACE/{slug}"))
+    };
+    let bytes = offline::read(Path::new(WAML_FILE)).map_err(|error| unknown(error.to_string()))?;
+    let waml = Waml::parse(WAML_FILE, &bytes).map_err(|error| unknown(error.to_string()))?;
+    if waml.app.slug != slug {
+        return Err(unknown(format!("{WAML_FILE} here is of {}", waml.app)));
+    }
+    Ok(waml.app)
+}
+
+fn page(removed: &Removed) -> String {
+    let Removed { target, app, files, objects, notes, .. } = removed;
+    let mut text = match removed.outcome.as_str() {
+        "removed" => format!(
+            "{GOOD}removed{GOOD:#} {BOLD}{app}{BOLD:#} from {target}, commit {}\n",
+            short(removed.commit.as_deref())
+        ),
+        "already-removed" => format!(
+            "{BOLD}{app}{BOLD:#} was removed from {target} before: {} by {}, {} ({})\n",
+            removed.asked_at,
+            removed.actor,
+            removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
+                "commit {}",
+                short(Some(commit))
+            )),
+            removed.reason,
+        ),
+        _ => format!("{NOTE}would remove{NOTE:#} {BOLD}{app}{BOLD:#} from {target}\n"),
+    };
+    if removed.outcome != "already-removed" {
+        let keeps = |object: &LiveObject| removed.keeps_data.contains(object);
+        for object in objects {
+            let data = if keeps(object) { "  with its data" } else { "" };
+            text += &format!("  {object}{data}\n");
+        }
+        text += &format!("  {DIM}{} files{DIM:#}\n", files.len());
+        text +=
+            &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
+    }
+    text
+}
+
+fn short(commit: Option<&str>) -> &str {
+    commit.map_or("unknown", |commit| commit.get(..8).unwrap_or(commit))
+}

@@ -1,0 +1,86 @@
+//! A change that somebody decided on after a look: paths are set or removed, if what was seen there
+//! is still there.
+//!
+//! Other people's commits beside those paths do not matter, and the change is applied on top of
+//! them; a commit that touched one of them makes the decision void, and nothing is done.
+
+use git2::{ObjectType, Oid, Repository, Tree};
+
+use crate::git::layout::RepoPath;
+use crate::git::message::Message;
+use crate::git::tree::{self, Edited, Edits, Leaf, TreeError};
+
+/// A change that was decided on after a look.
+#[derive(Debug, Clone)]
+pub struct Amendment {
+    /// What was at the paths that the decision went by.
+    pub seen: Vec<(RepoPath, Seen)>,
+    /// What is to be done.
+    pub edits: Vec<(RepoPath, Edit)>,
+    /// What the commit says.
+    pub message: Message,
+}
+
+/// What a path is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// A file with these bytes. It never takes a folder's place.
+    File(Vec<u8>),
+    /// Nothing: the file, or the folder with everything in it.
+    Gone,
+}
+
+/// What was at a path, by its content; nothing else has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen(pub(super) Option<Oid>);
+
+impl Seen {
+    /// Whether something was there: a file or a folder.
+    pub fn is_something(self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Applies the change to the root tree of a tip; `None` is an empty repository.
+pub(super) fn edit(
+    repo: &Repository,
+    root: Option<&Tree<'_>>,
+    amendment: &Amendment,
+) -> Result<Edited, TreeError> {
+    let Amendment { seen, edits, message } = amendment;
+    let mut wanted = Edits::default();
+    for (path, edit) in edits {
+        add(repo, root, path, edit, &mut wanted)?;
+    }
+    if wanted.is_empty() && root.is_some() {
+        let is_named = message.id().is_some();
+        return Ok(if is_named { Edited::AlreadyThere } else { Edited::Unchanged });
+    }
+    for (path, Seen(seen)) in seen {
+        if tree::find(root, path)?.map(|(id, _)| id) != *seen {
+            return Err(TreeError::Moved(path.to_string()));
+        }
+    }
+    Ok(Edited::Changed(wanted.apply(repo, root)?))
+}
+
+fn add(
+    repo: &Repository,
+    root: Option<&Tree<'_>>,
+    path: &RepoPath,
+    edit: &Edit,
+    wanted: &mut Edits,
+) -> Result<(), TreeError> {
+    let there = tree::find(root, path)?;
+    match (edit, there) {
+        (Edit::Gone, None) => Ok(()),
+        (Edit::Gone, Some(_)) => {
+            wanted.put(path, Leaf::Gone);
+            Ok(())
+        }
+        (Edit::File(_), Some((_, ObjectType::Tree))) => Err(TreeError::Moved(path.to_string())),
+        (Edit::File(bytes), _) => {
+            Ok(wanted.file_if(repo, root, path, Some(bytes), |now, new| now != Some(new))?)
+        }
+    }
+}

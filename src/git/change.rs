@@ -1,0 +1,48 @@
+//! Everything that may be done to a manifest repository, each one commit.
+
+use git2::{Repository, Tree};
+
+use crate::git::amendment::{self, Amendment};
+use crate::git::deployment::{self, Write};
+use crate::git::message::commit_message;
+use crate::git::tree::{Edited, TreeError};
+use crate::model::id::DeployId;
+
+/// One change, which becomes one commit.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    /// A deployment: it does not matter what was there.
+    Deploy(Box<Write>),
+    /// Something that was decided on after a look.
+    Amend(Amendment),
+}
+
+impl Change {
+    /// The new root tree that it makes of a tip's; `None` is an empty repository.
+    pub(super) fn edit(
+        &self,
+        repo: &Repository,
+        root: Option<&Tree<'_>>,
+    ) -> Result<Edited, TreeError> {
+        match self {
+            Self::Deploy(write) => deployment::edit(repo, root, write),
+            Self::Amend(amendment) => amendment::edit(repo, root, amendment),
+        }
+    }
+
+    /// The commit's message.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Deploy(write) => commit_message(&write.revision, &write.note),
+            Self::Amend(amendment) => amendment.message.text().to_owned(),
+        }
+    }
+
+    /// What its commit is found again by.
+    pub(super) fn id(&self) -> Option<&DeployId> {
+        match self {
+            Self::Deploy(write) => Some(&write.revision.id),
+            Self::Amend(amendment) => amendment.message.id(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A removal: an app taken off a target by a person, with a reason. The act and its record.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::facts::LiveObject;
+use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, TargetName};
+use crate::model::revision::Digest;
+
+/// What somebody asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovalRequest {
+    /// From where.
+    pub target: TargetName,
+    /// What.
+    pub app: AppKey,
+    /// Who asks.
+    pub actor: String,
+    /// Why; not empty.
+    pub reason: String,
+    /// Whether what keeps data may go too.
+    pub with_data: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What a removal takes away.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// The paths in the manifest repository.
+    pub files: Vec<String>,
+    /// The objects that were live.
+    pub objects: Vec<LiveObject>,
+    /// Those of them that keep data, or of which nobody can tell.
+    pub keeps_data: Vec<LiveObject>,
+    /// The digest of what was live; `None` where it was edited by hand.
+    pub digest: Option<Digest>,
+    /// The repository that the app was deployed from, where its Application says so.
+    pub repository: Option<RepoName>,
+    /// What the person should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The record of one removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// Names it in the commit (`Removal-Id`); has a deploy id's form.
+    pub id: DeployId,
+    /// From where.
+    pub target: TargetName,
+    /// What.
+    pub app: AppKey,
+    /// Who asked.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// What it takes away.
+    pub taken: Taken,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+    /// How it ended, once it has.
+    pub ended: Option<Ended>,
+}
+
+/// How a removal ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// The commit that took the app away; `None` if none was made.
+    pub commit: Option<CommitSha>,
+    /// One sentence for people.
+    pub summary: String,
+}
+
+/// The longest reason, in characters.
+pub const REASON_LIMIT: usize = 500;
+
+/// The reason on one line, or what is wrong with it.
+///
+/// # Errors
+/// A sentence for who asks.
+pub fn reason(text: &str) -> Result<String, String> {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    match line.chars().count() {
+        0 => Err("say why: the reason is empty".to_owned()),
+        n if n > REASON_LIMIT => {
+            Err(format!("the reason has {n} characters; it may have {REASON_LIMIT}"))
+        }
+        _ => Ok(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_with_something_on_it() {
+        assert_eq!(reason(" moved to\n another\tteam ").unwrap(), "moved to another team");
+        for nothing in ["", "  \n ", "\u{0}\u{1b}"] {
+            assert!(reason(nothing).unwrap_err().contains("empty"), "{nothing:?}");
+        }
+        assert!(reason(&"é".repeat(REASON_LIMIT)).is_ok());
+        assert!(reason(&"é".repeat(REASON_LIMIT + 1)).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! REMOVE: what taking an app off a target takes away, read from the files that are there.
+//!
+//! Decides nothing by itself: it says which objects keep data, and what it cannot read counts as
+//! keeping some.
+
+use serde_json::Value as Json;
+
+use crate::model::facts::LiveObject;
+use crate::model::id::RepoName;
+use crate::model::removal::Taken;
+use crate::model::revision::ManifestFile;
+use crate::model::stateful;
+use crate::pipeline::application::FINALIZER;
+use crate::pipeline::render;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+
+/// What is read of one file that people may have edited.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+
+/// Says of an unknown kind that it keeps data: a claim's template, or a size of storage.
+const STORAGE: [&str; 3] = ["storage", "volumeClaimTemplate", "volumeClaimTemplates"];
+
+/// What goes when these files go: `latest`, the Application, and every path of the app.
+pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<String>) -> Taken {
+    let mut taken = Taken { files, digest: render::digest_of(latest), ..Taken::default() };
+    for file in latest {
+        for (object, keeps_data) in objects(file) {
+            taken.keeps_data.extend(keeps_data.then(|| object.clone()));
+            taken.objects.push(object);
+        }
+    }
+    let application = application.and_then(|bytes| documents("application", bytes)?.pop());
+    taken.repository = application.as_ref().and_then(repository);
+    taken.notes.extend(note(application.as_ref()));
+    taken
+}
+
+/// The objects of a file, and of each whether it keeps data.
+fn objects(file: &ManifestFile) -> Vec<(LiveObject, bool)> {
+    let Some(documents) = documents(&file.name, &file.bytes) else {
+        let unread = LiveObject {
+            api_version: "?".to_owned(),
+            kind: "unreadable".to_owned(),
+            name: file.name.clone(),
+        };
+        return vec![(unread, true)];
+    };
+    let objects = documents.iter().filter(|document| !document.is_null());
+    objects.map(|json| (named(json), keeps_data(json))).collect()
+}
+
+fn documents(name: &str, bytes: &[u8]) -> Option<Vec<Json>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let documents = yaml::parse_stream(name, text, &BUDGET).ok()?;
+    Some(documents.iter().map(untyped).collect())
+}
+
+fn named(json: &Json) -> LiveObject {
+    let text =
+        |pointer: &str| json.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+    LiveObject {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        name: text("/metadata/name"),
+    }
+}
+
+fn keeps_data(json: &Json) -> bool {
+    let object = named(json);
+    object.kind.is_empty()
+        || stateful::keeps_data(&object.api_version, &object.kind)
+        || json.get("spec").is_some_and(has_storage)
+}
+
+fn has_storage(json: &Json) -> bool {
+    match json {
+        Json::Object(map) => {
+            map.iter().any(|(key, value)| STORAGE.contains(&key.as_str()) || has_storage(value))
+        }
+        Json::Array(list) => list.iter().any(has_storage),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
+}
+
+/// As [`application`](super::application) writes it into `spec.info`.
+fn repository(application: &Json) -> Option<RepoName> {
+    let info = application.pointer("/spec/info")?.as_array()?;
+    let line = info.iter().find(|line| line["name"] == "Repository")?;
+    RepoName::parse(line["value"].as_str()?).ok()
+}
+
+fn note(application: Option<&Json>) -> Option<String> {
+    let finalizers = application?.pointer("/metadata/finalizers").and_then(Json::as_array);
+    let deletes = finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER));
+    (!deletes).then(|| {
+        "its Application has no finalizer (an older version wrote it): Argo CD will leave its \
+         objects running in the cluster; delete them there, or deploy it once more before removing it"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> ManifestFile {
+        ManifestFile { name: name.to_owned(), bytes: text.as_bytes().to_vec() }
+    }
+
+    fn kept(text: &str) -> Vec<String> {
+        let taken = taken(&[file("a.yaml", text)], None, Vec::new());
+        taken.keeps_data.into_iter().map(|object| object.kind).collect()
+    }
+
+    #[test]
+    fn what_keeps_data_is_named() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n";
+        assert_eq!(kept(claim), ["PersistentVolumeClaim"]);
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: []}\n";
+        assert!(kept(service).is_empty());
+        assert_eq!(kept(&format!("{service}---\n{claim}")), ["PersistentVolumeClaim"]);
+    }
+
+    #[test]
+    fn an_unknown_kind_with_storage_in_it_keeps_data() {
+        let unknown = "apiVersion: db.example.com/v1\nkind: Db\nmetadata: {name: a}\n";
+        assert_eq!(kept(&format!("{unknown}spec: {{nodes: [{{storage: 1Gi}}]}}\n")), ["Db"]);
+        assert!(kept(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {storage: x}\n";
+        assert!(kept(map).is_empty(), "its data is not its shape");
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_keep_data() {
+        for text in ["a: [", "\u{0}", "just text", "a: 1"] {
+            assert_eq!(kept(text).len(), 1, "{text:?}");
+        }
+        let broken = ManifestFile { name: "a.yaml".into(), bytes: vec![0xff, 0xfe] };
+        assert_eq!(taken(&[broken], None, Vec::new()).keeps_data[0].kind, "unreadable");
+    }
+
+    #[test]
+    fn the_application_says_whose_it_is_and_whether_the_cluster_is_cleared() {
+        let with = |finalizers: &str| {
+            let text = format!(
+                "metadata: {{name: a{finalizers}}}\nspec: {{info: [{{name: Owner, value: a}}, {{name: Repository, value: o/r}}]}}\n"
+            );
+            taken(&[], Some(text.as_bytes()), Vec::new())
+        };
+        let new = with(&format!(", finalizers: [{FINALIZER}]"));
+        assert_eq!(new.repository.unwrap().as_str(), "o/r");
+        assert!(new.notes.is_empty());
+        assert!(with("").notes[0].contains("has no finalizer"));
+        assert_eq!(taken(&[], None, Vec::new()), Taken::default());
+    }
+}

@@ -1,0 +1,284 @@
+//! What people did on purpose beside deploying: recorded before it is done, and ended after.
+//!
+//! An act that is under way keeps its app's lane still: nothing of it is claimed. So an act and a
+//! deployment never work on one app at once; a deployment that is accepted meanwhile comes after.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::removal::{Ended, Removal};
+use crate::store::queue::end_of;
+use crate::store::row::{Row, storable, to_json};
+use crate::store::{Store, StoreError, Write, lane};
+
+/// Whether an act may begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "nothing may be done without the turn"]
+pub enum ActTurn {
+    /// It is recorded, and may.
+    Yes,
+    /// A deployment of the app waits or runs.
+    Deploying(DeployId),
+    /// Another act on the app is under way.
+    Acting(DeployId),
+}
+
+const REMOVAL: &str = "removal";
+const DOING: &str = "recording an act";
+
+impl Store {
+    /// Records a removal before anything is done for it, unless something is under way with the app.
+    ///
+    /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases.
+    pub async fn begin_removal(
+        &self,
+        removal: &Removal,
+        now: Timestamp,
+        hold: Duration,
+    ) -> Result<ActTurn, StoreError> {
+        let Removal { target, app, .. } = removal;
+        let mut write = self.begin_durable(DOING).await?;
+        let repository = match &removal.taken.repository {
+            Some(repository) => Some(repository.clone()),
+            None => newest_repository(&mut write, target, app).await?,
+        };
+        if let Some(repository) = &repository {
+            lane::ensure(&mut write, repository, target).await?;
+        }
+        let deploying = deploying(&mut write, repository.as_ref(), target, app).await?;
+        let turn = match (deploying, acting(&mut write, target, app).await?) {
+            (Some(id), _) => ActTurn::Deploying(id),
+            (None, Some(id)) => ActTurn::Acting(id),
+            (None, None) => {
+                insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
+                ActTurn::Yes
+            }
+        };
+        // Also where nothing was changed: one that is dropped lets go of the lane some time later.
+        write.commit().await?;
+        Ok(turn)
+    }
+
+    /// A deployment of the app that waits or runs, as far as it is known to be the app's.
+    pub async fn deploying(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Option<DeployId>, StoreError> {
+        let row = sqlx::query(
+            "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
+             AND ((namespace = $2 AND slug = $3) OR repository IN \
+             (SELECT o.repository FROM deployments o WHERE o.target = $1 AND o.namespace = $2 \
+             AND o.slug = $3 AND o.state = 'succeeded')) ORDER BY id LIMIT 1",
+        )
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(StoreError::doing("looking for deployments of an app"))?;
+        row.map(|row| Row::new(row).id("id")).transpose()
+    }
+
+    /// Ends a removal; a second end changes nothing.
+    pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
+        let Ended { at, commit, summary } = ended;
+        let mut write = self.begin_durable(DOING).await?;
+        sqlx::query(
+            "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
+             WHERE id = $1 AND finished_at IS NULL",
+        )
+        .bind(id.as_str())
+        .bind(at.as_millisecond())
+        .bind(commit.as_ref().map(ToString::to_string))
+        .bind(storable(summary))
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+        write.commit().await
+    }
+
+    /// Lets go of a removal of which nobody knows how it ended: whoever comes next finds out.
+    pub async fn abandon_removal(&self, id: &DeployId, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin(DOING).await?;
+        sqlx::query("UPDATE acts SET due_at = $2 WHERE id = $1 AND finished_at IS NULL")
+            .bind(id.as_str())
+            .bind(now.as_millisecond())
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(DOING))?;
+        write.commit().await
+    }
+
+    /// The removals of an app on a target, newest first, at most a hundred.
+    pub async fn removals(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Vec<Removal>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT * FROM acts WHERE kind = $1 AND target = $2 AND namespace = $3 AND slug = $4 \
+             ORDER BY id DESC LIMIT 100",
+        )
+        .bind(REMOVAL)
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(StoreError::doing("reading removals"))?;
+        rows.into_iter().map(|row| removal(&Row::new(row))).collect()
+    }
+
+    /// The removals whose process has died: how they ended is to be found out.
+    pub async fn abandoned_removals(&self, now: Timestamp) -> Result<Vec<Removal>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT * FROM acts WHERE kind = $1 AND finished_at IS NULL AND due_at <= $2 \
+             ORDER BY id LIMIT 100",
+        )
+        .bind(REMOVAL)
+        .bind(now.as_millisecond())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(StoreError::doing("reading removals"))?;
+        rows.into_iter().map(|row| removal(&Row::new(row))).collect()
+    }
+}
+
+/// Whether an act keeps the lane still; its row must be locked.
+pub(super) async fn keep_still(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let row = sqlx::query(
+        "SELECT id FROM acts WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
+         AND due_at > $3 LIMIT 1",
+    )
+    .bind(repository.as_str())
+    .bind(target.as_str())
+    .bind(now.as_millisecond())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing("looking for acts"))?;
+    Ok(row.is_some())
+}
+
+/// The acts of processes that are known to be dead are over; see `Store::end_leases`.
+pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("UPDATE acts SET due_at = $1 WHERE finished_at IS NULL AND due_at > $1")
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map(drop)
+        .map_err(StoreError::doing("ending the acts of a former process"))
+}
+
+/// Where nothing else says it, the repository that deployed the app last.
+async fn newest_repository(
+    write: &mut Write,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<RepoName>, StoreError> {
+    let row = sqlx::query(
+        "SELECT id, repository FROM deployments WHERE target = $1 AND namespace = $2 \
+         AND slug = $3 AND state = 'succeeded' ORDER BY id DESC LIMIT 1",
+    )
+    .bind(target.as_str())
+    .bind(app.namespace.as_str())
+    .bind(app.slug.as_str())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    row.map(|row| Row::new(row).id("repository")).transpose()
+}
+
+/// A deployment that waits or runs: of the app, or of its repository's lane, since one that waits
+/// has not been read yet and may be the app's.
+async fn deploying(
+    write: &mut Write,
+    repository: Option<&RepoName>,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<DeployId>, StoreError> {
+    let row = sqlx::query(
+        "SELECT id FROM deployments WHERE target = $1 AND finished_at IS NULL \
+         AND (repository = $2 OR (namespace = $3 AND slug = $4)) ORDER BY id LIMIT 1",
+    )
+    .bind(target.as_str())
+    .bind(repository.map(|repository| repository.as_str().to_owned()))
+    .bind(app.namespace.as_str())
+    .bind(app.slug.as_str())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    row.map(|row| Row::new(row).id("id")).transpose()
+}
+
+/// One whose process died is under way until somebody has found out how it ended.
+async fn acting(
+    write: &mut Write,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<DeployId>, StoreError> {
+    let row = sqlx::query(
+        "SELECT id FROM acts WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND finished_at IS NULL LIMIT 1",
+    )
+    .bind(target.as_str())
+    .bind(app.namespace.as_str())
+    .bind(app.slug.as_str())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    row.map(|row| Row::new(row).id("id")).transpose()
+}
+
+async fn insert(
+    write: &mut Write,
+    removal: &Removal,
+    repository: Option<&RepoName>,
+    due_at: i64,
+) -> Result<(), StoreError> {
+    let Removal { id, target, app, actor, reason, taken, asked_at, ended: _ } = removal;
+    sqlx::query(
+        "INSERT INTO acts (id, kind, target, namespace, slug, repository, actor, reason, details, \
+         asked_at, due_at, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    )
+    .bind(id.as_str())
+    .bind(REMOVAL)
+    .bind(target.as_str())
+    .bind(app.namespace.as_str())
+    .bind(app.slug.as_str())
+    .bind(repository.map(|repository| repository.as_str().to_owned()))
+    .bind(storable(actor))
+    .bind(storable(reason))
+    .bind(storable(&to_json(taken)))
+    .bind(asked_at.as_millisecond())
+    .bind(due_at)
+    .bind("under way")
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing(DOING))
+}
+
+fn removal(row: &Row) -> Result<Removal, StoreError> {
+    let ended = row.maybe_time("finished_at")?.map(|at| {
+        let commit = row.maybe_id("commit_id")?;
+        Ok(Ended { at, commit, summary: row.text("summary")? })
+    });
+    Ok(Removal {
+        id: row.id("id")?,
+        target: row.id("target")?,
+        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        actor: row.text("actor")?,
+        reason: row.text("reason")?,
+        taken: row.json("details")?,
+        asked_at: row.time("asked_at")?,
+        ended: ended.transpose()?,
+    })
+}
