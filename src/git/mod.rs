@@ -8,6 +8,7 @@
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading                             what is live, and what was written last
+//! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
@@ -15,6 +16,7 @@
 pub mod address;
 mod apply;
 pub mod error;
+pub mod follow;
 mod home;
 mod kept;
 pub mod layout;
@@ -22,6 +24,7 @@ mod local;
 pub mod message;
 pub mod reading;
 pub mod refusal;
+pub mod snapshot;
 mod stale;
 mod transport;
 mod tree;
