@@ -5,10 +5,10 @@ mod backend; // what the server asks of the program
 mod home; // the storage folder, for one process at a time
 mod outside; // what a job asks of the world
 mod problem; // adapters' errors in a job's words
+mod templates; // the templates in use, kept current
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::app::backend::Backend;
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
-use crate::catalogue;
+use crate::app::templates::InUse;
+pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
 use crate::config::secret;
 use crate::config::settings::{self, Settings, WebhookSecret};
@@ -29,7 +30,6 @@ use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
-use crate::pipeline::templates::Templates;
 use crate::server::auth::{Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
 use crate::store::Store;
@@ -38,6 +38,7 @@ use crate::telemetry;
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    templates: InUse,
     router: axum::Router,
     listener: TcpListener,
     store: Store,
@@ -107,7 +108,9 @@ impl App {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
         let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
-        let templates = Arc::new(templates(&settings)?);
+        crate::waml::document::prepare();
+        let templates =
+            InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
         let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
@@ -115,7 +118,7 @@ impl App {
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let world = World {
             forge,
-            templates,
+            templates: templates.clone(),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -140,7 +143,8 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        Ok(Self { controller, router, listener, store, grace, home, manifests: by_name })
+        let manifests = by_name;
+        Ok(Self { controller, templates, router, listener, store, grace, home, manifests })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -157,14 +161,19 @@ impl App {
     /// # Errors
     /// When the listener fails.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
-        let Self { controller, router, listener, store, grace, home, manifests: _ } = self;
+        let Self { controller, templates, router, listener, store, grace, home, manifests: _ } =
+            self;
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
         });
+        let refreshing = tokio::spawn({
+            let stop = stop.clone();
+            async move { templates.keep_current(stop).await }
+        });
         let served = server::serve::serve(listener, router, stop.clone(), grace).await;
         stop.cancel();
-        if loops.await.is_err() {
+        if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
         store.close().await;
@@ -212,15 +221,6 @@ fn forge_url(forge: &settings::Forge) -> Option<String> {
             Some(url.replace("https://api.github.com", "https://github.com"))
         }
     }
-}
-
-fn templates(settings: &Settings) -> Result<Templates, StartError> {
-    let sources = match &settings.templates {
-        None => catalogue::built_in(),
-        Some(folder) => catalogue::folder(folder).map_err(boxed("the templates"))?,
-    };
-    crate::waml::document::prepare();
-    Templates::compile(&sources).map_err(StartError::Templates)
 }
 
 async fn manifests(

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::id::{AppKey, ImageTag};
+use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
@@ -28,6 +28,8 @@ pub struct Rendered {
     pub target: Target,
     /// The template and version that made them.
     pub template: String,
+    /// The commit of the templates, where they come from a repository.
+    pub templates_commit: Option<CommitSha>,
     /// The manifests, one object each, sorted by name.
     pub files: Vec<ManifestFile>,
     /// Over all files, without the annotation that carries it.
@@ -90,6 +92,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         app: app.clone(),
         target: valid.target().clone(),
         template: template.id(),
+        templates_commit: template.commit.clone(),
         files: named.into_iter().map(|(name, object)| file(name, object)).collect(),
         digest,
         warnings: valid.warnings().to_vec(),

@@ -39,6 +39,8 @@ pub struct Template {
     pub name: TemplateName,
     /// Its version folder's name.
     pub version: TemplateVersion,
+    /// The commit that it is from, where the templates come from a repository.
+    pub commit: Option<CommitSha>,
     /// `defaults.yaml`; a map.
     pub defaults: Node,
     /// The names of its files in `engine`, sorted.
@@ -81,7 +83,8 @@ impl Templates {
                 }
             };
             let uses = engine::variables(&engine, &files);
-            let template = Template { name, version, defaults, files, engine, uses };
+            let commit = sources.commit.clone();
+            let template = Template { name, version, commit, defaults, files, engine, uses };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
         match Rejection::of(violations) {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Push};
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
@@ -36,6 +36,13 @@ pub trait Inbox: Send + Sync + 'static {
         delivery: DeliveryId,
         request: DeploymentRequest,
     ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+}
+
+/// Who wants to know of a branch that has moved.
+pub trait Pushes: Send + Sync + 'static {
+    /// Whether somebody follows that branch; then it is looked at soon. The event itself is not
+    /// needed any more: one that is lost costs the time until the next look.
+    fn pushed(&self, push: &Push) -> bool;
 }
 
 /// Which deployments to list; what is absent does not restrict.
@@ -96,6 +103,8 @@ pub struct Check {
     pub name: String,
     /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
     pub waiting_for: Option<String>,
+    /// What else there is to say, in both cases.
+    pub note: Option<String>,
 }
 
 /// How the program is.
@@ -108,6 +117,6 @@ pub trait Condition: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Records + Condition {}
+pub trait Backend: Inbox + Pushes + Records + Condition {}
 
-impl<T: Inbox + Records + Condition> Backend for T {}
+impl<T: Inbox + Pushes + Records + Condition> Backend for T {}

@@ -59,6 +59,14 @@ impl Row {
         T::try_from(self.text(column)?).map_err(|error| self.corrupt(column, &error))
     }
 
+    pub(super) fn maybe_id<T>(&self, column: &'static str) -> Result<Option<T>, StoreError>
+    where
+        T: TryFrom<String, Error = IdError>,
+    {
+        let parsed = self.maybe_text(column)?.map(T::try_from).transpose();
+        parsed.map_err(|error| self.corrupt(column, &error))
+    }
+
     pub(super) fn state(&self) -> Result<State, StoreError> {
         let word = self.text("state")?;
         State::parse(&word).ok_or_else(|| self.corrupt("state", &word))
@@ -92,6 +100,7 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         violations: row.json("violations")?,
         pushed: row.json("pushed")?,
         template: row.maybe_text("template")?,
+        templates_commit: row.maybe_id("templates_commit")?,
         attempts: row.count("attempts")?,
     })
 }

@@ -5,3 +5,4 @@ mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
+mod templates; // templates from a repository, kept current
