@@ -2,6 +2,7 @@
 //! concrete adapters.
 
 mod backend; // what the server asks of the program
+mod deployed; // what is deployed where, as the store knows it
 mod home; // the storage folder, for one process at a time
 mod outside; // what a job asks of the world
 mod problem; // adapters' errors in a job's words
@@ -15,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
+pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
 use crate::app::templates::InUse;

@@ -14,6 +14,7 @@ pub mod deployer; // the operator's command line
 mod serve;
 mod demo;
 mod config;
+mod templates;
 pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
 mod diagnostics; // violations as a compiler shows them

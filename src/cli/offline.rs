@@ -56,9 +56,7 @@ impl Source {
         let texts = self.template_sources()?;
         let mut sources = Sources::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
-        for file in &texts.files {
-            sources.add(&file.path, file.text.as_str());
-        }
+        add_templates(&mut sources, &texts);
         let templates = match Templates::compile(&texts) {
             Ok(templates) => Arc::new(templates),
             Err(rejection) => return Err(refuse(&rejection.violations, &sources, format)?),
@@ -81,6 +79,17 @@ impl Source {
             "<stdin>".to_owned()
         } else {
             self.file.display().to_string()
+        }
+    }
+}
+
+/// Adds the texts of templates, by the names that violations have for them.
+pub(crate) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
+    let folders =
+        [("", &texts.files), ("components/", &texts.components), ("policies/", &texts.policies)];
+    for (folder, files) in folders {
+        for file in files {
+            sources.add(&format!("{folder}{}", file.path), file.text.as_str());
         }
     }
 }

@@ -134,7 +134,7 @@ impl Followed {
         let address = Address::parse(&settings.url).map_err(FollowError::Invalid)?;
         let reference = format!("refs/heads/{}", settings.branch);
         if !git2::Reference::is_valid_name(&reference) {
-            let message = format!("{:?} is not a branch name: write one like `main`", reference);
+            let message = format!("{reference:?} is not a branch name: write one like `main`");
             return Err(FollowError::Invalid(message));
         }
         let name = address.to_string();

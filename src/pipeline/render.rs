@@ -235,6 +235,12 @@ fn digest(named: &[(String, Object)]) -> Digest {
 /// The digest of files that were read back from a manifest repository: what [`manifests`] gave
 /// when it made them. `None` when there are none, or they are not ours.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
+    let named = read_back(files)?;
+    (!named.is_empty()).then(|| digest(&named))
+}
+
+/// The objects of files that [`manifests`] made, without the digest; `None` when they are not ours.
+pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok()?;
@@ -243,7 +249,7 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
         forget_digest(&mut object);
         named.push((file.name.clone(), object));
     }
-    (!named.is_empty()).then(|| digest(&named))
+    Some(named)
 }
 
 fn forget_digest(object: &mut Object) {

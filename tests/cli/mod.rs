@@ -3,6 +3,7 @@
 mod bart;
 mod demo;
 mod readme;
+mod templates;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,6 +33,10 @@ fn program(name: &str, folder: &Path) -> Command {
 
 fn bart(folder: &Path, arguments: &[&str]) -> Output {
     program("bart", folder).args(arguments).output().unwrap()
+}
+
+fn the_deployer(folder: &Path, arguments: &[&str]) -> Output {
+    program("the-deployer", folder).args(arguments).output().unwrap()
 }
 
 /// What was printed, on both streams, standard output first.

@@ -44,7 +44,7 @@ async fn push_event(process: &Process, name: &str, after: &str) -> Answer {
         "repository": {"full_name": format!("example/{name}")}, "pusher": {"name": "octocat"},
     });
     let mut delivery = Delivery::of_body("push", body.to_string(), &process.secret);
-    delivery.event = "push".to_owned();
+    "push".clone_into(&mut delivery.event);
     delivery.send(process).await
 }
 

@@ -104,8 +104,11 @@ impl InUse {
                 () = self.0.wake.notified() => true,
                 () = tokio::time::sleep(wait) => false,
             };
+            let moved = tokio::select! {
+                () = stop.cancelled() => return,
+                moved = self.refresh(repository) => moved,
+            };
             wait = repository.refresh;
-            let moved = self.refresh(repository).await;
             if pushed && !moved {
                 wait = wait.min(LATE);
             }
@@ -194,40 +197,31 @@ impl InUse {
 
 /// What is on the branch; else what was used before, with the reason.
 async fn first(repository: &Repository) -> Result<(Templates, Option<String>), StartError> {
-    let looked = tokio::time::timeout(FIRST_LOOK, newest(repository)).await;
-    let trouble = match looked {
+    let Some(before) = repository.used_before().await else {
+        // Nothing to start with: the host has all the time that it wants.
+        return newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
+            let cause = format!("{cause}; and there is no set that was used before");
+            StartError::Part { part: "the templates", cause }
+        });
+    };
+    let commit = before.commit.clone();
+    let trouble = match tokio::time::timeout(FIRST_LOOK, newest(repository, commit)).await {
         Ok(Ok(templates)) => return Ok((templates, None)),
         Ok(Err(trouble)) => trouble,
-        Err(_elapsed) => format!("no answer within {} s", FIRST_LOOK.as_secs()),
+        Err(_elapsed) => format!("the host said nothing within {} s", FIRST_LOOK.as_secs()),
     };
-    match repository.used_before().await {
-        Some(templates) => {
-            tracing::warn!(trouble, "the templates that were used before are used again");
-            Ok((templates, Some(trouble)))
-        }
-        // Nothing to start with: the host has all the time that it wants.
-        None if looked_in_vain(&trouble) => {
-            newest(repository).await.map(|t| (t, None)).map_err(none)
-        }
-        None => Err(none(trouble)),
-    }
-}
-
-fn looked_in_vain(trouble: &str) -> bool {
-    trouble.starts_with("no answer within")
-}
-
-fn none(cause: String) -> StartError {
-    let cause = format!("{cause}; and there is no set that was used before");
-    StartError::Part { part: "the templates", cause }
+    tracing::warn!(trouble, "the templates that were used before are used again");
+    Ok((before, Some(trouble)))
 }
 
 /// What is on the branch now, remembered as good.
-async fn newest(repository: &Repository) -> Result<Templates, String> {
+async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Templates, String> {
     let tip = repository.look().await.map_err(|error| error.to_string())?;
     match repository.load(&tip).await {
         Ok(templates) => {
-            repository.remember(&templates).await;
+            if known.as_ref() != Some(&tip) {
+                repository.remember(&templates).await;
+            }
             Ok(templates)
         }
         Err(error) => {
