@@ -3,10 +3,13 @@
 //!
 //! Pure, as the stages are; `the-deployer templates check` shows the report.
 
-mod defaults; // defaults that nothing reads
 mod lexer; // the tags of a template's text
+mod components; // what components are given
+mod expressions; // what a tag's expression stands for
 mod reads; // what a template reads
 mod shape; // what there is to read
+mod undefined; // what is read and is not there
+mod defaults; // what is there and not read
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,15 +24,15 @@ use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
-use crate::pipeline::check::reads::{EACH, Read};
+use crate::pipeline::check::reads::Read;
 use crate::pipeline::check::shape::Shape;
 use crate::pipeline::engine;
 use crate::pipeline::templates::{Template, Templates};
 use crate::pipeline::validate::{self, Valid};
 use crate::pipeline::{default, merge, planned, view as views};
+use crate::waml::Waml;
 use crate::waml::node::Node;
 use crate::waml::section::Section;
-use crate::waml::{Waml, suggest};
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -104,7 +107,7 @@ fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &m
         .map(|template| (*template, reads::of(&template.files, &texts).into_iter().collect()))
         .collect();
     for (_, reads) in &reads {
-        report.violations.extend(undefined(reads, &shape, &texts));
+        report.violations.extend(undefined::told(reads, &shape, &texts));
     }
     report.violations.extend(defaults::unused(&reads, &samples));
 }
@@ -260,81 +263,6 @@ fn texts(sources: &TemplateSources) -> HashMap<String, &str> {
         shared.map(|file| (format!("{}{}", engine::COMPONENTS, file.path), file.text.as_str()));
     let own = sources.files.iter().filter(|file| file.path.ends_with(engine::SUFFIX));
     own.map(|file| (file.path.clone(), file.text.as_str())).chain(shared).collect()
-}
-
-/// What is read and is not there: one violation for each part that is not, at its first place.
-fn undefined(reads: &[Read], shape: &Shape, texts: &HashMap<String, &str>) -> Vec<Violation> {
-    let mut places: BTreeMap<(&str, usize), Vec<&Read>> = BTreeMap::new();
-    for read in reads {
-        places.entry((&read.file, read.at)).or_default().push(read);
-    }
-    let mut found: Vec<(Violation, usize)> = Vec::new();
-    for reads in places.into_values() {
-        let Some(read) = wrong(&reads, shape) else { continue };
-        let violation = missing(read, shape);
-        match found.iter_mut().find(|(known, _)| known.message == violation.message) {
-            Some((_, more)) => *more += 1,
-            None => found.push((violation.at("", Some(position(read, texts))), 0)),
-        }
-    }
-    let told = |(violation, more): (Violation, usize)| match (more, &violation.expected) {
-        (1.., Some(expected)) => {
-            let expected = format!("{expected}; the same at {more} more places");
-            violation.expected(expected)
-        }
-        _ => violation,
-    };
-    found.into_iter().map(told).collect()
-}
-
-/// A place that is reached in several ways is right if one of them leads somewhere; else the way
-/// that leads farthest.
-fn wrong<'r>(reads: &[&'r Read], shape: &Shape) -> Option<&'r Read> {
-    let leads = |read: &Read| !read.unbound && shape.known(&read.way) == read.way.len();
-    if reads.iter().any(|read| leads(read)) {
-        return None;
-    }
-    reads.iter().copied().max_by_key(|read| (shape.known(&read.way), &read.way))
-}
-
-fn missing(read: &Read, shape: &Shape) -> Violation {
-    let (root, known) = (read.way.first().map_or("", String::as_str), shape.known(&read.way));
-    if read.unbound {
-        let message = format!("the component has no parameter `{root}`");
-        let help = "a component sees its parameters only: add it to them, and hand it over";
-        return Violation::error("undefined", message).expected("no such name").help(help);
-    }
-    let (before, name) = (read.way.get(..known).unwrap_or_default(), read.way.get(known));
-    let name = name.map_or("", String::as_str);
-    if known == 0 {
-        return Violation::error("undefined", format!("there is no `{root}`"))
-            .expected("no such name")
-            .help(suggest::hint(name, shape.names(before)));
-    }
-    let way = shown(read.way.get(..=known).unwrap_or_default());
-    let message = format!("nothing shows that there is `{way}`: no sample has it, and no WAML can");
-    let help = match suggest::nearest(name, shape.names(before)) {
-        Some(best) => format!("did you mean `{best}`? Else add a sample that has it"),
-        None => "correct it, or add a sample that has it".to_owned(),
-    };
-    Violation::warning("undefined", message).expected("never seen").help(help)
-}
-
-fn shown(way: &[String]) -> String {
-    let mut text = String::new();
-    for step in way {
-        let dot = if text.is_empty() || step == EACH { "" } else { "." };
-        text = format!("{text}{dot}{step}");
-    }
-    text
-}
-
-fn position(read: &Read, texts: &HashMap<String, &str>) -> Position {
-    let text = texts.get(&read.file).copied().unwrap_or_default();
-    let (line, column) = lexer::place(text, read.at);
-    let length = text.get(read.at..read.at + read.length).map_or(1, |name| name.chars().count());
-    let length = u32::try_from(length).unwrap_or(1).max(1);
-    Position { file: Arc::from(read.file.as_str()), line, column, length }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::pipeline::check::components::{Component, components, trimmed};
 use crate::pipeline::check::lexer::{self, Kind, Tag, Token};
 
 /// The way to a part of the view: names, and [`EACH`] for the elements of a list or map.
@@ -12,7 +13,7 @@ pub(super) type Way = Vec<String>;
 /// Any element of a list, or any value of a map.
 pub(super) const EACH: &str = "[]";
 /// Longer ways come of components that call themselves.
-const LONGEST_WAY: usize = 12;
+pub(super) const LONGEST_WAY: usize = 12;
 /// More than any set of components can be called with in different ways.
 const MOST_CALLS: usize = 5_000;
 
@@ -32,14 +33,15 @@ pub(super) struct Read {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Bound {
+pub(super) enum Bound {
     /// One of these parts of the view.
     Parts(Vec<Way>),
     /// Something that was computed.
     Anything,
 }
 
-type Names = Vec<(String, Bound)>;
+/// What names stand for.
+pub(super) type Names = Vec<(String, Bound)>;
 
 /// The texts of one version of a template and of everything it may use, by the engine's names.
 pub(super) fn of(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Read> {
@@ -63,109 +65,17 @@ pub(super) fn of(files: &[String], texts: &HashMap<String, &str>) -> HashSet<Rea
     reader.reads
 }
 
-/// A component: where it is, and its parameters; those with `@` take a name of the caller's.
-struct Component {
-    file: String,
-    /// Its tags: the first and the one behind the last.
-    body: (usize, usize),
-    parameters: Vec<(String, bool)>,
-}
-
-fn components(texts: &HashMap<String, &str>) -> HashMap<String, Component> {
-    let mut found = HashMap::new();
-    for (file, text) in texts {
-        let tags = lexer::tags(text);
-        let mut open = None;
-        for (n, tag) in tags.iter().enumerate() {
-            let Tag::Does(tokens) = tag else { continue };
-            let tokens = trimmed(tokens);
-            if tokens.first().is_some_and(|t| t.is_word("component")) {
-                let (name, next) = dotted(tokens, 1);
-                open = Some((name, n + 1, parameters(tokens.get(next..).unwrap_or_default())));
-            } else if tokens.first().is_some_and(|t| t.is_word("endcomponent"))
-                && let Some((name, from, parameters)) = open.take()
-            {
-                found.insert(name, Component { file: file.clone(), body: (from, n), parameters });
-            }
-        }
-    }
-    found
-}
-
-/// `(name, @name, name: type = default, ...rest)`
-fn parameters(tokens: &[Token<'_>]) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    let (mut depth, mut begins) = (0_usize, false);
-    let mut implicit = false;
-    for token in tokens {
-        match token.text {
-            "(" | "[" | "{" if token.kind == Kind::Other => {
-                depth += 1;
-                begins = depth == 1;
-            }
-            ")" | "]" | "}" if token.kind == Kind::Other => depth = depth.saturating_sub(1),
-            "," if depth == 1 => begins = true,
-            "@" if depth == 1 => implicit = true,
-            "..." => {}
-            name if begins && token.kind == Kind::Word => {
-                found.push((name.to_owned(), std::mem::take(&mut implicit)));
-                begins = false;
-            }
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    found
-}
-
-/// Without the signs that take white space away.
-fn trimmed<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
-    let tokens = match tokens {
-        [first, rest @ ..] if first.is("-") => rest,
-        all => all,
-    };
-    match tokens {
-        [rest @ .., last] if last.is("-") => rest,
-        all => all,
-    }
-}
-
-/// A name with dots in it, as components have; and where it ends.
-fn dotted(tokens: &[Token<'_>], from: usize) -> (String, usize) {
-    let mut name = String::new();
-    let mut at = from;
-    while let Some(token) = tokens.get(at).filter(|t| t.kind == Kind::Word) {
-        name.push_str(token.text);
-        at += 1;
-        if !tokens.get(at).is_some_and(|t| t.is(".")) {
-            break;
-        }
-        name.push('.');
-        at += 1;
-    }
-    (name, at)
-}
-
-/// Words that are no names.
-const KEYWORDS: [&str; 19] = [
-    "true", "True", "false", "False", "and", "or", "not", "is", "in", "if", "else", "none", "None",
-    "null", "loop", "self", "for", "continue", "break",
-];
-/// Filters that hand on what they get, or a part of its elements.
-const KEEPING: [&str; 7] = ["sort", "unique", "reverse", "slice", "filter", "safe", "default"];
-
-struct Reader<'r> {
+/// Reads a template tag by tag; its expressions are read in [`crate::pipeline::check::expressions`].
+pub(super) struct Reader<'r> {
     texts: &'r HashMap<String, &'r str>,
-    components: &'r HashMap<String, Component>,
+    pub(super) components: &'r HashMap<String, Component>,
     reads: HashSet<Read>,
-    calls: Vec<(String, Names)>,
+    pub(super) calls: Vec<(String, Names)>,
     seen: HashSet<(String, Names)>,
-    scopes: Vec<Names>,
+    pub(super) scopes: Vec<Names>,
     /// Whether names that are not bound come from nowhere: in a component.
-    isolated: bool,
-    file: String,
+    pub(super) isolated: bool,
+    pub(super) file: String,
 }
 
 impl Reader<'_> {
@@ -242,19 +152,19 @@ impl Reader<'_> {
     }
 
     /// Everything in it is read whole.
-    fn value(&mut self, tokens: &[Token<'_>]) {
+    pub(super) fn value(&mut self, tokens: &[Token<'_>]) {
         let (_, reads) = self.expression(tokens);
         self.note(reads, true);
     }
 
     /// Gives a name to what an expression stands for; what it stands for is read where it is used.
-    fn bound(&mut self, tokens: &[Token<'_>]) -> Bound {
+    pub(super) fn bound(&mut self, tokens: &[Token<'_>]) -> Bound {
         let (bound, reads) = self.expression(tokens);
         self.note(reads, bound == Bound::Anything);
         bound
     }
 
-    fn begin_loop(&mut self, tokens: &[Token<'_>]) {
+    pub(super) fn begin_loop(&mut self, tokens: &[Token<'_>]) {
         let inner = tokens.iter().position(|token| token.is_word("in")).unwrap_or(tokens.len());
         let (names, target) = tokens.split_at(inner);
         let bound = self.bound(target.get(1..).unwrap_or_default());
@@ -282,185 +192,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What an expression stands for, and the parts of the view that it names.
-    fn expression(&mut self, tokens: &[Token<'_>]) -> (Bound, Vec<Read>) {
-        let mut parts = Vec::new();
-        let mut reads = Vec::new();
-        let mut computed = false;
-        let mut at = 0;
-        while let Some(token) = tokens.get(at) {
-            let before = at.checked_sub(1).and_then(|n| tokens.get(n));
-            at = match token.kind {
-                Kind::Other if token.is("<") && begins(before) => {
-                    computed = true;
-                    self.call(tokens, at)
-                }
-                Kind::Other if token.is("[") && begins(before) => {
-                    computed = true;
-                    self.list(tokens, at)
-                }
-                Kind::Other => {
-                    computed |=
-                        !matches!(token.text, "(" | ")" | "{" | "}" | "[" | "]" | "|" | ",");
-                    at + 1
-                }
-                Kind::Text => {
-                    // As an argument of a filter it is none of the values.
-                    computed |= !before.is_some_and(|before| before.is("="));
-                    at + 1
-                }
-                Kind::Word if before.is_some_and(|b| b.is("|")) => {
-                    computed |= !KEEPING.contains(&token.text);
-                    at + 1
-                }
-                Kind::Word => match self.name(tokens, at) {
-                    Some((Bound::Parts(ways), end, read)) => {
-                        parts.extend(ways);
-                        reads.extend(read);
-                        end
-                    }
-                    Some((Bound::Anything, end, _)) => {
-                        computed = true;
-                        end
-                    }
-                    None => {
-                        computed |= !matches!(token.text, "or" | "if" | "else");
-                        at + 1
-                    }
-                },
-            };
-        }
-        let bound =
-            if computed || parts.is_empty() { Bound::Anything } else { Bound::Parts(parts) };
-        (bound, reads)
-    }
-
-    /// A name with its parts: what it stands for, where it ends, and the reads it is.
-    fn name(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(Bound, usize, Vec<Read>)> {
-        let token = tokens.get(at)?;
-        let before = at.checked_sub(1).and_then(|n| tokens.get(n));
-        let next = tokens.get(at + 1);
-        let test = before.is_some_and(|b| b.is_word("is"))
-            || before.is_some_and(|b| b.is_word("not"))
-                && at.checked_sub(2).and_then(|n| tokens.get(n)).is_some_and(|b| b.is_word("is"));
-        let function = next.is_some_and(|next| next.is("("));
-        let argument = next.is_some_and(|next| next.is("="));
-        if KEYWORDS.contains(&token.text) || test || function || argument {
-            return None;
-        }
-        let root = self.resolve(token.text);
-        let unbound = self.isolated && root.is_none();
-        let mut bound = root.unwrap_or_else(|| Bound::Parts(vec![vec![token.text.to_owned()]]));
-        let mut end = at + 1;
-        while let Some((step, next)) = self.step(tokens, end) {
-            if let Bound::Parts(ways) = &mut bound {
-                ways.iter_mut()
-                    .filter(|w| w.len() < LONGEST_WAY)
-                    .for_each(|w| w.push(step.clone()));
-            }
-            end = next;
-        }
-        let last = tokens.get(end - 1).map_or(token.at, |last| last.at + last.text.len());
-        let read = |way: &Way| Read {
-            way: way.clone(),
-            whole: false,
-            unbound,
-            file: self.file.clone(),
-            at: token.at,
-            length: last - token.at,
-        };
-        let reads = match &bound {
-            Bound::Parts(ways) => ways.iter().map(read).collect(),
-            Bound::Anything => Vec::new(),
-        };
-        Some((bound, end, reads))
-    }
-
-    /// `.name`, `["name"]`, `[0]`; what stands in brackets is read by itself.
-    fn step(&mut self, tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
-        let sign = tokens.get(at)?;
-        if sign.is(".") || sign.is("?.") {
-            let name = tokens.get(at + 1)?;
-            let number = name.kind == Kind::Other;
-            return Some((if number { EACH.to_owned() } else { name.text.to_owned() }, at + 2));
-        }
-        if !sign.is("[") && !sign.is("?[") {
-            return None;
-        }
-        let end = closing(tokens, at);
-        let inner = tokens.get(at + 1..end).unwrap_or_default();
-        match inner {
-            [one] if one.kind == Kind::Text => Some((one.text.to_owned(), end + 1)),
-            _ => {
-                self.value(inner);
-                Some((EACH.to_owned(), end + 1))
-            }
-        }
-    }
-
-    /// `[a, b]`, or `[x.y for x in list if x.z]`; where it ends.
-    fn list(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
-        let end = closing(tokens, at);
-        let inner = tokens.get(at + 1..end).unwrap_or_default();
-        let Some(split) = inner.iter().position(|token| token.is_word("for")) else {
-            self.value(inner);
-            return end + 1;
-        };
-        let (shown, rest) = inner.split_at(split);
-        let rest = rest.get(1..).unwrap_or_default();
-        let condition = rest.iter().position(|t| t.is_word("if")).unwrap_or(rest.len());
-        let (looped, condition) = rest.split_at(condition);
-        self.begin_loop(looped);
-        self.value(shown);
-        self.value(condition);
-        self.scopes.pop();
-        end + 1
-    }
-
-    /// `<name a={x} b="text" c>`: the arguments are bound to the component's parameters.
-    fn call(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
-        let (name, mut at) = dotted(tokens, at + 1);
-        let mut given = Names::new();
-        while let Some(token) = tokens.get(at).filter(|token| !token.is(">")) {
-            at = match (token.kind, tokens.get(at + 1)) {
-                (Kind::Word, Some(sign)) if sign.is("=") => {
-                    let brace = tokens.get(at + 2).is_some_and(|t| t.is("{"));
-                    let end = if brace { closing(tokens, at + 2) } else { at + 2 };
-                    let bound = if brace {
-                        self.bound(tokens.get(at + 3..end).unwrap_or_default())
-                    } else {
-                        Bound::Anything
-                    };
-                    given.push((token.text.to_owned(), bound));
-                    end + 1
-                }
-                (Kind::Word, _) => {
-                    let bound = self.bound(std::slice::from_ref(token));
-                    given.push((token.text.to_owned(), bound));
-                    at + 1
-                }
-                (Kind::Other, _) if token.is("{") => {
-                    let end = closing(tokens, at);
-                    self.value(tokens.get(at + 1..end).unwrap_or_default());
-                    end + 1
-                }
-                _ => at + 1,
-            };
-        }
-        // What a component takes from its caller by itself is what the caller calls so.
-        let implicit = self.components.get(&name).map(|c| c.parameters.clone()).unwrap_or_default();
-        for (parameter, _) in implicit.into_iter().filter(|(_, implicit)| *implicit) {
-            if let Some(bound) = self.resolve(&parameter)
-                && !given.iter().any(|(name, _)| *name == parameter)
-            {
-                given.push((parameter, bound));
-            }
-        }
-        self.calls.push((name, given));
-        at + 1
-    }
-
-    fn resolve(&self, name: &str) -> Option<Bound> {
+    pub(super) fn resolve(&self, name: &str) -> Option<Bound> {
         let names = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         names.into_iter().find(|(bound, _)| bound == name).map(|(_, bound)| bound.clone())
     }
@@ -485,35 +217,4 @@ fn loop_names(names: &[Token<'_>], bound: &Bound) -> Names {
         (token.text.to_owned(), if n == last { each.clone() } else { Bound::Anything })
     };
     words.iter().enumerate().map(name).collect()
-}
-
-/// Whether a value, and not a comparison or a part, begins behind that token.
-fn begins(before: Option<&Token<'_>>) -> bool {
-    match before {
-        None => true,
-        Some(token) => match token.kind {
-            Kind::Word => KEYWORDS.contains(&token.text),
-            Kind::Text => false,
-            Kind::Other => {
-                !matches!(token.text, ")" | "]" | "}")
-                    && !token.text.starts_with(|c: char| c.is_ascii_digit())
-            }
-        },
-    }
-}
-
-/// The token that closes the bracket at `at`; the end where none does.
-fn closing(tokens: &[Token<'_>], at: usize) -> usize {
-    let mut depth = 0_usize;
-    for (n, token) in tokens.iter().enumerate().skip(at).filter(|(_, t)| t.kind == Kind::Other) {
-        match token.text {
-            "[" | "?[" | "(" | "{" => depth += 1,
-            "]" | ")" | "}" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return n;
-        }
-    }
-    tokens.len()
 }
