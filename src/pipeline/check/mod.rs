@@ -217,8 +217,8 @@ fn view(
     if is_pinned_elsewhere(merged.template(), template) {
         return None;
     }
-    let complete = default::fill(merged, defaults);
-    let valid = validate::all(complete, template, &sample.release, &facts()).ok()?;
+    let (complete, facts) = (default::fill(merged, defaults), facts());
+    let valid = validate::all(complete, template, &sample.release, &facts).ok()?;
     Some(seen(&valid))
 }
 
