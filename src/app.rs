@@ -2,24 +2,27 @@
 //! concrete adapters.
 
 mod backend; // what the server asks of the program
+mod deployed; // what is deployed where, as the store knows it
 mod home; // the storage folder, for one process at a time
 mod outside; // what a job asks of the world
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+mod templates; // the templates in use, kept current
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
+pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
-use crate::catalogue;
+use crate::app::templates::InUse;
+pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
 use crate::config::secret;
 use crate::config::settings::{self, Settings, WebhookSecret};
@@ -31,7 +34,6 @@ use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
-use crate::pipeline::templates::Templates;
 use crate::server::auth::{Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
 use crate::store::Store;
@@ -40,6 +42,7 @@ use crate::telemetry;
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    templates: InUse,
     router: axum::Router,
     listener: TcpListener,
     store: Store,
@@ -110,7 +113,9 @@ impl App {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
         let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
-        let templates = Arc::new(templates(&settings)?);
+        crate::waml::document::prepare();
+        let templates =
+            InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
         let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
@@ -118,7 +123,7 @@ impl App {
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let world = World {
             forge,
-            templates,
+            templates: templates.clone(),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -148,7 +153,8 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        Ok(Self { controller, router, listener, store, world, grace, home, manifests: by_name })
+        let manifests = by_name;
+        Ok(Self { controller, templates, router, listener, store, world, grace, home, manifests })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -165,15 +171,29 @@ impl App {
     /// # Errors
     /// When the listener fails.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
-        let Self { controller, router, listener, store, world, grace, home, manifests: _ } = self;
+        let Self {
+            controller,
+            templates,
+            router,
+            listener,
+            store,
+            world,
+            grace,
+            home,
+            manifests: _,
+        } = self;
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
         });
+        let refreshing = tokio::spawn({
+            let stop = stop.clone();
+            async move { templates.keep_current(stop).await }
+        });
         let served = server::serve::serve(listener, router, stop.clone(), grace).await;
         stop.cancel();
-        if loops.await.is_err() {
+        if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
         // It may be asking a repository that does not answer; nothing of it is lost.
@@ -223,15 +243,6 @@ fn forge_url(forge: &settings::Forge) -> Option<String> {
             Some(url.replace("https://api.github.com", "https://github.com"))
         }
     }
-}
-
-fn templates(settings: &Settings) -> Result<Templates, StartError> {
-    let sources = match &settings.templates {
-        None => catalogue::built_in(),
-        Some(folder) => catalogue::folder(folder).map_err(boxed("the templates"))?,
-    };
-    crate::waml::document::prepare();
-    Templates::compile(&sources).map_err(StartError::Templates)
 }
 
 async fn manifests(

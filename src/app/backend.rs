@@ -6,7 +6,7 @@ use crate::app::outside::World;
 use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
 use crate::model::deployment::Deployment;
-use crate::model::event::{DeploymentRequest, Event};
+use crate::model::event::{DeploymentRequest, Event, Push};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::ports::{
@@ -42,6 +42,12 @@ impl ports::Inbox for Backend {
             Received::Known(id) => Ok(Accepted::Duplicate(id)),
             Received::Nothing => Err(Fault::new("a deployment was not taken for one")),
         }
+    }
+}
+
+impl ports::Pushes for Backend {
+    fn pushed(&self, push: &Push) -> bool {
+        self.world.templates.pushed(push)
     }
 }
 
@@ -89,10 +95,12 @@ impl ports::Condition for Backend {
         });
         let (database, repositories) =
             tokio::join!(database, futures::future::join_all(repositories));
-        std::iter::once(database).chain(repositories).collect()
+        let templates = self.world.templates.check();
+        std::iter::once(database).chain(repositories).chain([templates]).collect()
     }
 
     fn metrics(&self) -> String {
+        self.world.templates.measure();
         self.registry.encode()
     }
 }
@@ -102,7 +110,7 @@ async fn check(name: impl Into<String>, ready: impl Future<Output = Result<(), S
         Ok(answer) => answer.err(),
         Err(_elapsed) => Some(format!("no answer within {} s", LONGEST_CHECK.as_secs())),
     };
-    Check { name: name.into(), waiting_for }
+    Check { name: name.into(), waiting_for, note: None }
 }
 
 fn status(told: Told) -> StatusRecord {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::problem;
+use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{NotPlanned, Outside, Planned, Problem, Remedy, Written};
@@ -16,14 +17,13 @@ use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::Facts;
-use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
 use crate::pipeline::render::{self, Rendered};
-use crate::pipeline::templates::Templates;
 use crate::pipeline::{self, Input};
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
@@ -35,7 +35,7 @@ const LONGEST_PLAN: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) forge: Forge,
-    pub(crate) templates: Arc<Templates>,
+    pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[Manifests]>,
     pub(crate) clusters: Clusters,
     pub(crate) waml: settings::Waml,
@@ -99,13 +99,13 @@ impl World {
         let mut going = Some(stages.begin(Stage::Merge));
         let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
         let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
-            .map_err(|rejection| rejected(rejection, None))?;
+            .map_err(|rejection| rejected(rejection, None, None))?;
         let waml = Arc::new(waml);
         let input = Input {
             waml: waml.clone(),
             target: request.target.clone(),
             release: request.release.clone(),
-            templates: self.templates.clone(),
+            templates: self.templates.now(),
         };
         let rendered = pipeline::plan_observed(&input, &self.facts(), &mut |finished| {
             going.take();
@@ -114,7 +114,7 @@ impl World {
         drop(going);
         match rendered {
             Ok(rendered) => Ok((rendered, waml)),
-            Err(rejection) => Err(rejected(rejection, Some(&waml))),
+            Err(rejection) => Err(rejected(rejection, Some(&waml), input.templates.commit.clone())),
         }
     }
 }
@@ -129,8 +129,13 @@ fn next(finished: Stage) -> Option<Stage> {
     }
 }
 
-fn rejected(rejection: Rejection, waml: Option<&Waml>) -> NotPlanned {
-    NotPlanned::Rejected { rejection, app: waml.map(|waml| waml.app.clone()), template: None }
+fn rejected(
+    rejection: Rejection,
+    waml: Option<&Waml>,
+    templates_commit: Option<CommitSha>,
+) -> NotPlanned {
+    let app = waml.map(|waml| waml.app.clone());
+    NotPlanned::Rejected { rejection, app, template: None, templates_commit }
 }
 
 fn given_up(message: String) -> NotPlanned {
@@ -166,6 +171,7 @@ impl Outside for World {
         Ok(Planned {
             revision: change.revision().clone(),
             template: rendered.template,
+            templates_commit: rendered.templates_commit,
             warnings: rendered.warnings,
             extra: Box::new(change),
         })

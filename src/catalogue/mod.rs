@@ -1,6 +1,8 @@
-//! TEMPLATES, and where they come from: built in, or a folder of the operator's.
+//! TEMPLATES, and where they come from: built in, a folder of the operator's, or a repository.
 //!
 //! Gives their text; what is made of it is the pipeline's business.
+
+pub mod repository; // what lies in a repository, as templates
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,12 +38,28 @@ pub enum CatalogueError {
         /// Where it became too much.
         path: PathBuf,
     },
+    /// Something in a repository that is no file of its own.
+    #[error("{path} is {what}: put the file itself there")]
+    NoFile {
+        /// Where.
+        path: PathBuf,
+        /// What: `a symbolic link`.
+        what: &'static str,
+    },
+    /// A file in a repository that is no text.
+    #[error("{path} is not UTF-8: templates are text")]
+    NoText {
+        /// Which.
+        path: PathBuf,
+    },
 }
 
-const MOST_FILES: usize = 2000;
-const LARGEST: u64 = 256 * 1024;
+/// The most files of one sort.
+pub const MOST_FILES: usize = 2000;
+/// The most bytes of one file.
+pub const LARGEST: usize = 256 * 1024;
 /// A template's file is at `apps/<template>/<version>/<file>`.
-const DEPTH: usize = 3;
+pub const DEPTH: usize = 3;
 
 #[derive(RustEmbed)]
 #[folder = "templates"]
@@ -66,9 +84,12 @@ pub fn built_in() -> TemplateSources {
     }
 }
 
-const APPS: &str = "apps";
-const COMPONENTS: &str = "components";
-const POLICIES: &str = "policies";
+/// Templates, with their defaults and samples.
+pub const APPS: &str = "apps";
+/// Pieces that templates share.
+pub const COMPONENTS: &str = "components";
+/// The operator's own rules.
+pub const POLICIES: &str = "policies";
 
 /// The file with its path below a folder, if it is there.
 fn below(file: &TemplateFile, folder: &str) -> Option<TemplateFile> {
@@ -142,7 +163,7 @@ fn is_text(name: &str) -> bool {
 
 fn read(path: &Path) -> Result<String, CatalogueError> {
     let failed = |source| CatalogueError::Read { path: path.to_owned(), source };
-    if std::fs::metadata(path).map_err(failed)?.len() > LARGEST {
+    if std::fs::metadata(path).map_err(failed)?.len() > LARGEST as u64 {
         return Err(CatalogueError::TooMuch { path: path.to_owned() });
     }
     std::fs::read_to_string(path).map_err(failed)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::CliError;
 use crate::model::deployment::{StageTime, State};
+use crate::model::id::CommitSha;
 use crate::model::violation::Violation;
 
 /// Where the service is, and who asks.
@@ -43,6 +44,8 @@ pub(super) struct Overview {
     pub(super) finished_at: Option<jiff::Timestamp>,
     pub(super) summary: String,
     pub(super) template: Option<String>,
+    #[serde(default)]
+    pub(super) templates_commit: Option<CommitSha>,
     pub(super) errors: usize,
     pub(super) warnings: usize,
 }

@@ -39,7 +39,7 @@ pub(super) struct Schema {}
 pub(super) struct Source {
     /// The configuration file; without it, the built-in settings and the variables
     #[arg(long, short, value_name = "FILE", env = "THE_DEPLOYER_CONFIG")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 }
 
 impl Config {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, init, serve, validators};
+use super::{config, demo, init, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -13,8 +13,8 @@ use super::{config, demo, init, serve, validators};
 /// With no configuration at all, `serve` keeps everything under ./.the-deployer and listens on
 /// loopback only. `demo` shows the whole way of a deployment on that default.
 ///
-/// Exit codes: 0 done, 1 the configuration is refused or a demo's deployment did not end as told,
-/// 2 wrong usage or something that could not be read or reached.
+/// Exit codes: 0 done, 1 the configuration or the templates are refused or a demo's deployment did
+/// not end as told, 2 wrong usage or something that could not be read or reached.
 #[derive(Debug, Parser)]
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct Deployer {
@@ -30,6 +30,8 @@ enum Command {
     #[command(subcommand)]
     Config(config::Config),
     Validators(validators::Validators),
+    #[command(subcommand)]
+    Templates(templates::Templates),
 }
 
 impl Deployer {
@@ -40,6 +42,7 @@ impl Deployer {
             Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
             Command::Validators(command) => command.run(),
+            Command::Templates(command) => command.run(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod init;
 mod demo;
 mod config;
 mod validators;
+mod templates;
 pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
 mod diagnostics; // violations as a compiler shows them

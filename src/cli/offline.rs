@@ -14,6 +14,7 @@ use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
+use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Severity, Violation};
 use crate::pipeline::templates::Templates;
 use crate::waml::Waml;
@@ -83,15 +84,21 @@ pub(crate) fn templates(
             catalogue::folder(folder).map_err(|error| CliError::io(error.to_string()))?
         }
     };
-    for file in &texts.files {
-        sources.add(&file.path, file.text.as_str());
-    }
-    for file in &texts.policies {
-        sources.add(&format!("policies/{}", file.path), file.text.as_str());
-    }
+    add_templates(sources, &texts);
     match Templates::compile(&texts) {
         Ok(templates) => Ok(Arc::new(templates)),
         Err(rejection) => Err(refuse(&rejection.violations, sources, format)?),
+    }
+}
+
+/// Adds the texts of templates, by the names that violations have for them.
+pub(crate) fn add_templates(sources: &mut Sources, texts: &TemplateSources) {
+    let folders =
+        [("", &texts.files), ("components/", &texts.components), ("policies/", &texts.policies)];
+    for (folder, files) in folders {
+        for file in files {
+            sources.add(&format!("{folder}{}", file.path), file.text.as_str());
+        }
     }
 }
 

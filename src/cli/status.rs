@@ -92,7 +92,7 @@ fn page(detail: &Detail) -> String {
         ("tag", &overview.tag),
         ("repository", &overview.repository),
         ("by", &overview.actor),
-        ("template", overview.template.as_deref().unwrap_or("-")),
+        ("template", &template(overview)),
         ("received", &overview.received_at.to_string()),
     ] {
         text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
@@ -111,6 +111,13 @@ fn page(detail: &Detail) -> String {
         }
     }
     text
+}
+
+/// `backend-default@latest (0f3a5c7d)`
+fn template(overview: &Overview) -> String {
+    let name = overview.template.as_deref().unwrap_or("-");
+    let commit = overview.templates_commit.as_ref();
+    commit.map_or_else(|| name.to_owned(), |commit| format!("{name} ({})", commit.short()))
 }
 
 /// One stage and its time, aligned.

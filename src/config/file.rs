@@ -131,12 +131,34 @@ pub struct Waml {
     pub max_bytes: Option<u32>,
 }
 
-/// The templates that manifests are rendered from.
+/// The templates that manifests are rendered from: at most one of the two. Default: the built-in ones.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Templates {
-    /// A folder with `apps/TEMPLATE/VERSION/`. Default: the built-in templates.
+    /// A folder with `apps/TEMPLATE/VERSION/`.
     pub path: Option<String>,
+    /// A git repository; what is pushed to its branch is taken over.
+    pub repository: Option<TemplatesRepository>,
+}
+
+/// A repository that templates come from.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TemplatesRepository {
+    /// An http or https address without credentials, or a path.
+    pub url: String,
+    /// The branch. Default: `main`.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// The folder in it that has `apps/`. Default: its root.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// How often it is looked at without a push event, `1s` to a day. Default: `5m`.
+    #[serde(default)]
+    pub refresh: Option<String>,
+    /// A token that may read.
+    #[serde(default)]
+    pub token: Option<Secret>,
 }
 
 /// The repositories that manifests are pushed to.

@@ -25,8 +25,8 @@ pub struct Settings {
     pub webhook: Webhook,
     /// The developers' file.
     pub waml: Waml,
-    /// The templates' folder; `None` for the built-in ones.
-    pub templates: Option<PathBuf>,
+    /// Where templates come from.
+    pub templates: Templates,
     /// The manifest repositories, in the file's order; at least one.
     pub manifests: Vec<Manifests>,
     /// The clusters that may be deployed to.
@@ -99,6 +99,34 @@ pub struct Waml {
     pub path: String,
     /// Its largest size.
     pub max_bytes: usize,
+}
+
+/// Where templates come from.
+#[derive(Debug, Clone)]
+pub enum Templates {
+    /// The program itself.
+    BuiltIn,
+    /// A folder that has `apps/`.
+    Folder(PathBuf),
+    /// A branch of a repository.
+    Repository(TemplatesRepository),
+}
+
+/// A branch of a repository that templates come from.
+#[derive(Debug, Clone)]
+pub struct TemplatesRepository {
+    /// An http or https address without credentials, or a path.
+    pub url: String,
+    /// The branch.
+    pub branch: String,
+    /// The folder in it that has `apps/`; empty for its root.
+    pub path: String,
+    /// How often it is looked at without a push event.
+    pub refresh: Duration,
+    /// May read.
+    pub token: Option<SecretString>,
+    /// Where its clone is kept.
+    pub clone_dir: PathBuf,
 }
 
 /// One repository that manifests are pushed to.

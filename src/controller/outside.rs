@@ -66,6 +66,8 @@ pub struct Planned<Extra> {
     pub revision: Revision,
     /// The template and its version: `backend-default@latest`.
     pub template: String,
+    /// The commit of the templates, where they come from a repository.
+    pub templates_commit: Option<CommitSha>,
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.
@@ -83,6 +85,8 @@ pub enum NotPlanned {
         app: Option<AppKey>,
         /// The template, where it was found.
         template: Option<String>,
+        /// The commit of the templates, where they come from a repository.
+        templates_commit: Option<CommitSha>,
     },
     /// Planning could not be done.
     Problem(Problem),

@@ -1,11 +1,11 @@
-//! What an operator may write as the address of a manifest repository. Pure.
+//! What an operator may write as the address of a repository. Pure.
 //!
 //! Never prints what stands before an `@`: an address with a password in it is refused, and must
 //! not reach a log on its way out.
 
 use std::path::PathBuf;
 
-/// A manifest repository's address, checked.
+/// A repository's address, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A bare repository on this machine.
@@ -26,10 +26,10 @@ impl Address {
         match text.split_once("://") {
             Some(("http" | "https", _)) => http(text),
             Some((scheme, _)) => Err(format!(
-                "a manifest repository cannot be reached by {:?}: use https:// with a token file, or a path",
+                "a repository cannot be reached by {:?}: use https:// with a token file, or a path",
                 scheme.chars().take(20).collect::<String>()
             )),
-            None if is_scp_like(text) => Err("a manifest repository cannot be reached over ssh: \
+            None if is_scp_like(text) => Err("a repository cannot be reached over ssh: \
                  use https:// with a token file, or a path"
                 .to_owned()),
             None => local(text),
@@ -49,7 +49,7 @@ impl std::fmt::Display for Address {
 
 fn local(path: &str) -> Result<Address, String> {
     if path.is_empty() || path.contains('\0') {
-        return Err("the address of the manifest repository is empty".to_owned());
+        return Err("the address of the repository is empty".to_owned());
     }
     Ok(Address::Local(PathBuf::from(path)))
 }
@@ -57,15 +57,14 @@ fn local(path: &str) -> Result<Address, String> {
 fn http(text: &str) -> Result<Address, String> {
     // The parser's own message could repeat a password, so it is not passed on.
     let mut url = reqwest::Url::parse(text)
-        .map_err(|_| "the address of the manifest repository is not a URL".to_owned())?;
+        .map_err(|_| "the address of the repository is not a URL".to_owned())?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the address of the manifest repository holds a user name or password: \
+        return Err("the address of the repository holds a user name or password: \
              write it without, and put the token into the token file"
             .to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("the address of the manifest repository holds a `?` or `#`: write it without"
-            .to_owned());
+        return Err("the address of the repository holds a `?` or `#`: write it without".to_owned());
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&path);

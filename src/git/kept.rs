@@ -20,9 +20,9 @@ use crate::git::transport::{self, Wire, WireError};
 use crate::git::wire::Failure;
 
 /// Where the clone remembers the server's branch; also keeps its objects referenced.
-const TRACKING: &str = "refs/remotes/origin/tip";
+pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
 /// Says that a folder is a clone of ours, and of which repository and branch.
-const MARKER: &str = "the-deployer-clone";
+pub(super) const MARKER: &str = "the-deployer-clone";
 /// libgit2 writes loose objects and never packs them. One of 256 folders is counted, as git does:
 /// this is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
 const LOOSE_IN_ONE_FOLDER: usize = 160;
@@ -89,21 +89,7 @@ impl Kept {
     }
 
     fn fetch(&self, depth: i32) -> Result<Option<Oid>, WireError> {
-        transport::over(&self.wire, |address| {
-            let mut remote = self.repo.remote_anonymous(address)?;
-            let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-            let heads = connection.list()?;
-            let tip =
-                heads.iter().find(|head| head.name() == self.reference).map(git2::RemoteHead::oid);
-            let Some(tip) = tip else { return Ok(None) };
-            if self.repo.refname_to_id(TRACKING).ok() != Some(tip) {
-                let mut options = FetchOptions::new();
-                options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
-                let refspec = format!("+{}:{TRACKING}", self.reference);
-                connection.remote().fetch(&[refspec], Some(&mut options), None)?;
-            }
-            Ok(Some(tip))
-        })
+        transport::over(&self.wire, |address| fetch(&self.repo, address, &self.reference, depth))
     }
 
     /// Pushes `commit`, if the server's branch is at `base`.
@@ -191,6 +177,27 @@ impl Kept {
     }
 }
 
+/// Gets what is new on a branch into [`TRACKING`]; where the branch is, if there is one.
+pub(super) fn fetch(
+    repo: &Repository,
+    address: &str,
+    reference: &str,
+    depth: i32,
+) -> Result<Option<Oid>, git2::Error> {
+    let mut remote = repo.remote_anonymous(address)?;
+    let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
+    let heads = connection.list()?;
+    let tip = heads.iter().find(|head| head.name() == reference).map(git2::RemoteHead::oid);
+    let Some(tip) = tip else { return Ok(None) };
+    if repo.refname_to_id(TRACKING).ok() != Some(tip) {
+        let mut options = FetchOptions::new();
+        options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
+        let refspec = format!("+{reference}:{TRACKING}");
+        connection.remote().fetch(&[refspec], Some(&mut options), None)?;
+    }
+    Ok(Some(tip))
+}
+
 /// What the server says during a push; libgit2's callbacks write it.
 #[derive(Default)]
 struct Report {
@@ -242,7 +249,7 @@ fn marker(wire: &Wire, reference: &str) -> String {
 ///
 /// Locks of a process that was killed are removed first: only one process uses the folder, and in
 /// it nothing has begun yet.
-fn usable_clone(folder: &Path) -> Option<(Repository, Option<Oid>)> {
+pub(super) fn usable_clone(folder: &Path) -> Option<(Repository, Option<Oid>)> {
     for locked in [TRACKING, "shallow"] {
         let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
     }
@@ -259,7 +266,7 @@ fn usable_clone(folder: &Path) -> Option<(Repository, Option<Oid>)> {
 }
 
 /// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
-fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
+pub(super) fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
     let ours = folder.join(MARKER).is_file();
     let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     if ours {

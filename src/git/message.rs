@@ -22,6 +22,8 @@ pub struct Note {
     pub actor: String,
     /// The template and its version, `backend-default@latest`; free text.
     pub template: String,
+    /// The commit of the templates, where they come from a repository.
+    pub templates_commit: Option<CommitSha>,
     /// Why; free text, left out when empty.
     pub reason: String,
 }
@@ -96,13 +98,14 @@ impl Message {
 /// The whole commit message of a deployment.
 pub fn commit_message(revision: &Revision, note: &Note) -> String {
     let Revision { id, app, target, digest, .. } = revision;
-    let Note { tag, repository, commit, actor, template, reason } = note;
+    let Note { tag, repository, commit, actor, template, templates_commit, reason } = note;
     let trailers = [
         (DEPLOY_ID, id.to_string()),
         ("Repository", repository.to_string()),
         ("Commit", commit.to_string()),
         ("Actor", one_line(actor)),
         ("Template", one_line(template)),
+        ("Template-Commit", templates_commit.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("Tree-Digest", one_line(&digest.0)),
         ("Reason", one_line(reason)),
     ];
@@ -161,6 +164,7 @@ mod tests {
             commit: "a".repeat(40).parse().unwrap(),
             actor: actor.into(),
             template: "backend-default@latest".into(),
+            templates_commit: Some("b".repeat(40).parse().unwrap()),
             reason: reason.into(),
         };
         commit_message(&revision, &note)
@@ -176,6 +180,7 @@ mod tests {
         Commit: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
         Actor: alice
         Template: backend-default@latest
+        Template-Commit: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
         Tree-Digest: sha256:ab
         Reason: new button
         ");

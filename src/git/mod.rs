@@ -9,6 +9,7 @@
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint                  what is live, what was written last, all that an app has
+//! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
@@ -20,6 +21,7 @@ mod change;
 mod deployment;
 pub mod error;
 pub mod footprint;
+pub mod follow;
 mod home;
 mod kept;
 pub mod layout;
@@ -27,6 +29,7 @@ mod local;
 pub mod message;
 pub mod reading;
 pub mod refusal;
+pub mod snapshot;
 mod stale;
 mod transport;
 mod tree;

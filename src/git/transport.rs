@@ -66,6 +66,12 @@ pub(super) fn over<T>(
     })
 }
 
+/// Runs `act`, which connects to a folder of this machine, once no list of transports is written
+/// any more: see [`register`].
+pub(super) fn beside<T>(act: impl FnOnce() -> Result<T, git2::Error>) -> Result<T, git2::Error> {
+    register().and_then(|()| act())
+}
+
 impl Wire {
     /// Asks whether the branch could be pushed to, without libgit2: one small request.
     pub(super) fn probe(self: &Arc<Self>) -> Result<(), Failure> {
@@ -280,7 +286,7 @@ fn register() -> Result<(), git2::Error> {
     let registered = REGISTERED.get_or_init(|| {
         // SAFETY: `register` appends to a list in libgit2 that is read whenever a transport is
         // made, and must not run beside such a reader or itself. It runs once, inside this lock.
-        // All transports of this process are made by this module, in `over`, after this lock; the
+        // All transports of this process are made by this module, in `over` and `beside`, after this lock; the
         // other users of git2 here open repositories and never connect a remote.
         let result = unsafe {
             git2::transport::register(SCHEME, |remote| Transport::smart(remote, true, Sub))

@@ -33,6 +33,8 @@ pub struct Deployment {
     pub pushed: Option<Pushed>,
     /// The template and its version, `backend-default@latest`, once known.
     pub template: Option<String>,
+    /// The commit of the templates that it was planned with, where they come from a repository.
+    pub templates_commit: Option<CommitSha>,
     /// How often a worker began on it.
     pub attempts: u32,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::TargetName;
+use crate::model::id::{CommitSha, RepoName, TargetName};
 use crate::model::release::Release;
 
 /// What a webhook delivery asks of us.
@@ -12,11 +12,24 @@ pub enum Event {
     Ping,
     /// A GitHub Deployment was created: one release to one target.
     Deployment(DeploymentRequest),
+    /// Somebody pushed to a branch.
+    Push(Push),
     /// Nothing for us; the reason goes into the log.
     Ignored {
         /// Why, for the log: `event "push" is not used`.
         reason: String,
     },
+}
+
+/// A branch that somebody moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// The repository.
+    pub repository: RepoName,
+    /// The branch, without `refs/heads/`: `main`.
+    pub branch: String,
+    /// Where it is now; `None` when it was deleted.
+    pub after: Option<CommitSha>,
 }
 
 /// A request to deploy, as the forge told it.

@@ -23,6 +23,8 @@ pub mod application; // the Argo CD Application of an app, and of a cluster
 pub mod prepare; // what a manifest repository has before its first deployment
 pub mod project; // the Argo CD AppProject of a cluster
 pub mod removal; // what removing an app takes away
+pub mod impact; // what other templates would change
+pub mod check; // a set of templates tried out with its samples
 
 use std::sync::Arc;
 
@@ -31,8 +33,9 @@ use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::Rejection;
+use crate::pipeline::merge::Merged;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::templates::Templates;
+use crate::pipeline::templates::{Template, Templates};
 use crate::waml::Waml;
 
 /// What our own labels and annotations begin with.
@@ -71,11 +74,22 @@ pub fn plan_observed(
     let merged = merge::layers(&input.waml, &input.target)?;
     let template = input.templates.choose(&merged)?;
     finished(Stage::Merge);
+    planned(merged, &template, &input.release, facts, finished)
+}
+
+/// The stages after the template has been chosen.
+fn planned(
+    merged: Merged<'_>,
+    template: &Template,
+    release: &Release,
+    facts: &Facts,
+    finished: &mut dyn FnMut(Stage),
+) -> Result<Rendered, Rejection> {
     let complete = default::fill(merged, &template.defaults);
     finished(Stage::Default);
-    let valid = validate::all(complete, &template, &input.release, facts)?;
+    let valid = validate::all(complete, template, release, facts)?;
     finished(Stage::Validate);
-    let rendered = render::manifests(&valid, &template)?;
+    let rendered = render::manifests(&valid, template)?;
     finished(Stage::Render);
     Ok(rendered)
 }

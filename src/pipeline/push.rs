@@ -51,6 +51,7 @@ impl Change {
             commit: request.release.commit.clone(),
             actor: request.actor.clone(),
             template: rendered.template.clone(),
+            templates_commit: rendered.templates_commit.clone(),
             reason: request.description.clone(),
         };
         let application = Some(application::of_app(&about, &rendered.target, source));

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::id::{AppKey, ImageTag};
+use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
@@ -28,6 +28,8 @@ pub struct Rendered {
     pub target: Target,
     /// The template and version that made them.
     pub template: String,
+    /// The commit of the templates, where they come from a repository.
+    pub templates_commit: Option<CommitSha>,
     /// The manifests, one object each, sorted by name.
     pub files: Vec<ManifestFile>,
     /// Over all files, without the annotation that carries it.
@@ -87,6 +89,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         app: app.clone(),
         target: valid.target().clone(),
         template: template.id(),
+        templates_commit: template.commit.clone(),
         files: named.into_iter().map(|(name, object)| file(name, object)).collect(),
         digest,
         warnings,
@@ -229,6 +232,12 @@ fn digest(named: &[(String, Object)]) -> Digest {
 /// The digest of files that were read back from a manifest repository: what [`manifests`] gave
 /// when it made them. `None` when there are none, or they are not ours.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
+    let named = read_back(files)?;
+    (!named.is_empty()).then(|| digest(&named))
+}
+
+/// The objects of files that [`manifests`] made, without the digest; `None` when they are not ours.
+pub(crate) fn read_back(files: &[ManifestFile]) -> Option<Vec<(String, Object)>> {
     let mut named = Vec::new();
     for file in files {
         let text = std::str::from_utf8(&file.bytes).ok()?;
@@ -237,7 +246,7 @@ pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
         forget_digest(&mut object);
         named.push((file.name.clone(), object));
     }
-    (!named.is_empty()).then(|| digest(&named))
+    Some(named)
 }
 
 fn forget_digest(object: &mut Object) {

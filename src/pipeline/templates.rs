@@ -42,6 +42,8 @@ pub struct Template {
     pub name: TemplateName,
     /// Its version folder's name.
     pub version: TemplateVersion,
+    /// The commit that it is from, where the templates come from a repository.
+    pub commit: Option<CommitSha>,
     /// `defaults.yaml`; a map.
     pub defaults: Node,
     /// The names of its files in `engine`, sorted.
@@ -95,7 +97,9 @@ impl Templates {
             };
             let uses = engine::variables(&engine, &files);
             let policies = policies.clone();
-            let template = Template { name, version, defaults, files, engine, policies, uses };
+            let commit = sources.commit.clone();
+            let template =
+                Template { name, version, commit, defaults, files, engine, policies, uses };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
         if let Some(rejection) = Rejection::of(violations) {

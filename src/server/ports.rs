@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Push};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
 use crate::model::removal::{Removal, RemovalRequest};
@@ -38,6 +38,13 @@ pub trait Inbox: Send + Sync + 'static {
         delivery: DeliveryId,
         request: DeploymentRequest,
     ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+}
+
+/// Who wants to know of a branch that has moved.
+pub trait Pushes: Send + Sync + 'static {
+    /// Whether somebody follows that branch; then it is looked at soon. The event itself is not
+    /// needed any more: one that is lost costs the time until the next look.
+    fn pushed(&self, push: &Push) -> bool;
 }
 
 /// Which deployments to list; what is absent does not restrict.
@@ -98,6 +105,8 @@ pub struct Check {
     pub name: String,
     /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
     pub waiting_for: Option<String>,
+    /// What else there is to say, in both cases.
+    pub note: Option<String>,
 }
 
 /// How the program is.
@@ -165,6 +174,6 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Records + Condition + Acts {}
+pub trait Backend: Inbox + Pushes + Records + Condition + Acts {}
 
-impl<T: Inbox + Records + Condition + Acts> Backend for T {}
+impl<T: Inbox + Pushes + Records + Condition + Acts> Backend for T {}

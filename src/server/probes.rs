@@ -27,6 +27,7 @@ pub(super) async fn readyz<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> 
         Err(_) => vec![Check {
             name: "checks".to_owned(),
             waiting_for: Some(format!("an answer for longer than {limit:?}")),
+            note: None,
         }],
     };
     let ready = checks.iter().all(|check| check.waiting_for.is_none());
@@ -36,8 +37,13 @@ pub(super) async fn readyz<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> 
 }
 
 fn line(check: Check) -> Value {
-    let Check { name, waiting_for } = check;
-    json!({"name": name, "ready": waiting_for.is_none(), "waiting_for": waiting_for})
+    let Check { name, waiting_for, note } = check;
+    let mut line =
+        json!({"name": name, "ready": waiting_for.is_none(), "waiting_for": waiting_for});
+    if let (Some(note), Some(map)) = (note, line.as_object_mut()) {
+        map.insert("note".to_owned(), note.into());
+    }
+    line
 }
 
 /// All metrics.

@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
-use crate::model::event::{DeploymentRequest, Event};
+use crate::model::event::{DeploymentRequest, Event, Push};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{Accepted, Backend};
 use crate::server::problem::{Kind, Problem};
@@ -35,8 +35,21 @@ pub(super) async fn github<B: Backend>(
             tracing::info!(reason, "webhook ignored");
             Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
         }
+        Event::Push(push) => Ok(pushed(&shared.state.backend, &push)),
         Event::Deployment(request) => accept(&shared.state.backend, &headers, request).await,
     }
+}
+
+/// A push is a hint: nothing is stored, what follows the branch looks at it soon.
+fn pushed<B: Backend>(backend: &B, push: &Push) -> Response {
+    let Push { repository, branch, after: _ } = push;
+    if backend.pushed(push) {
+        tracing::info!(%repository, branch, "push accepted");
+        return (StatusCode::ACCEPTED, Json(json!({"refresh": true}))).into_response();
+    }
+    let reason = format!("nothing here follows {branch} of {repository}");
+    tracing::debug!(reason, "webhook ignored");
+    (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
 }
 
 /// The raw body, once it is known to be GitHub's.

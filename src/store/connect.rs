@@ -44,6 +44,7 @@ const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s';
 /// A number may be left out, and may come later: each is run once, whatever was run after it.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
+    (2, "templates_commit", include_str!("../../migrations/0002_templates_commit.sql")),
     (4, "acts", include_str!("../../migrations/0004_acts.sql")),
 ];
 

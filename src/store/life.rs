@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::{Pushed, StageTime, State};
-use crate::model::id::{AppKey, DeployId};
+use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::Place;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
@@ -19,6 +19,8 @@ pub struct Known {
     pub app: Option<AppKey>,
     /// The template and its version.
     pub template: Option<String>,
+    /// The commit of the templates.
+    pub templates_commit: Option<CommitSha>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
 }
@@ -162,10 +164,11 @@ async fn move_on(
     state: State,
     known: &Known,
 ) -> Result<Held, StoreError> {
-    let Known { app, template, stages } = known;
+    let Known { app, template, templates_commit, stages } = known;
     let done = sqlx::query(
         "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
-         slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7 \
+         slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
+         templates_commit = COALESCE($8, templates_commit) \
          WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
     )
     .bind(claim.deployment.id.as_str())
@@ -175,6 +178,7 @@ async fn move_on(
     .bind(app.as_ref().map(|app| app.slug.as_str().to_owned()))
     .bind(template.clone())
     .bind(to_json(stages))
+    .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording a deployment's progress"))?;

@@ -63,8 +63,8 @@ impl Row {
     where
         T: TryFrom<String, Error = IdError>,
     {
-        let text = self.maybe_text(column)?;
-        text.map(|text| T::try_from(text).map_err(|error| self.corrupt(column, &error))).transpose()
+        let parsed = self.maybe_text(column)?.map(T::try_from).transpose();
+        parsed.map_err(|error| self.corrupt(column, &error))
     }
 
     pub(super) fn state(&self) -> Result<State, StoreError> {
@@ -100,6 +100,7 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         violations: row.json("violations")?,
         pushed: row.json("pushed")?,
         template: row.maybe_text("template")?,
+        templates_commit: row.maybe_id("templates_commit")?,
         attempts: row.count("attempts")?,
     })
 }

@@ -5,6 +5,7 @@ mod demo;
 mod init;
 mod readme;
 mod validators;
+mod templates;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,6 +35,10 @@ fn program(name: &str, folder: &Path) -> Command {
 
 fn bart(folder: &Path, arguments: &[&str]) -> Output {
     program("bart", folder).args(arguments).output().unwrap()
+}
+
+fn the_deployer(folder: &Path, arguments: &[&str]) -> Output {
+    program("the-deployer", folder).args(arguments).output().unwrap()
 }
 
 /// What was printed, on both streams, standard output first.

@@ -69,7 +69,9 @@ fn the_example_configuration_is_accepted() {
     let yaml = blocks("yaml").into_iter().find(|block| block.starts_with("server:")).unwrap();
     let secrets = folder.path().join("secrets");
     std::fs::create_dir(&secrets).unwrap();
-    for name in ["github-token", "webhook-secret", "manifests-token", "api-token"] {
+    let names =
+        ["github-token", "webhook-secret", "templates-token", "manifests-token", "api-token"];
+    for name in names {
         std::fs::write(secrets.join(name), "a-secret-of-the-tests").unwrap();
     }
     let yaml = yaml.replace("/run/secrets", secrets.to_str().unwrap());

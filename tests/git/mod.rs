@@ -1,5 +1,6 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
+mod follow;
 mod http;
 mod locks;
 mod place;

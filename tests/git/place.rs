@@ -111,6 +111,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Write 
             repository: "weave-lab/my-app".parse().unwrap(),
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
+            templates_commit: None,
             template: "backend-default@latest".into(),
             reason: String::new(),
         },

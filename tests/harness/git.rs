@@ -94,6 +94,11 @@ impl Bare {
 
     /// Somebody else commits one file straight to `main`.
     pub(crate) fn somebody_writes(&self, path: &str, text: &str) {
+        self.somebody_puts("100644", path, text);
+    }
+
+    /// The same with a mode: `120000` makes a symbolic link to `text`.
+    pub(crate) fn somebody_puts(&self, mode: &str, path: &str, text: &str) {
         let index = self.0.join(format!("index-{}", uuid::Uuid::now_v7()));
         let env = [("GIT_INDEX_FILE", index.to_str().unwrap())];
         let parent = self.try_run(&["rev-parse", "--verify", "--quiet", "main"]);
@@ -101,7 +106,7 @@ impl Bare {
             self.run_with(&["read-tree", "main"], &env, "");
         }
         let blob = self.run_with(&["hash-object", "-w", "--stdin"], &[], text);
-        let entry = format!("100644,{},{path}", blob.trim());
+        let entry = format!("{mode},{},{path}", blob.trim());
         self.run_with(&["update-index", "--add", "--cacheinfo", &entry], &env, "");
         let tree = self.run_with(&["write-tree"], &env, "");
         let mut arguments = vec!["commit-tree", "-m", "somebody's", tree.trim()];

@@ -104,7 +104,12 @@ impl State {
         };
         if self.broken.contains(forge_id) {
             let rejection = Violation::error("ports-map", "port 80 is not served").into();
-            return Err(NotPlanned::Rejected { rejection, app: Some(app), template: None });
+            return Err(NotPlanned::Rejected {
+                rejection,
+                app: Some(app),
+                template: None,
+                templates_commit: None,
+            });
         }
         let text = if self.alike.contains(forge_id) { "alike" } else { release.tag.as_str() };
         let files = vec![ManifestFile { name: "deployment.yaml".to_owned(), bytes: text.into() }];
@@ -115,7 +120,13 @@ impl State {
             files,
             digest: Digest(format!("sha256:{text}")),
         };
-        Ok(Planned { revision, template: "backend@latest".to_owned(), warnings: vec![], extra: () })
+        Ok(Planned {
+            revision,
+            template: "backend@latest".to_owned(),
+            templates_commit: None,
+            warnings: vec![],
+            extra: (),
+        })
     }
 
     fn write(&mut self, deployment: &Deployment, revision: &Revision) -> Written {

@@ -180,7 +180,7 @@ async fn what_comes_twice_or_asks_nothing_changes_nothing() {
         assert_eq!(answer.status, 202);
         assert_eq!(answer.json(), json!({"id": id, "duplicate": true}));
     }
-    for (event, answer) in [("ping", json!({"pong": true})), ("push", Json::Null)] {
+    for (event, answer) in [("ping", json!({"pong": true})), ("issues", Json::Null)] {
         let mut other =
             Delivery::of_body(event, r#"{"zen": "Keep it."}"#.to_owned(), &process.secret);
         other.event = event.to_owned();

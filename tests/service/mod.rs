@@ -7,3 +7,4 @@ mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod templates; // templates from a repository, kept current

@@ -24,6 +24,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
                 slug: Slug::parse("web").unwrap(),
             }),
             template: Some("backend-default@latest".to_owned()),
+            templates_commit: Some("b".repeat(40).parse().unwrap()),
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
@@ -33,6 +34,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         let done = db.store.deployment(&id).await.unwrap().unwrap();
         assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(at(4))));
         assert_eq!((done.app, done.stages), (known.app, known.stages), "what was known stays");
+        assert_eq!(done.templates_commit, known.templates_commit);
         assert_eq!(End::Succeeded(done.pushed.unwrap()), ending.end);
         let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
         assert_eq!(told(&db.store, &id).await, states);

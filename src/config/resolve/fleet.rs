@@ -123,12 +123,10 @@ impl Resolver<'_> {
         folder: &Path,
     ) -> Manifests {
         let file::ManifestRepository { name, url, branch, targets, token, identity } = repository;
-        self.remote(&format!("{path}.url"), &url);
+        let unusable = "manifests cannot be pushed to such an address";
+        self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
-        if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
-            let message = "this is not a branch's name";
-            self.report.wrong(&format!("{path}.branch"), message, "write it like main");
-        }
+        self.branch(&format!("{path}.branch"), &branch);
         let help = "give exactly one of `file` and `env`";
         let token = token.and_then(|token| self.secret(&format!("{path}.token"), token, help));
         Manifests {
@@ -143,7 +141,14 @@ impl Resolver<'_> {
         }
     }
 
-    fn remote(&mut self, path: &str, url: &str) {
+    pub(super) fn branch(&mut self, path: &str, branch: &str) {
+        if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
+            self.report.wrong(path, "this is not a branch's name", "write it like main");
+        }
+    }
+
+    /// An address that we can speak to; `unusable` says what cannot be done with another one.
+    pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
         self.without_credentials(path, url);
         let known = ["https://", "http://", "file://"];
         let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
@@ -151,7 +156,7 @@ impl Resolver<'_> {
         let ssh = !url.contains("://") && url.split('/').next().is_some_and(|s| s.contains(':'));
         if url.is_empty() || other || ssh {
             let help = "write https://HOST/PATH.git with a token under `token`, or a path";
-            self.report.wrong(path, "manifests cannot be pushed to such an address", help);
+            self.report.wrong(path, unusable, help);
         }
     }
 

@@ -16,6 +16,7 @@ use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml}
 mod fleet; // clusters, and the repositories of their manifests
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
+mod templates; // where templates come from
 
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -55,7 +56,7 @@ impl Resolver<'_> {
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
-        let templates = templates.and_then(|templates| templates.path).map(PathBuf::from);
+        let templates = self.templates(templates.unwrap_or_default(), &storage.folder);
         let (forge, webhook) = host?;
         Some(Settings {
             server: server?,

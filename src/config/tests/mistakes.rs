@@ -219,3 +219,22 @@ fn windows_and_branches_are_read_with_the_configuration() {
     }
     assert_eq!(lines.lines().count(), 4, "{lines}");
 }
+
+#[test]
+fn a_templates_repository_that_cannot_be_followed_is_told_at_its_place() {
+    let both = refused("templates: {path: x, repository: {url: /srv/t.git}}\n");
+    assert!(both.contains("config.yaml:1:1: `path` and `repository` are both given"), "{both}");
+    let lines = refused(
+        "templates:\n  repository:\n    url: 'git@github.com:acme/templates.git'\n    \
+         branch: a..b\n    path: ../x\n    refresh: 10ms\n    token: {env: NOWHERE}\n",
+    );
+    for expected in [
+        "config.yaml:3:10: templates cannot be read from such an address",
+        "config.yaml:4:13: this is not a branch's name",
+        "config.yaml:5:11: this is not a folder inside a repository",
+        "config.yaml:6:14: the repository would be asked without pause",
+        "config.yaml:7:",
+    ] {
+        assert!(lines.contains(expected), "{expected} in\n{lines}");
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::config::settings::{Forge, WebhookSecret};
+use crate::config::settings::{Forge, Templates, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
@@ -72,6 +72,20 @@ limits: {workers: 8, lease: 45s, body: 2000000}
 "#;
 
 #[test]
+fn templates_come_from_a_repository_with_its_defaults() {
+    let text = "templates: {repository: {url: 'https://git.example.com/t.git'}}";
+    let Templates::Repository(one) = loaded(text).settings.templates else { panic!("repository") };
+    assert_eq!((one.branch.as_str(), one.path.as_str()), ("main", ""));
+    assert_eq!((one.refresh, one.token.is_none()), (Duration::from_mins(5), true));
+    assert_eq!(one.clone_dir, Path::new(".the-deployer/templates.git"));
+    let text = "templates:\n  repository: {url: /srv/t.git, branch: live, path: deploy/templates/, \
+                refresh: 30s, token: {env: TOKEN}}";
+    let Templates::Repository(one) = loaded(text).settings.templates else { panic!("repository") };
+    assert_eq!((one.branch.as_str(), one.path.as_str()), ("live", "deploy/templates"));
+    assert_eq!((one.refresh, one.token.is_some()), (Duration::from_secs(30), true));
+}
+
+#[test]
 fn everything_can_be_set() {
     let Settings {
         server,
@@ -99,7 +113,8 @@ fn everything_can_be_set() {
     assert_eq!(webhook.rules.tasks, ["deploy", "release"]);
     assert_eq!(webhook.rules.tag.to_string(), "{ref}");
     assert_eq!((waml.path.as_str(), waml.max_bytes), ("deploy/weave.yaml", 1000));
-    assert_eq!(templates.unwrap(), Path::new("/etc/templates"));
+    let Templates::Folder(folder) = templates else { panic!("folder") };
+    assert_eq!(folder, Path::new("/etc/templates"));
     assert_eq!(manifests[0].clone_dir, Path::new("/var/lib/the-deployer/clones/production.git"));
     assert_eq!((manifests[0].branch.as_str(), manifests[1].branch.as_str()), ("live", "main"));
     assert_eq!(manifests[0].identity.email, "deployer@example.com");

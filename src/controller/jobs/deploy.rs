@@ -108,10 +108,11 @@ async fn plan<O: Outside>(
         Ok(planned) => {
             known.app = Some(planned.revision.app.clone());
             known.template = Some(planned.template.clone());
+            known.templates_commit.clone_from(&planned.templates_commit);
             Ok(planned)
         }
-        Err(NotPlanned::Rejected { rejection, app, template }) => {
-            (known.app, known.template) = (app, template);
+        Err(NotPlanned::Rejected { rejection, app, template, templates_commit }) => {
+            *known = Known { app, template, templates_commit, ..Known::default() };
             Err(Stop::Trouble(Trouble::Rejected(rejection)))
         }
         Err(NotPlanned::Problem(problem)) => Err(problem.into()),

@@ -38,6 +38,8 @@ pub(super) struct Overview {
     finished_at: Option<Timestamp>,
     summary: String,
     template: Option<String>,
+    /// Of the repository that the template comes from, if it comes from one.
+    templates_commit: Option<String>,
     attempts: u32,
     errors: usize,
     warnings: usize,
@@ -86,6 +88,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         violations,
         pushed,
         template,
+        templates_commit,
         attempts,
     } = deployment;
     let DeploymentRequest { forge_id, release, target, git_ref, actor, description } = request;
@@ -107,6 +110,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         finished_at,
         summary,
         template,
+        templates_commit: templates_commit.map(String::from),
         attempts,
         errors: count(Severity::Error),
         warnings: count(Severity::Warning),

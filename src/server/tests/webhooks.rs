@@ -48,10 +48,31 @@ async fn pings_and_what_is_not_used_are_answered_and_not_stored() {
     let world = world();
     let ping = world.send(Delivery::raw("{}").with("x-github-event", "ping").request()).await;
     assert_eq!((ping.status.as_u16(), ping.json()), (200, json!({"pong": true})));
-    let push = world.send(Delivery::raw("{}").with("x-github-event", "push").request()).await;
-    assert_eq!(push.status, 200);
-    assert_eq!(push.json(), json!({"ignored": "event \"push\" is not used"}));
+    let issues = world.send(Delivery::raw("{}").with("x-github-event", "issues").request()).await;
+    assert_eq!(issues.status, 200);
+    assert_eq!(issues.json(), json!({"ignored": "event \"issues\" is not used"}));
     assert!(world.fake.inner.lock().unwrap().stored.is_empty());
+}
+
+#[tokio::test]
+async fn a_push_is_accepted_where_somebody_follows_the_branch() {
+    let world = world();
+    let push = |repository: &str, branch: &str| {
+        let body = json!({
+            "ref": format!("refs/heads/{branch}"), "after": "a".repeat(40),
+            "repository": {"full_name": repository},
+        });
+        Delivery::raw(body.to_string()).with("x-github-event", "push")
+    };
+    let ours = world.send(push("acme/templates", "main").request()).await;
+    assert_eq!((ours.status.as_u16(), ours.json()), (202, json!({"refresh": true})));
+    let other = world.send(push("acme/shop", "main").request()).await;
+    let ignored = json!({"ignored": "nothing here follows main of acme/shop"});
+    assert_eq!((other.status.as_u16(), other.json()), (200, ignored));
+    let unsigned = push("acme/templates", "main").signed(None);
+    world.send(unsigned.request()).await.problem(401, "bad-signature");
+    let broken = Delivery::raw("{}").with("x-github-event", "push");
+    world.send(broken.request()).await.problem(400, "malformed-event");
 }
 
 #[tokio::test]

@@ -11,12 +11,13 @@ use tower::ServiceExt;
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Push};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::Tokens;
 use crate::server::ports::{
-    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Page, Query, Records, StatusRecord,
+    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Page, Pushes, Query, Records,
+    StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -92,8 +93,15 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
         summary: "waiting for a worker".to_owned(),
         violations: Vec::new(),
         pushed: None,
+        templates_commit: None,
         template: None,
         attempts: 0,
+    }
+}
+
+impl Pushes for Fake {
+    fn pushed(&self, push: &Push) -> bool {
+        push.repository.as_str() == "acme/templates" && push.branch == "main"
     }
 }
 
@@ -143,8 +151,8 @@ impl Condition for Fake {
         if silent {
             std::future::pending::<()>().await;
         }
-        let database = Check { name: "database".to_owned(), waiting_for: None };
-        vec![database, Check { name: "manifests".to_owned(), waiting_for }]
+        let database = Check { name: "database".to_owned(), waiting_for: None, note: None };
+        vec![database, Check { name: "manifests".to_owned(), waiting_for, note: None }]
     }
 
     fn metrics(&self) -> String {

@@ -64,15 +64,20 @@ pub(super) enum Payload {
 impl Body {
     /// Reads an event; only its outer shape can be wrong, fields are judged when they are used.
     pub(super) fn read(document: &[u8]) -> Result<Self, Malformed> {
-        serde_json::from_slice(document).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            // The parser's own text quotes values; a place is enough.
-            match error.classify() {
-                serde_json::error::Category::Data => Malformed::Shape { line, column },
-                _ => Malformed::NotJson { line, column },
-            }
-        })
+        shape(document)
     }
+}
+
+/// Reads the outer shape of any event.
+pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Malformed> {
+    serde_json::from_slice(document).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        // The parser's own text quotes values; a place is enough.
+        match error.classify() {
+            serde_json::error::Category::Data => Malformed::Shape { line, column },
+            _ => Malformed::NotJson { line, column },
+        }
+    })
 }
 
 impl Payload {

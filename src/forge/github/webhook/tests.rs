@@ -116,8 +116,8 @@ fn a_form_carries_the_same_event() {
 fn pings_are_pings_and_other_events_are_ignored_unread() {
     let parse = |name| parse(name, ContentType::Json, b"not json", &Rules::default());
     assert_eq!(parse("ping"), Ok(Event::Ping));
-    let reason = "event \"push\" is not used".to_owned();
-    assert_eq!(parse("push"), Ok(Event::Ignored { reason }));
+    let reason = "event \"issues\" is not used".to_owned();
+    assert_eq!(parse("issues"), Ok(Event::Ignored { reason }));
     assert!(matches!(parse("deployment_status"), Ok(Event::Ignored { .. })));
 }
 

@@ -1,0 +1,85 @@
+//! What is deployed where, as the store knows it, with the WAML that it was planned with.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt as _, stream};
+
+use crate::app::{StartError, boxed, forge, http_client};
+use crate::config::settings::Settings;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, TargetName};
+use crate::model::release::Release;
+use crate::store::{Filter, Store};
+
+/// The newest deployment of an app to a target that succeeded.
+#[derive(Debug, Clone)]
+pub struct Deployed {
+    /// The app.
+    pub app: AppKey,
+    /// Where it is.
+    pub target: TargetName,
+    /// What it is.
+    pub release: Release,
+    /// The bytes of its WAML, or why they cannot be had any more.
+    pub waml: Result<Vec<u8>, String>,
+}
+
+/// A company has thousands; what is older than so many deployments is left out.
+const MOST: usize = 20_000;
+const PAGE: u32 = 500;
+/// So many files are asked for at once: a code host limits more than that.
+const AT_ONCE: usize = 8;
+
+/// Everything that is deployed. Reads the database of the settings and asks their code host; a
+/// service that runs beside is not disturbed.
+///
+/// # Errors
+/// When the database or the code host cannot be used at all.
+pub async fn deployed(settings: &Settings) -> Result<Vec<Deployed>, StartError> {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    let newest = newest(&store).await;
+    store.close().await;
+    let client = http_client().map_err(StartError::of("the HTTP client"))?;
+    let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
+    let fetched = stream::iter(newest?).map(|(app, deployment)| {
+        let forge = &forge;
+        async move {
+            let Release { repository, commit, .. } = &deployment.request.release;
+            let settings = &settings.waml;
+            let waml = forge.file(repository, commit, &settings.path, settings.max_bytes).await;
+            Deployed {
+                app,
+                target: deployment.request.target,
+                waml: waml.map_err(|error| error.to_string()),
+                release: deployment.request.release,
+            }
+        }
+    });
+    Ok(fetched.buffered(AT_ONCE).collect().await)
+}
+
+/// Of each app and target the newest; by app and target.
+async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> {
+    let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
+    let (mut seen, mut found, mut looked_at) = (BTreeSet::new(), Vec::new(), 0);
+    let mut before = None;
+    loop {
+        let page = store.deployments(&filter, before.as_ref(), PAGE).await;
+        let page = page.map_err(boxed("the database"))?;
+        looked_at += page.deployments.len();
+        for deployment in page.deployments {
+            let Some(app) = deployment.app.clone() else { continue };
+            if seen.insert((app.clone(), deployment.request.target.clone())) {
+                found.push((app, deployment));
+            }
+        }
+        before = page.next;
+        if before.is_none() || looked_at >= MOST {
+            found.sort_by(|(a, one), (b, other)| {
+                (a, &one.request.target).cmp(&(b, &other.request.target))
+            });
+            return Ok(found);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A `push` event: which branch of which repository has moved where. Pure.
+
+use serde::Deserialize;
+
+use crate::forge::github::webhook::field::{Field, wrong};
+use crate::forge::github::webhook::payload::{self, Repository};
+use crate::forge::github::webhook::{Malformed, ignored, shown};
+use crate::model::event::{Event, Push};
+use crate::model::id::{CommitSha, RepoName};
+
+/// GitHub's own bound for a ref's name, with room for `refs/heads/`.
+const REF_BYTES: usize = 300;
+
+/// The event, as far as it is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    #[serde(rename = "ref")]
+    git_ref: Field,
+    after: Field,
+    deleted: serde_json::Value,
+    repository: Option<Repository>,
+}
+
+/// Reads the event. What is no branch, a tag for one, is ignored.
+pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
+    let Body { git_ref, after, deleted, repository } = payload::shape(document)?;
+    let git_ref = git_ref.required("ref")?;
+    if git_ref.len() > REF_BYTES || git_ref.chars().any(char::is_control) {
+        return Err(wrong("ref", format!("{} is not a branch or tag", shown(git_ref))));
+    }
+    let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
+        return Ok(ignored(format!("{} is no branch", shown(git_ref))));
+    };
+    let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
+    let name = repository.full_name.required("repository.full_name")?;
+    let repository =
+        RepoName::parse(name).map_err(|error| wrong("repository.full_name", error.to_string()))?;
+    let after = match deleted {
+        serde_json::Value::Bool(true) => None,
+        _ => Some(commit(after.required("after")?)?),
+    };
+    Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
+}
+
+fn commit(text: &str) -> Result<CommitSha, Malformed> {
+    CommitSha::parse(text).map_err(|error| wrong("after", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn event() -> serde_json::Value {
+        json!({
+            "ref": "refs/heads/main", "before": "1".repeat(40), "after": "2".repeat(40),
+            "created": false, "deleted": false, "forced": true, "base_ref": null,
+            "repository": {"id": 1, "full_name": "acme/templates", "default_branch": "main"},
+            "pusher": {"name": "octocat"}, "commits": [{"id": "2".repeat(40), "added": ["a"]}],
+        })
+    }
+
+    fn parsed(event: &serde_json::Value) -> Result<Event, Malformed> {
+        read(event.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_push_says_which_branch_moved_where() {
+        let Ok(Event::Push(push)) = parsed(&event()) else { panic!() };
+        assert_eq!((push.repository.as_str(), push.branch.as_str()), ("acme/templates", "main"));
+        assert_eq!(push.after.unwrap().as_str(), "2".repeat(40));
+    }
+
+    #[test]
+    fn a_deleted_branch_is_nowhere_and_a_tag_is_none() {
+        let mut gone = event();
+        gone["deleted"] = json!(true);
+        gone["after"] = json!("0".repeat(40));
+        let Ok(Event::Push(push)) = parsed(&gone) else { panic!() };
+        assert_eq!(push.after, None);
+        let mut tag = event();
+        tag["ref"] = json!("refs/tags/v1");
+        assert!(matches!(parsed(&tag), Ok(Event::Ignored { .. })));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let problem = |field: &str, value: serde_json::Value| {
+            let mut event = event();
+            event[field] = value;
+            parsed(&event).unwrap_err().to_string()
+        };
+        assert_eq!(problem("ref", json!(7)), "ref: is a number; a text is expected (quote it)");
+        assert!(problem("after", json!("xyz")).starts_with("after: "));
+        assert_eq!(problem("repository", json!(null)), "repository: is missing");
+        assert!(problem("ref", json!("refs/heads/a\nb")).starts_with("ref: "));
+        assert!(matches!(read(b"{"), Err(Malformed::NotJson { .. })));
+    }
+}

@@ -1,0 +1,159 @@
+//! What lies in a folder of a repository at one commit. Reads the object database only.
+
+use std::path::Path;
+
+use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
+
+use crate::git::tree;
+use crate::model::id::CommitSha;
+
+/// The mode of a submodule in a tree.
+const SUBMODULE: i32 = 0o160_000;
+/// The mode of a symbolic link in a tree.
+const LINK: i32 = 0o120_000;
+
+/// Bounds of what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most files of one folder.
+    pub files: usize,
+    /// The most bytes of one file.
+    pub bytes: usize,
+    /// How deep it is looked into folders; 1 is the folder itself.
+    pub depth: usize,
+}
+
+/// Something that lies in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Below the folder, with `/` between names.
+    pub path: String,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A file, with its bytes.
+    File(Vec<u8>),
+    /// A symbolic link.
+    Link,
+    /// Another repository's commit.
+    Submodule,
+}
+
+/// A repository of this machine at one commit.
+pub struct Snapshot {
+    repo: Repository,
+    commit: Oid,
+    name: String,
+}
+
+impl Snapshot {
+    /// Opens a repository, bare or with a work tree, at what git calls a revision: a commit, a
+    /// branch, a tag, `HEAD~1`.
+    ///
+    /// # Errors
+    /// A sentence with what is not there.
+    pub fn open(repository: &Path, revision: &str) -> Result<Self, String> {
+        let name = repository.display().to_string();
+        let repo = Repository::open(repository)
+            .map_err(|error| format!("{name} is no git repository: {}", error.message()))?;
+        let found = repo.revparse_single(revision).and_then(|object| object.peel_to_commit());
+        let commit = found.map(|commit| commit.id());
+        let commit = commit
+            .map_err(|error| format!("{name} has no commit {revision:?}: {}", error.message()))?;
+        Ok(Self { repo, commit, name })
+    }
+
+    /// The commit that the revision names.
+    pub fn commit(&self) -> CommitSha {
+        CommitSha::parse(self.commit.to_string()).expect("git prints an object id in hexadecimal")
+    }
+
+    /// What lies in a folder, as [`crate::git::follow::Followed::folder`] gives it.
+    ///
+    /// # Errors
+    /// A sentence: it is too much, or the repository is damaged.
+    pub fn folder(&self, path: &str, limits: Limits) -> Result<Vec<Entry>, String> {
+        read(&self.repo, self.commit, path, limits).map_err(|failed| match failed {
+            Failed::TooMuch => format!(
+                "{} has too much in {path}: at most {} files of {} bytes each",
+                self.name, limits.files, limits.bytes
+            ),
+            Failed::Git(error) => format!("{} cannot be read: {}", self.name, error.message()),
+        })
+    }
+}
+
+/// Why a folder cannot be read.
+#[derive(Debug)]
+pub(super) enum Failed {
+    TooMuch,
+    Git(git2::Error),
+}
+
+impl From<git2::Error> for Failed {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error)
+    }
+}
+
+/// What lies in a folder of a commit, sorted by path; nothing where there is no such folder.
+pub(super) fn read(
+    repo: &Repository,
+    commit: Oid,
+    path: &str,
+    limits: Limits,
+) -> Result<Vec<Entry>, Failed> {
+    let root = repo.find_commit(commit)?.tree()?;
+    let mut entries = Vec::new();
+    let folder = match path {
+        "" => root,
+        path => match tree::find_text(Some(&root), path)? {
+            Some((id, ObjectType::Tree)) => repo.find_tree(id)?,
+            _ => return Ok(entries),
+        },
+    };
+    collect(repo, &folder, "", limits, &mut entries)?;
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(entries)
+}
+
+fn collect(
+    repo: &Repository,
+    folder: &Tree<'_>,
+    prefix: &str,
+    limits: Limits,
+    entries: &mut Vec<Entry>,
+) -> Result<(), Failed> {
+    for entry in folder {
+        let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        let path = format!("{prefix}{name}");
+        if entry.kind() == Some(ObjectType::Tree) {
+            if limits.depth > 1 {
+                let inner = Limits { depth: limits.depth - 1, ..limits };
+                collect(repo, &repo.find_tree(entry.id())?, &format!("{path}/"), inner, entries)?;
+            }
+            continue;
+        }
+        if entries.len() >= limits.files {
+            return Err(Failed::TooMuch);
+        }
+        entries.push(Entry { path, content: content(repo, &entry, limits)? });
+    }
+    Ok(())
+}
+
+fn content(repo: &Repository, entry: &TreeEntry<'_>, limits: Limits) -> Result<Content, Failed> {
+    match entry.filemode() {
+        LINK => Ok(Content::Link),
+        SUBMODULE => Ok(Content::Submodule),
+        _ if repo.odb()?.read_header(entry.id())?.0 > limits.bytes => Err(Failed::TooMuch),
+        _ => Ok(Content::File(repo.find_blob(entry.id())?.content().to_vec())),
+    }
+}

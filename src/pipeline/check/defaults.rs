@@ -1,0 +1,150 @@
+//! Defaults that no file of a template ever sees.
+//!
+//! A default may reach a template in another form than it is written in: a port's number as the
+//! end of a route. So it is tried out: without it the view of some sample changes, and a file reads
+//! what has changed; or nothing is said of it, as no sample shows what it is for.
+
+use serde_json::Value as Json;
+
+use crate::model::violation::{Position, Violation};
+use crate::pipeline::check::reads::{EACH, Read, Way};
+use crate::pipeline::check::{Sample, view};
+use crate::pipeline::templates::Template;
+use crate::waml::node::{Map, Node, Value};
+
+/// What is said of the defaults of a template, of which these are the versions with their reads.
+pub(super) fn unused(versions: &[(&Template, Vec<Read>)], samples: &[Sample]) -> Vec<Violation> {
+    let Some((first, _)) = versions.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (part, entry) in first.defaults.as_map().into_iter().flatten() {
+        let looked_at = |(template, reads): &(&Template, Vec<Read>)| {
+            template.uses(part) || reads.iter().any(|read| read.way.first() == Some(part))
+        };
+        // The template's own name is for who chooses it.
+        if part != "template" && !versions.iter().any(looked_at) {
+            let trial = Trial { versions, samples, path: vec![part.clone()] };
+            if trial.verdict() != Verdict::Used {
+                found.push(told(part, &entry.key));
+            }
+            continue;
+        }
+        for (path, key) in leaves(part, &entry.node, &entry.key) {
+            let shown = path.join(".");
+            if (Trial { versions, samples, path }).verdict() == Verdict::Unread {
+                found.push(told(&shown, &key));
+            }
+        }
+    }
+    found
+}
+
+fn told(path: &str, key: &Position) -> Violation {
+    Violation::warning("unused-default", format!("no file of the template reads `{path}`"))
+        .at(path, Some(key.clone()))
+        .expected("without effect")
+        .help("remove it, or use it in the template")
+}
+
+/// Every scalar or list below, with the place of its key.
+fn leaves(name: &str, node: &Node, key: &Position) -> Vec<(Vec<String>, Position)> {
+    let Some(map) = node.as_map().filter(|map| !map.is_empty()) else {
+        return vec![(vec![name.to_owned()], key.clone())];
+    };
+    let below = map.iter().flat_map(|(name, entry)| leaves(name, &entry.node, &entry.key));
+    let under = |(path, key): (Vec<String>, Position)| {
+        (std::iter::once(name.to_owned()).chain(path).collect(), key)
+    };
+    below.map(under).collect()
+}
+
+/// One default taken away.
+struct Trial<'t> {
+    versions: &'t [(&'t Template, Vec<Read>)],
+    samples: &'t [Sample],
+    path: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// No sample shows a difference.
+    Unknown,
+    /// What differs is read by nobody.
+    Unread,
+    Used,
+}
+
+impl Trial<'_> {
+    fn verdict(&self) -> Verdict {
+        let each = self.versions.iter().flat_map(|version| {
+            self.samples.iter().map(move |sample| self.of_sample(version, sample))
+        });
+        each.max().unwrap_or(Verdict::Unknown)
+    }
+
+    fn of_sample(&self, (template, reads): &(&Template, Vec<Read>), sample: &Sample) -> Verdict {
+        let with = sample.targets.iter().filter_map(|target| {
+            let before = view(sample, target, template, &template.defaults)?;
+            let defaults = without(&template.defaults, &self.path);
+            // What is refused without it is of use.
+            let Some(after) = view(sample, target, template, &defaults) else {
+                return Some(Verdict::Used);
+            };
+            let mut changed = Vec::new();
+            differences(&before, &after, &mut Way::new(), &mut changed);
+            Some(match changed.iter().any(|way| reads.iter().any(|read| covers(read, way))) {
+                true => Verdict::Used,
+                false if changed.is_empty() => Verdict::Unknown,
+                false => Verdict::Unread,
+            })
+        });
+        with.max().unwrap_or(Verdict::Unknown)
+    }
+}
+
+/// Whether a read sees what lies at that way.
+fn covers(read: &Read, way: &Way) -> bool {
+    let alike = |(a, b): (&String, &String)| a == b || a == EACH || b == EACH;
+    let common = read.way.iter().zip(way).all(alike);
+    common && (read.way.len() >= way.len() || read.whole)
+}
+
+/// The same defaults without the one at that path.
+fn without(node: &Node, path: &[String]) -> Node {
+    let mut node = node.clone();
+    if let (Value::Map(map), Some((first, rest))) = (&mut node.value, path.split_first()) {
+        if rest.is_empty() {
+            map.shift_remove(first);
+        } else if let Some(entry) = map.get_mut(first) {
+            entry.node = without(&entry.node, rest);
+        }
+        if map.is_empty() {
+            *map = Map::new();
+        }
+    }
+    node
+}
+
+/// The ways to what is not the same in both.
+fn differences(before: &Json, after: &Json, way: &mut Way, changed: &mut Vec<Way>) {
+    match (before, after) {
+        (Json::Object(a), Json::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            for key in keys {
+                let value = |map: &serde_json::Map<String, Json>| map.get(key).cloned();
+                way.push(key.clone());
+                let (a, b) = (value(a).unwrap_or_default(), value(b).unwrap_or_default());
+                differences(&a, &b, way, changed);
+                way.pop();
+            }
+        }
+        (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
+            for (a, b) in a.iter().zip(b) {
+                way.push(EACH.to_owned());
+                differences(a, b, way, changed);
+                way.pop();
+            }
+        }
+        _ if before == after => {}
+        _ => changed.push(way.clone()),
+    }
+}

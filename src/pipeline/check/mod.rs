@@ -1,0 +1,270 @@
+//! A set of templates tried out: with its own samples, as a deployment would, and for what the
+//! samples do not reach: names that nothing gives, and defaults that nothing reads.
+//!
+//! Pure, as the stages are; `the-deployer templates check` shows the report.
+
+mod lexer; // the tags of a template's text
+mod components; // what components are given
+mod expressions; // what a tag's expression stands for
+mod reads; // what a template reads
+mod shape; // what there is to read
+mod undefined; // what is read and is not there
+mod defaults; // what is there and not read
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::platform::Platform;
+use crate::model::release::Release;
+use crate::model::target::Clusters;
+use crate::model::template::{TemplateFile, TemplateSources};
+use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::pipeline::check::reads::Read;
+use crate::pipeline::check::shape::Shape;
+use crate::pipeline::engine;
+use crate::pipeline::templates::{Template, Templates};
+use crate::pipeline::validate::{self, Valid};
+use crate::pipeline::{default, merge, planned, view as views};
+use crate::waml::Waml;
+use crate::waml::node::Node;
+use crate::waml::section::Section;
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[must_use = "a report is for telling"]
+pub struct Report {
+    /// Each version of each template, by name.
+    pub templates: Vec<Checked>,
+    /// What is wrong or doubtful, in the order of the files.
+    pub violations: Vec<Violation>,
+}
+
+impl Report {
+    /// Whether the set can be used.
+    pub fn passes(&self) -> bool {
+        self.violations.iter().all(|violation| violation.severity != Severity::Error)
+    }
+}
+
+/// One version of a template, as far as its samples go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// `backend-default@latest`
+    pub template: String,
+    /// Its files.
+    pub files: usize,
+    /// Its samples.
+    pub samples: usize,
+    /// The targets of all samples: how often it was rendered.
+    pub targets: usize,
+    /// The objects that came of it.
+    pub objects: usize,
+}
+
+/// A WAML to try a template with.
+pub(super) struct Sample {
+    waml: Waml,
+    /// The targets for which it is accepted.
+    pub(super) targets: Vec<TargetName>,
+    release: Release,
+}
+
+/// Compiles a set of templates and tries it.
+///
+/// # Errors
+/// When it cannot be compiled: then there is nothing to try.
+pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
+    let all = Templates::compile(sources)?;
+    let mut by_name: BTreeMap<&str, Vec<&Template>> = BTreeMap::new();
+    for template in all.iter() {
+        by_name.entry(template.name.as_str()).or_default().push(template);
+    }
+    let mut report = Report { templates: Vec::new(), violations: Vec::new() };
+    for (name, versions) in by_name {
+        one(name, &versions, sources, &mut report);
+    }
+    let mut seen = HashSet::new();
+    report.violations.retain(|violation| seen.insert(violation.clone()));
+    sort(&mut report.violations);
+    Ok(report)
+}
+
+fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut Report) {
+    let mut samples = samples(name, sources, &mut report.violations);
+    let mut shape = everywhere();
+    for template in versions {
+        let checked = tried(template, &mut samples, &mut shape, &mut report.violations);
+        report.templates.push(checked);
+    }
+    let texts = texts(sources);
+    let reads: Vec<(&Template, Vec<Read>)> = versions
+        .iter()
+        .map(|template| (*template, reads::of(&template.files, &texts).into_iter().collect()))
+        .collect();
+    for (_, reads) in &reads {
+        report.violations.extend(undefined::told(reads, &shape, &texts));
+    }
+    report.violations.extend(defaults::unused(&reads, &samples));
+}
+
+fn samples(name: &str, sources: &TemplateSources, found: &mut Vec<Violation>) -> Vec<Sample> {
+    let folder = format!("{name}/samples/");
+    let files: Vec<&TemplateFile> =
+        sources.files.iter().filter(|file| file.path.starts_with(&folder)).collect();
+    if files.is_empty() {
+        let message =
+            format!("the template `{name}` has no sample, so nothing was rendered with it");
+        let help = format!("add a WAML as apps/{folder}minimal.yaml that deploys with it");
+        found.push(Violation::warning("samples", message).help(help));
+    }
+    files.into_iter().filter_map(|file| sample(name, file, found)).collect()
+}
+
+fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option<Sample> {
+    let waml = match Waml::parse(&file.path, file.text.as_bytes()) {
+        Ok(waml) => waml,
+        Err(rejection) => {
+            found.extend(rejection.violations);
+            return None;
+        }
+    };
+    let place = Position { file: Arc::from(file.path.as_str()), line: 1, column: 1, length: 1 };
+    let targets: Vec<TargetName> = waml.targets().into_iter().cloned().collect();
+    if targets.is_empty() {
+        let message = "the sample has no target under `deploy`, so nothing was rendered with it";
+        let violation = Violation::error("samples", message).at("deploy", Some(place));
+        found.push(violation.help("add one: `deploy: {sample: {}}`"));
+        return None;
+    }
+    for target in &targets {
+        let Ok(merged) = merge::layers(&waml, target) else { continue };
+        let wanted = merged.template().split('@').next().unwrap_or_default();
+        if wanted != name {
+            let message = format!("the sample lies with `{name}` and is for `{wanted}`");
+            let violation =
+                Violation::error("samples", message).at("template", Some(place.clone()));
+            found.push(violation.help(format!("write `template: {name}` in it, or move it")));
+            return None;
+        }
+    }
+    let release = Release {
+        repository: RepoName::parse(format!("local/{}", waml.app.slug)).ok()?,
+        commit: CommitSha::parse("0".repeat(40)).ok()?,
+        tag: ImageTag::parse("sample").ok()?,
+    };
+    Some(Sample { waml, targets, release })
+}
+
+/// Renders every sample for every target, as the service does, and keeps what the template saw.
+fn tried(
+    template: &Template,
+    samples: &mut [Sample],
+    shape: &mut Shape,
+    found: &mut Vec<Violation>,
+) -> Checked {
+    let mut checked = Checked {
+        template: template.id(),
+        files: template.files.len(),
+        samples: samples.len(),
+        targets: 0,
+        objects: 0,
+    };
+    for sample in samples {
+        for target in sample.targets.clone() {
+            let Ok(merged) = merge::layers(&sample.waml, &target) else { continue };
+            if is_pinned_elsewhere(merged.template(), template) {
+                continue;
+            }
+            checked.targets += 1;
+            match planned(merged, template, &sample.release, &facts(), &mut |_| {}) {
+                Ok(rendered) => {
+                    checked.objects += rendered.files.len();
+                    found.extend(rendered.warnings);
+                }
+                Err(rejection) => found.extend(rejection.violations),
+            }
+            if let Some(view) = view(sample, &target, template, &template.defaults) {
+                shape.add(&view);
+            }
+        }
+    }
+    checked
+}
+
+/// Whether the sample is for another version of the template than this one.
+fn is_pinned_elsewhere(wanted: &str, template: &Template) -> bool {
+    wanted.split_once('@').is_some_and(|(_, version)| version != template.version.as_str())
+}
+
+/// Rules are checked against no cluster in particular.
+fn facts() -> Facts {
+    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
+}
+
+/// What a template sees of a sample with these defaults; `None` where the sample is refused.
+fn view(
+    sample: &Sample,
+    target: &TargetName,
+    template: &Template,
+    defaults: &Node,
+) -> Option<Json> {
+    let merged = merge::layers(&sample.waml, target).ok()?;
+    if is_pinned_elsewhere(merged.template(), template) {
+        return None;
+    }
+    let (complete, facts) = (default::fill(merged, defaults), facts());
+    let valid = validate::all(complete, template, &sample.release, &facts).ok()?;
+    Some(seen(&valid))
+}
+
+fn seen(valid: &Valid<'_>) -> Json {
+    Json::Object(views::of(valid))
+}
+
+/// What there is for every template: the names at the top, and what a section can say.
+fn everywhere() -> Shape {
+    let mut shape = Shape::default();
+    shape.add_schema(&[], &schemars::schema_for!(Section).to_value());
+    shape.add_schema(&["target", "platform"], &schemars::schema_for!(Platform).to_value());
+    let text =
+        "schema: \"2\"\nname: x\nslug: x\nowner: x@example.com\nnamespace: x\ndeploy: {x: {}}\n";
+    let name = "minimal".to_owned();
+    let file = TemplateFile { path: name.clone(), text: text.to_owned() };
+    let sources = TemplateSources {
+        files: vec![
+            TemplateFile { path: "backend-default/defaults.yaml".to_owned(), text: String::new() },
+            TemplateFile {
+                path: "backend-default/latest/x.yaml.tmpl".to_owned(),
+                text: String::new(),
+            },
+        ],
+        ..TemplateSources::default()
+    };
+    let empty = Templates::compile(&sources).ok();
+    let sample = sample("backend-default", &file, &mut Vec::new());
+    if let (Some(empty), Some(sample)) = (&empty, &sample)
+        && let (Some(template), Some(target)) = (empty.iter().next(), sample.targets.first())
+        && let Some(view) = view(sample, target, template, &template.defaults)
+    {
+        shape.add(&view);
+    }
+    shape
+}
+
+/// The texts of all files by the engine's names.
+fn texts(sources: &TemplateSources) -> HashMap<String, &str> {
+    let shared = sources.components.iter();
+    let shared =
+        shared.map(|file| (format!("{}{}", engine::COMPONENTS, file.path), file.text.as_str()));
+    let own = sources.files.iter().filter(|file| file.path.ends_with(engine::SUFFIX));
+    own.map(|file| (file.path.clone(), file.text.as_str())).chain(shared).collect()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! Sets of templates, and what is said of them.
+
+use super::*;
+
+const WAML: &str = "schema: \"2\"\nname: S\nslug: sample\nowner: a@example.com\nnamespace: s\ntemplate: t\n\
+                    deploy:\n  dev:\n    service: [{ports: [{name: http, number: 80}]}]\n";
+const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ app.slug }}\n";
+
+fn file(path: &str, text: &str) -> TemplateFile {
+    TemplateFile { path: path.to_owned(), text: text.to_owned() }
+}
+
+/// The template `t`, with these defaults and one file with that behind an object's head.
+fn set(defaults: &str, body: &str) -> TemplateSources {
+    let files = vec![
+        file("t/defaults.yaml", defaults),
+        file("t/latest/configmap.yaml.tmpl", &format!("{OBJECT}{body}")),
+        file("t/samples/one.yaml", WAML),
+    ];
+    TemplateSources { files, ..TemplateSources::default() }
+}
+
+fn told(sources: &TemplateSources) -> Vec<String> {
+    let report = templates(sources).unwrap();
+    report.violations.iter().map(|v| format!("{}: {v}", severity(v))).collect()
+}
+
+fn severity(violation: &Violation) -> &'static str {
+    if violation.severity == Severity::Error { "error" } else { "warning" }
+}
+
+/// All but that the sample sets what a template so small does not use.
+fn of_template(defaults: &str, body: &str) -> Vec<String> {
+    let all = told(&set(defaults, body));
+    all.into_iter().filter(|line| !line.ends_with("[unused]")).collect()
+}
+
+#[test]
+fn what_is_right_is_counted_and_nothing_is_said() {
+    let sources = set("", "data: {{ {\"a\": service[0].ports[0].name} | yaml }}\n");
+    let report = templates(&sources).unwrap();
+    assert_eq!(report.violations, []);
+    let [checked] = &report.templates[..] else { panic!("one") };
+    assert_eq!(checked.template, "t@latest");
+    assert_eq!((checked.files, checked.samples, checked.targets, checked.objects), (1, 1, 1, 1));
+}
+
+#[test]
+fn names_that_nothing_gives_are_told_in_branches_that_no_sample_reaches() {
+    let body = "{% if labels %}data: {a: {{ lables }}, b: {{ app.slig }}}{% endif %}";
+    assert_eq!(
+        of_template("", body),
+        [
+            "error: t/latest/configmap.yaml.tmpl:5:29: there is no `lables` [undefined]",
+            "warning: t/latest/configmap.yaml.tmpl:5:46: nothing shows that there is `app.slig`: no sample has it, and no WAML can [undefined]",
+        ]
+    );
+    let report = templates(&set("", body)).unwrap();
+    assert!(!report.passes());
+    let help: Vec<_> = report.violations.iter().filter_map(|v| v.help.as_deref()).collect();
+    assert!(help.contains(&"did you mean `labels`?"), "{help:?}");
+    assert!(help.contains(&"did you mean `slug`? Else add a sample that has it"), "{help:?}");
+}
+
+#[test]
+fn names_that_templates_give_are_followed() {
+    for body in [
+        "{% for s in service %}{% for port in s.ports %}a: {{ port.name }}{% endfor %}{% endfor %}",
+        "{% for key, value in labels or {} %}{{ key }}: {{ value }}{% endfor %}",
+        "{% set first = service[0] %}a: {{ first.ports[0].target }}",
+        "{% set text %}x{% endset %}a: {{ text }}",
+        "a: {{ [p.name for p in service[0].ports] | length }}",
+        "a: {{ [s.name for s in service if s.ports] | yaml }}",
+        "a: {{ autoscaling?.horizontal?.minReplicas or 1 }}",
+        "a: {{ env | length if env else 0 }}{# {{ nothing }} #}{% raw %}{{ nothing }}{% endraw %}",
+        "a: {{ \"{{ nothing }}\" }}",
+        "{% if target.platform.ingress.kind is defined and not app.slack is none %}{% endif %}",
+        "a: {{ loop_like | default(value=app.slug) if false else app.name }}",
+    ] {
+        let found = of_template("", body);
+        let expected = usize::from(body.contains("loop_like"));
+        assert_eq!(found.len(), expected, "{body}: {found:?}");
+    }
+    let wrong = of_template(
+        "",
+        "{% for s in service %}{% for p in s.ports %}a: {{ p.nam }}{% endfor %}{% endfor %}",
+    );
+    assert!(wrong[0].contains("`service[].ports[].nam`"), "{wrong:?}");
+}
+
+#[test]
+fn components_see_what_they_are_given_and_nothing_else() {
+    let component = "{% component pod(app, ports, labels = {}, @release) %}{% for p in ports %}\
+                     {{ p.target }}{{ p.tarjet }}{% endfor %}{{ app.slug }}{{ release.tag }}\
+                     {{ labels.x }}{{ target.name }}{% endcomponent pod %}";
+    let mut sources = set("", "data: {{ <pod app ports={service[0].ports}/> | yaml }}\n");
+    sources.components = vec![file("pod.yaml.tmpl", component)];
+    let found: Vec<_> = told(&sources).into_iter().filter(|l| l.contains("[undefined]")).collect();
+    assert_eq!(found.len(), 2, "{found:#?}");
+    let unseen =
+        "components/pod.yaml.tmpl:1:92: nothing shows that there is `service[].ports[].tarjet`";
+    assert!(found[0].contains(unseen), "{found:#?}");
+    assert!(found[1].contains("the component has no parameter `target`"), "{found:#?}");
+}
+
+#[test]
+fn a_component_that_calls_itself_comes_to_an_end() {
+    let component =
+        "{% component again(x) %}{% if x.y %}{{ <again x={x.y}/> }}{% endif %}{% endcomponent %}";
+    let mut sources = set("", "data: {{ <again x={app}/> | yaml }}\n");
+    sources.components = vec![file("again.yaml.tmpl", component)];
+    assert!(told(&sources).iter().any(|line| line.contains("`app.y`")));
+}
+
+#[test]
+fn defaults_that_no_file_reads_are_told_at_their_key() {
+    let defaults =
+        "scaling: {replicas: 2, maxSurge: 1}\nargs: [x]\nservice: {ports: {protocol: TCP}}\n";
+    let body = "data: {a: {{ scaling.replicas }}}{% for s in service %}{% for p in s.ports %}\
+                \n# {{ p.protocol }}{% endfor %}{% endfor %}\n";
+    assert_eq!(
+        of_template(defaults, body),
+        [
+            "warning: t/defaults.yaml:1:24: no file of the template reads `scaling.maxSurge` [unused-default]",
+            "warning: t/defaults.yaml:2:1: no file of the template reads `args` [unused-default]",
+        ]
+    );
+}
+
+#[test]
+fn a_default_that_reaches_the_template_in_another_form_is_used() {
+    // The registry becomes a part of the image's reference.
+    let found = of_template("image: {registry: ghcr.io}\n", "data: {a: {{ image.reference }}}\n");
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn samples_that_cannot_be_used_are_told() {
+    let with = |text: &str| {
+        let mut sources = set("", "");
+        sources.files.pop();
+        sources.files.push(file("t/samples/one.yaml", text));
+        told(&sources)
+    };
+    let other = with(&WAML.replace("template: t\n", ""));
+    assert!(
+        other[0].contains("the sample lies with `t` and is for `backend-default`"),
+        "{other:?}"
+    );
+    let bare = with(&WAML.replace(WAML.split("deploy:").nth(1).unwrap(), " {}\n"));
+    assert!(bare.iter().any(|line| line.contains("no target under `deploy`")), "{bare:?}");
+    let broken = with(&WAML.replace("number: 80", "number: many"));
+    assert!(broken.iter().any(|line| line.contains("t/samples/one.yaml:9:")), "{broken:?}");
+    let mut none = set("", "");
+    none.files.pop();
+    let none = told(&none);
+    assert_eq!(none.len(), 1);
+    assert!(none[0].starts_with("warning: the template `t` has no sample"), "{none:?}");
+}
+
+#[test]
+fn a_sample_with_a_version_is_for_that_one_alone() {
+    let mut sources = set("", "");
+    sources.files.insert(1, file("t/old/configmap.yaml.tmpl", OBJECT));
+    sources.files.push(file("t/samples/two.yaml", &WAML.replace("template: t", "template: t@old")));
+    let report = templates(&sources).unwrap();
+    let counts: Vec<_> =
+        report.templates.iter().map(|c| (c.template.as_str(), c.targets)).collect();
+    assert_eq!(counts, [("t@latest", 1), ("t@old", 2)]);
+}
+
+#[test]
+fn what_a_sample_renders_is_judged_as_a_deployment_would_be() {
+    let found = of_template("", "---\nkind: ConfigMap\n");
+    assert!(
+        found.iter().any(|line| line.starts_with("error: ") && line.ends_with("[rendered]")),
+        "{found:?}"
+    );
+}

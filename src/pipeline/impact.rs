@@ -1,0 +1,318 @@
+//! What other templates would change, app by app and object by object.
+//!
+//! The same WAMLs are planned with both sets; what is compared is what would be pushed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use similar::TextDiff;
+
+use crate::model::facts::Facts;
+use crate::model::id::TargetName;
+use crate::model::release::Release;
+use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::render::{Object, Rendered, read_back};
+use crate::pipeline::templates::Templates;
+use crate::pipeline::{Input, plan};
+use crate::waml::{Waml, emit};
+
+/// A WAML for one of its targets.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Where it is from, for people: a file, or a repository and commit.
+    pub source: String,
+    /// The WAML.
+    pub waml: Arc<Waml>,
+    /// One of its targets.
+    pub target: TargetName,
+    /// What is, or would be, deployed.
+    pub release: Release,
+}
+
+/// What would become of one app on one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Impact {
+    /// `namespace/slug`
+    pub app: String,
+    /// The target.
+    pub target: String,
+    /// Where the WAML is from.
+    pub source: String,
+    /// What would become of it.
+    pub verdict: Verdict,
+    /// The objects that would not be the same, in order.
+    pub objects: Vec<Change>,
+    /// The workloads whose pods would be replaced: `Deployment my-app`.
+    pub restarts: Vec<String>,
+    /// Why it is refused, before or after; warnings are left out.
+    pub violations: Vec<Violation>,
+}
+
+/// What would become of an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It could be deployed, and could be no more.
+    Refused,
+    /// Its objects would be others.
+    Changed,
+    /// It could not be deployed, and could be now.
+    Repaired,
+    /// It cannot be deployed either way.
+    StillRefused,
+    /// Not a byte.
+    Unchanged,
+}
+
+impl Verdict {
+    /// In a table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Changed => "changed",
+            Self::Repaired => "repaired",
+            Self::StillRefused => "still refused",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// One object that would not be the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `Deployment`
+    pub kind: String,
+    /// `my-app`
+    pub name: String,
+    /// What would happen to it.
+    pub how: How,
+    /// The lines that differ, with two around them.
+    pub diff: String,
+}
+
+/// What would happen to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// It would be new.
+    Added,
+    /// It would be another.
+    Changed,
+    /// It would be gone.
+    Removed,
+}
+
+impl How {
+    /// In a table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// What each app would see of the change; the worst first, then by name.
+pub fn compare(
+    cases: &[Case],
+    before: &Arc<Templates>,
+    after: &Arc<Templates>,
+    facts: &Facts,
+) -> Vec<Impact> {
+    let mut all: Vec<Impact> = cases.iter().map(|case| one(case, before, after, facts)).collect();
+    all.sort_by(|a, b| {
+        (a.verdict, &a.app, &a.target, &a.source).cmp(&(b.verdict, &b.app, &b.target, &b.source))
+    });
+    all
+}
+
+fn one(case: &Case, before: &Arc<Templates>, after: &Arc<Templates>, facts: &Facts) -> Impact {
+    let planned = |templates: &Arc<Templates>| {
+        let input = Input {
+            waml: Arc::clone(&case.waml),
+            target: case.target.clone(),
+            release: case.release.clone(),
+            templates: Arc::clone(templates),
+        };
+        plan(&input, facts)
+    };
+    let (verdict, objects, restarts, violations) = match (planned(before), planned(after)) {
+        (Ok(before), Ok(after)) => {
+            let (objects, restarts) = changes(&objects(&before), &objects(&after));
+            let same = objects.is_empty();
+            let verdict = if same { Verdict::Unchanged } else { Verdict::Changed };
+            (verdict, objects, restarts, Vec::new())
+        }
+        (Ok(_), Err(rejection)) => (Verdict::Refused, vec![], vec![], errors(rejection)),
+        (Err(rejection), Ok(_)) => (Verdict::Repaired, vec![], vec![], errors(rejection)),
+        (Err(_), Err(rejection)) => (Verdict::StillRefused, vec![], vec![], errors(rejection)),
+    };
+    Impact {
+        app: case.waml.app.to_string(),
+        target: case.target.to_string(),
+        source: case.source.clone(),
+        verdict,
+        objects,
+        restarts,
+        violations,
+    }
+}
+
+fn errors(rejection: Rejection) -> Vec<Violation> {
+    let stops =
+        |violation: &Violation| violation.severity == crate::model::violation::Severity::Error;
+    rejection.violations.into_iter().filter(stops).collect()
+}
+
+/// By kind, API group and name: the version of an API may change, and files be named otherwise.
+type Objects = BTreeMap<(String, String, String), Object>;
+
+fn objects(rendered: &Rendered) -> Objects {
+    let all = read_back(&rendered.files).unwrap_or_default();
+    let key = |object: &Object| {
+        let version = object.text(["apiVersion", ""]);
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        (object.kind().to_owned(), group.to_owned(), object.name().to_owned())
+    };
+    all.into_iter().map(|(_, object)| (key(&object), object)).collect()
+}
+
+fn changes(before: &Objects, after: &Objects) -> (Vec<Change>, Vec<String>) {
+    let mut changes = Vec::new();
+    let mut restarts = Vec::new();
+    let keys: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    for key in keys {
+        let (old, new) = (before.get(key), after.get(key));
+        let how = match (old, new) {
+            (None, _) => How::Added,
+            (_, None) => How::Removed,
+            (Some(old), Some(new)) if old.json == new.json => continue,
+            _ => How::Changed,
+        };
+        let (kind, _, name) = key.clone();
+        if let (Some(old), Some(new)) = (old, new)
+            && pods(old) != pods(new)
+        {
+            restarts.push(format!("{kind} {name}"));
+        }
+        changes.push(Change { kind, name, how, diff: diff(old, new) });
+    }
+    (changes, restarts)
+}
+
+/// What makes the controller of a workload replace its pods when it changes. The pods of a
+/// `CronJob` are others from the next run on.
+fn pods(object: &Object) -> Option<&Json> {
+    let spec = object.json.get("spec")?;
+    match object.kind() {
+        "Deployment" | "StatefulSet" | "DaemonSet" | "Rollout" => spec.get("template"),
+        "CronJob" => spec.get("jobTemplate")?.get("spec")?.get("template"),
+        _ => None,
+    }
+}
+
+fn diff(old: Option<&Object>, new: Option<&Object>) -> String {
+    let text = |object: Option<&Object>| {
+        object.map_or_else(String::new, |o| emit::document(&Json::Object(o.json.clone())))
+    };
+    let (old, new) = (text(old), text(new));
+    let diff = TextDiff::from_lines(&old, &new);
+    diff.unified_diff().context_radius(2).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::target::Clusters;
+    use crate::model::template::{TemplateFile, TemplateSources};
+
+    const WAML: &str = "schema: \"2\"\nname: S\nslug: shop\nowner: a@example.com\nnamespace: devx\n\
+                        template: t\ndeploy:\n  dev:\n    scaling: {replicas: 2}\n";
+    const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ app.slug }}\n\
+                              spec:\n  replicas: {{ scaling.replicas }}\n  template: {spec: {a: 1}}\n";
+
+    fn templates(files: &[(&str, &str)]) -> Arc<Templates> {
+        let file = |(path, text): &(&str, &str)| TemplateFile {
+            path: format!("t/{path}"),
+            text: (*text).to_owned(),
+        };
+        let files = files.iter().chain(&[("defaults.yaml", "")]).map(file).collect();
+        Arc::new(Templates::compile(&TemplateSources { files, ..Default::default() }).unwrap())
+    }
+
+    fn deployment(text: &str) -> Arc<Templates> {
+        templates(&[("latest/deployment.yaml.tmpl", text)])
+    }
+
+    fn compared(before: &Arc<Templates>, after: &Arc<Templates>) -> Impact {
+        let waml = Arc::new(Waml::parse("shop.yaml", WAML.as_bytes()).unwrap());
+        let case = Case {
+            source: "shop.yaml".to_owned(),
+            target: "dev".parse().unwrap(),
+            release: Release {
+                repository: "acme/shop".parse().unwrap(),
+                commit: "a".repeat(40).parse().unwrap(),
+                tag: "1".parse().unwrap(),
+            },
+            waml,
+        };
+        let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+        compare(&[case], before, after, &facts).remove(0)
+    }
+
+    #[test]
+    fn the_same_objects_are_no_change_however_they_are_written() {
+        let before = deployment(DEPLOYMENT);
+        let after =
+            deployment(&DEPLOYMENT.replace("{spec: {a: 1}}", "\n    spec:\n      a: 1 # one"));
+        let impact = compared(&before, &after);
+        assert_eq!((impact.verdict, impact.objects.len()), (Verdict::Unchanged, 0));
+    }
+
+    #[test]
+    fn a_change_of_the_workload_alone_restarts_no_pod() {
+        let after =
+            deployment(&DEPLOYMENT.replace("replicas: {{", "paused: false\n  replicas: {{"));
+        let impact = compared(&deployment(DEPLOYMENT), &after);
+        assert_eq!(impact.verdict, Verdict::Changed);
+        assert_eq!(impact.restarts, [""; 0]);
+        let [change] = &impact.objects[..] else { panic!("one") };
+        assert_eq!((change.kind.as_str(), change.name.as_str()), ("Deployment", "shop"));
+        assert!(change.diff.contains("\n+  paused: false\n"), "{}", change.diff);
+        assert!(!change.diff.contains("digest"), "{}", change.diff);
+    }
+
+    #[test]
+    fn a_change_of_the_pods_restarts_them() {
+        let after = deployment(&DEPLOYMENT.replace("a: 1", "a: 2"));
+        let impact = compared(&deployment(DEPLOYMENT), &after);
+        assert_eq!(impact.restarts, ["Deployment shop"]);
+    }
+
+    #[test]
+    fn objects_come_and_go() {
+        let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ app.slug }}}\n";
+        let both = templates(&[
+            ("latest/configmap.yaml.tmpl", other),
+            ("latest/deployment.yaml.tmpl", DEPLOYMENT),
+        ]);
+        let impact = compared(&deployment(DEPLOYMENT), &both);
+        let how: Vec<_> = impact.objects.iter().map(|c| (c.kind.as_str(), c.how)).collect();
+        assert_eq!(how, [("ConfigMap", How::Added)]);
+        let impact = compared(&both, &deployment(DEPLOYMENT));
+        assert_eq!(impact.objects[0].how, How::Removed);
+        assert!(impact.restarts.is_empty());
+    }
+
+    #[test]
+    fn what_is_refused_is_told_with_its_violations() {
+        let broken = deployment(&DEPLOYMENT.replace("scaling.replicas", "scaling.nothing"));
+        let impact = compared(&deployment(DEPLOYMENT), &broken);
+        assert_eq!((impact.verdict, impact.violations.len()), (Verdict::Refused, 1));
+        assert_eq!(compared(&broken, &deployment(DEPLOYMENT)).verdict, Verdict::Repaired);
+        assert_eq!(compared(&broken, &broken).verdict, Verdict::StillRefused);
+    }
+}
