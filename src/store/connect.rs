@@ -41,8 +41,10 @@ const SQLITE_DURABLE: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode =
 const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s';";
 
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "deployments", include_str!("../../migrations/0001_deployments.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
+    (3, "owners and locks", include_str!("../../migrations/0003_owners_and_locks.sql")),
+];
 
 /// The connections to one database.
 pub(super) struct Pools {
