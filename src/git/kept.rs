@@ -20,7 +20,7 @@ use crate::git::transport::{self, Wire, WireError};
 use crate::git::wire::Failure;
 
 /// Where the clone remembers the server's branch; also keeps its objects referenced.
-const TRACKING: &str = "refs/remotes/origin/tip";
+pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
 /// Says that a folder is a clone of ours, and of which repository and branch.
 const MARKER: &str = "the-deployer-clone";
 /// libgit2 writes loose objects and never packs them. One of 256 folders is counted, as git does:

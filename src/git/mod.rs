@@ -8,6 +8,7 @@
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading                             what is live, and what was written last
+//! index                               what changed in all apps' `latest` since one looked
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
@@ -16,6 +17,7 @@ pub mod address;
 mod apply;
 pub mod error;
 mod home;
+pub mod index;
 mod kept;
 pub mod layout;
 mod local;

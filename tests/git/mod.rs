@@ -1,8 +1,9 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
 mod http;
+mod index;
 mod locks;
-mod place;
+pub(crate) mod place;
 mod property;
 mod races;
 mod writes;
