@@ -16,6 +16,7 @@ pub mod templates; // templates made ready
 pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub(crate) mod view; // what templates see
 pub mod application; // the Argo CD Application of an app
+pub mod reading; // manifests in the repository, read back
 
 use std::sync::Arc;
 
