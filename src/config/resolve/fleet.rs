@@ -44,8 +44,16 @@ impl Resolver<'_> {
         cluster: file::Cluster,
         platform: Option<&Json>,
     ) -> Option<Target> {
-        let file::Cluster { name, environment, domain, server, labels, platform: own, policies } =
-            cluster;
+        let file::Cluster {
+            name,
+            environment,
+            domain,
+            server,
+            labels,
+            platform: own,
+            policies,
+            lookups: _,
+        } = cluster;
         let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
         if !legal {
             let message = "this is not a domain";
