@@ -2,7 +2,9 @@
 //! concrete adapters.
 
 mod backend; // what the server asks of the program
+pub mod facts; // what rules must know of the world, asked at once
 mod home; // the storage folder, for one process at a time
+pub mod operator; // what an operator does to the database by hand
 mod outside; // what a job asks of the world
 mod problem; // adapters' errors in a job's words
 
@@ -15,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
+use crate::app::facts::Gatherer;
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
 use crate::catalogue;
@@ -113,8 +116,10 @@ impl App {
         let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
+        let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
         let world = World {
             forge,
+            facts: gatherer,
             templates,
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
@@ -243,6 +248,22 @@ async fn manifests(
         });
     }
     Ok(opened)
+}
+
+fn gatherer(
+    settings: &Settings,
+    clock: &Clock,
+    forge: &Forge,
+    store: &Store,
+    manifests: &[Manifests],
+) -> Result<Gatherer, StartError> {
+    let repositories = manifests.iter().map(|one| facts::Repository {
+        repository: one.repository.clone(),
+        targets: one.targets.clone(),
+    });
+    let repositories = repositories.collect();
+    Gatherer::new(settings, clock.clone(), forge.clone(), store.clone(), repositories)
+        .map_err(boxed("what is looked up"))
 }
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read
