@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, serve};
+use super::{config, demo, locks, owners, serve};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -28,6 +28,11 @@ enum Command {
     Demo(demo::Demo),
     #[command(subcommand)]
     Config(config::Config),
+    #[command(subcommand)]
+    Owners(owners::Owners),
+    Lock(locks::Lock),
+    Unlock(locks::Unlock),
+    Locks(locks::Locks),
 }
 
 impl Deployer {
@@ -36,6 +41,10 @@ impl Deployer {
             Command::Serve(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
+            Command::Owners(command) => on_runtime(command.run()),
+            Command::Lock(command) => on_runtime(command.run()),
+            Command::Unlock(command) => on_runtime(command.run()),
+            Command::Locks(command) => on_runtime(command.run()),
         }
     }
 }

@@ -14,6 +14,8 @@ pub mod deployer; // the operator's command line
 mod serve;
 mod demo;
 mod config;
+mod owners;
+mod locks;
 pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
 mod diagnostics; // violations as a compiler shows them

@@ -2,6 +2,7 @@
 
 mod bart;
 mod demo;
+mod operator;
 mod readme;
 
 use std::path::{Path, PathBuf};
