@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, locks, owners, serve};
+use super::{config, demo, locks, owners, serve, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -33,6 +33,7 @@ enum Command {
     Lock(locks::Lock),
     Unlock(locks::Unlock),
     Locks(locks::Locks),
+    Validators(validators::Validators),
 }
 
 impl Deployer {
@@ -45,6 +46,7 @@ impl Deployer {
             Command::Lock(command) => on_runtime(command.run()),
             Command::Unlock(command) => on_runtime(command.run()),
             Command::Locks(command) => on_runtime(command.run()),
+            Command::Validators(command) => command.run(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod demo;
 mod config;
 mod owners;
 mod locks;
+mod validators;
 pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
 mod diagnostics; // violations as a compiler shows them

@@ -14,7 +14,6 @@ use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
-use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Severity, Violation};
 use crate::pipeline::templates::Templates;
 use crate::waml::Waml;
@@ -53,26 +52,10 @@ impl Source {
     pub(crate) fn open(&self, format: Format) -> Result<World, CliError> {
         let bytes = read(&self.file)?;
         let name = self.name();
-        let texts = self.template_sources()?;
         let mut sources = Sources::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
-        for file in &texts.files {
-            sources.add(&file.path, file.text.as_str());
-        }
-        let templates = match Templates::compile(&texts) {
-            Ok(templates) => Arc::new(templates),
-            Err(rejection) => return Err(refuse(&rejection.violations, &sources, format)?),
-        };
+        let templates = templates(self.templates.as_deref(), &mut sources, format)?;
         Ok(World { waml: Waml::parse(&name, &bytes).map(Arc::new), templates, sources })
-    }
-
-    fn template_sources(&self) -> Result<TemplateSources, CliError> {
-        match &self.templates {
-            None => Ok(catalogue::built_in()),
-            Some(folder) => {
-                catalogue::folder(folder).map_err(|error| CliError::io(error.to_string()))
-            }
-        }
     }
 
     /// How violations name the file.
@@ -82,6 +65,33 @@ impl Source {
         } else {
             self.file.display().to_string()
         }
+    }
+}
+
+/// The templates of a folder, or the built-in ones; their texts are added for pointing into.
+///
+/// # Errors
+/// When they cannot be read, or are broken (their violations are printed).
+pub(crate) fn templates(
+    folder: Option<&Path>,
+    sources: &mut Sources,
+    format: Format,
+) -> Result<Arc<Templates>, CliError> {
+    let texts = match folder {
+        None => catalogue::built_in(),
+        Some(folder) => {
+            catalogue::folder(folder).map_err(|error| CliError::io(error.to_string()))?
+        }
+    };
+    for file in &texts.files {
+        sources.add(&file.path, file.text.as_str());
+    }
+    for file in &texts.policies {
+        sources.add(&format!("policies/{}", file.path), file.text.as_str());
+    }
+    match Templates::compile(&texts) {
+        Ok(templates) => Ok(Arc::new(templates)),
+        Err(rejection) => Err(refuse(&rejection.violations, sources, format)?),
     }
 }
 

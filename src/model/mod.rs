@@ -11,6 +11,8 @@ pub mod release; // what is to be deployed
 pub mod template; // the text of templates
 pub mod revision; // one entry of an app's history
 pub mod lock; // a person's or the calendar's no
+pub mod window; // windows read: when a target is open
+pub mod stateful; // kinds of objects that keep data
 pub mod facts; // what rules must know of the world
 pub mod event; // what can come in from a forge
 pub mod deployment; // one release to one target: the record

@@ -9,10 +9,12 @@
 
 pub mod merge;
 pub mod default;
+pub mod questions; // what there is to find out before the rules run
 pub mod validate;
 pub mod render;
 pub mod push; // the only stage with effects
 pub mod templates; // templates made ready
+pub mod policies; // the rules of a company
 pub(crate) mod engine; // the template engine, and how values are kept in their place
 pub(crate) mod view; // what templates see
 pub mod application; // the Argo CD Application of an app

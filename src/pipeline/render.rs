@@ -12,7 +12,7 @@ use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::templates::Template;
-use crate::pipeline::validate::{Valid, rendered};
+use crate::pipeline::validate::{self, Made, Valid};
 use crate::pipeline::{OUR_PREFIX, engine, view};
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
@@ -77,10 +77,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
     for object in &mut objects {
         complete(object, app, &valid.release().tag);
     }
-    let violations = rendered::check(&objects, app, template);
-    if let Some(rejection) = Rejection::of(violations) {
-        return Err(rejection);
-    }
+    let warnings = validate::objects(&Made { objects: &objects, valid, template })?;
     let mut named = name_files(objects, app);
     let digest = digest(&named);
     for (_, object) in &mut named {
@@ -92,7 +89,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         template: template.id(),
         files: named.into_iter().map(|(name, object)| file(name, object)).collect(),
         digest,
-        warnings: valid.warnings().to_vec(),
+        warnings,
     })
 }
 

@@ -17,6 +17,7 @@ use crate::model::template::{TemplateFile, TemplateSources};
 use crate::model::violation::{Position, Rejection, Violation};
 use crate::pipeline::engine;
 use crate::pipeline::merge::Merged;
+use crate::pipeline::policies::Policies;
 use crate::waml::node::{Map, Node, Path, Value};
 use crate::waml::section::{Section, always_exists, identity};
 use crate::waml::suggest;
@@ -29,6 +30,8 @@ pub struct Templates {
     pub origin: String,
     /// The commit, where they come from a repository.
     pub commit: Option<CommitSha>,
+    /// The operator's own rules.
+    pub policies: Arc<Policies>,
     by_id: BTreeMap<(TemplateName, TemplateVersion), Arc<Template>>,
 }
 
@@ -44,6 +47,8 @@ pub struct Template {
     /// The names of its files in `engine`, sorted.
     pub(crate) files: Vec<String>,
     pub(crate) engine: tera::Tera,
+    /// The operator's own rules, the same for all templates of the set.
+    pub(crate) policies: Arc<Policies>,
     uses: HashSet<String>,
 }
 
@@ -67,6 +72,11 @@ impl Templates {
     pub fn compile(sources: &TemplateSources) -> Result<Self, Rejection> {
         let mut violations: Vec<Violation> = strangers(&sources.files).collect();
         violations.extend(odd_components(&sources.components));
+        let policies = Policies::load(&sources.policies).unwrap_or_else(|wrong| {
+            violations.extend(wrong);
+            Policies::default()
+        });
+        let policies = Arc::new(policies);
         let mut by_id = BTreeMap::new();
         for (name, version, files) in versions(&sources.files) {
             let defaults = defaults(&sources.files, &name, &mut violations);
@@ -81,15 +91,15 @@ impl Templates {
                 }
             };
             let uses = engine::variables(&engine, &files);
-            let template = Template { name, version, defaults, files, engine, uses };
+            let policies = policies.clone();
+            let template = Template { name, version, defaults, files, engine, policies, uses };
             by_id.insert((template.name.clone(), template.version.clone()), Arc::new(template));
         }
-        match Rejection::of(violations) {
-            Some(rejection) => Err(rejection),
-            None => {
-                Ok(Self { origin: sources.origin.clone(), commit: sources.commit.clone(), by_id })
-            }
+        if let Some(rejection) = Rejection::of(violations) {
+            return Err(rejection);
         }
+        let (origin, commit) = (sources.origin.clone(), sources.commit.clone());
+        Ok(Self { origin, commit, policies, by_id })
     }
 
     /// All templates, by name and version.

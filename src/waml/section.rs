@@ -76,6 +76,19 @@ pub struct Section {
     pub canary: Option<Canary>,
     /// Several releases live at once, with shares of the traffic.
     pub versions: Option<Vec<Version>>,
+    /// Objects with data in them that this deployment may take away.
+    pub removes: Option<Vec<Removal>>,
+}
+
+/// An object with data in it that may be taken away: without an entry, a deployment that would
+/// remove it is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Removal {
+    /// The object's kind: `PersistentVolumeClaim`.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
 }
 
 static READER: LazyLock<Reader<Section>> = LazyLock::new(Reader::new);

@@ -38,6 +38,9 @@ pub struct EnvVar {
     /// Where the value is taken from instead.
     #[serde(default)]
     pub secret: Option<SecretKey>,
+    /// Whether the value is no secret though it looks like one.
+    #[serde(default)]
+    pub plain: Option<bool>,
 }
 
 /// A key of a Kubernetes Secret in the app's namespace.

@@ -201,3 +201,19 @@ fn a_configuration_is_checked_with_the_place_of_every_mistake() {
             .is_object()
     );
 }
+
+#[test]
+fn a_secret_is_never_printed_not_even_as_the_line_it_stands_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS".repeat(2));
+    let waml = format!(
+        "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t:\n    env: [{{name: A, value: {secret}}}]\n"
+    );
+    std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
+    for format in ["text", "json"] {
+        let output = bart(folder.path(), &["validate", "--output", format]);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("plaintext") && !text.contains(&secret), "{text}");
+    }
+}

@@ -27,6 +27,8 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert_eq!(text.matches("  succeeded in ").count(), 2, "{text}");
+    let counted = text.matches("; 1 warning").count();
+    assert!(text.matches("\nwarning[").count() >= counted, "warnings are named: {text}");
     assert_eq!(text.matches("  failed in ").count(), 1, "{text}");
     assert!(!text.contains('\u{1b}'), "no terminal, no colour");
     let log = std::process::Command::new("git")

@@ -4,6 +4,7 @@ mod bart;
 mod demo;
 mod operator;
 mod readme;
+mod validators;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -45,11 +45,33 @@ fn the_waml_reference_is_the_schema() {
 
 #[test]
 fn the_list_of_rules_is_the_one_that_runs() {
-    let mut table = String::from("| rule | what it checks |\n|---|---|\n");
-    for rule in the_deployer::pipeline::validate::RULES {
-        writeln!(table, "| `{}` | {} |", rule.name, rule.about).unwrap();
+    use the_deployer::pipeline::validate::{RULES, Weight};
+    let mut table =
+        String::from("| rule | violations | on | what it checks | from |\n|---|---|---|---|---|\n");
+    for rule in RULES {
+        let weight = match rule.weight {
+            Weight::Error => "error",
+            Weight::Warning => "warning",
+            Weight::Both => "error or warning",
+        };
+        let when = format!("{:?}", rule.when()).to_lowercase();
+        let (name, about, source) = (rule.name, rule.about, rule.source);
+        writeln!(table, "| `{name}` | {weight} | {when} | {about} | {source} |").unwrap();
     }
+    let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), RULES.len(), "two rules have one name");
+    assert!(RULES.len() >= 20, "rules are missing");
     hold("docs/validators.md", &table);
+}
+
+#[test]
+fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
+    let page = fs::read_to_string(root().join("docs/policies.md")).unwrap();
+    let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
+    let tried = root().join("tests/pipeline/company-policies/policies.yaml");
+    assert_eq!(shown, fs::read_to_string(tried).unwrap());
 }
 
 #[test]
@@ -82,7 +104,8 @@ fn the_waml_page_names_what_the_built_in_template_leaves_out() {
     let template = templates.iter().find(|t| t.id() == "backend-default@latest").unwrap();
     let schema = the_deployer::waml::document::json_schema();
     let section = schema.as_value()["$defs"]["Section"]["properties"].as_object().unwrap();
-    for key in section.keys().filter(|key| *key != "template") {
+    // Those two are for us, not for templates.
+    for key in section.keys().filter(|key| !["template", "removes"].contains(&key.as_str())) {
         assert_ne!(named.contains(&format!("`{key}`")), template.uses(key), "{key}");
     }
 }

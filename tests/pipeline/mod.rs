@@ -2,10 +2,12 @@
 //!
 //! `expected/` holds the manifests of a plan that succeeds, `violations.txt` what is said of it:
 //! a rejection, or warnings. The target is the first under `deploy`, or the one in `target`;
-//! `platform.yaml` says what its cluster has to offer.
+//! `platform.yaml` says what its cluster has to offer, `policies.yaml` what the company asks.
 //! With `UPDATE_EXPECTED=1` the files are written anew; read the diff before keeping it.
 
+mod generate;
 mod hostile;
+mod property;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +19,7 @@ use the_deployer::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use the_deployer::model::platform::Platform;
 use the_deployer::model::release::Release;
 use the_deployer::model::target::Clusters;
+use the_deployer::model::template::TemplateFile;
 use the_deployer::model::violation::{Rejection, Violation};
 use the_deployer::pipeline::render::Rendered;
 use the_deployer::pipeline::templates::Templates;
@@ -32,7 +35,15 @@ pub(crate) fn release() -> Release {
 }
 
 pub(crate) fn templates() -> Arc<Templates> {
-    Arc::new(Templates::compile(&the_deployer::catalogue::built_in()).unwrap())
+    with_policies(None)
+}
+
+/// The built-in templates, and a company's policies beside them.
+fn with_policies(text: Option<String>) -> Arc<Templates> {
+    let mut sources = the_deployer::catalogue::built_in();
+    let file = text.map(|text| TemplateFile { path: "policies.yaml".to_owned(), text });
+    sources.policies.extend(file);
+    Arc::new(Templates::compile(&sources).unwrap())
 }
 
 pub(crate) fn facts() -> Facts {
@@ -40,20 +51,21 @@ pub(crate) fn facts() -> Facts {
 }
 
 pub(crate) fn planned(text: &[u8], target: Option<&str>) -> Result<Rendered, Rejection> {
-    planned_on(text, target, Platform::default())
+    planned_on(text, target, Platform::default(), templates())
 }
 
 fn planned_on(
     text: &[u8],
     target: Option<&str>,
     platform: Platform,
+    templates: Arc<Templates>,
 ) -> Result<Rendered, Rejection> {
     let facts = Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);
     let target = target.unwrap_or(TargetName::parse("none").unwrap());
-    let input = Input { waml: waml.into(), target, release: release(), templates: templates() };
+    let input = Input { waml: waml.into(), target, release: release(), templates };
     plan(&input, &facts)
 }
 
@@ -72,7 +84,8 @@ fn outcome(case: &Path) -> BTreeMap<PathBuf, String> {
     let target = fs::read_to_string(case.join("target")).ok();
     let platform = fs::read_to_string(case.join("platform.yaml")).ok();
     let platform = platform.map(|text| serde_yaml::from_str(&text).unwrap()).unwrap_or_default();
-    let planned = planned_on(&text, target.as_deref().map(str::trim), platform);
+    let templates = with_policies(fs::read_to_string(case.join("policies.yaml")).ok());
+    let planned = planned_on(&text, target.as_deref().map(str::trim), platform, templates);
     let (files, violations) = match planned {
         Ok(rendered) => (rendered.files, rendered.warnings),
         Err(rejection) => (Vec::new(), rejection.violations),

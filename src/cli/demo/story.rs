@@ -155,10 +155,11 @@ impl Story {
         ))?;
         if state == State::Succeeded {
             self.show_commit().await?;
-        } else {
+        }
+        if !detail.violations.is_empty() {
             let mut sources = Sources::default();
             sources.add(".weave.yaml", chapter.waml.as_str());
-            output::print(&diagnostics::render(&detail.violations, &sources))?;
+            output::print(&format!("\n{}", diagnostics::render(&detail.violations, &sources)))?;
         }
         if state == chapter.ends {
             return Ok(());

@@ -70,7 +70,7 @@ impl Resolver<'_> {
             server,
             labels: labels.unwrap_or_default(),
             platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
-            policies: policies.unwrap_or_default(),
+            policies: self.policies(&format!("{path}.policies"), policies),
         })
     }
 

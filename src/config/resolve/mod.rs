@@ -15,6 +15,7 @@ use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml}
 
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
+mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 
 /// The longest time that may be set; a longer one is a mistake.

@@ -202,3 +202,20 @@ fn what_is_no_yaml_no_map_or_too_large_is_refused() {
     }
     assert!(!refused(&format!("server: {}\n", "x".repeat(300_000))).is_empty());
 }
+
+#[test]
+fn windows_and_branches_are_read_with_the_configuration() {
+    let policies = "policies: {branches: [main, '['], windows: [{days: mo, from: '09:00', to: '17:00'}, {days: mon-fri, from: '09:00', to: '25:00'}, {days: '*', from: '09:00', to: '17:00', time_zone: Mars}]}";
+    let lines = refused(&format!(
+        "clusters:\n- {{name: dev, environment: development, domain: dev.example.com, {policies}}}\n"
+    ));
+    for expected in [
+        "this glob cannot be read: unclosed character class",
+        "\"mo\" are not days of the week [configuration]; write mon-fri",
+        "\"25:00\" is not a time of day [configuration]; write it like 09:00",
+        "\"Mars\" is not a time zone [configuration]; write its name",
+    ] {
+        assert!(lines.contains(expected), "{expected} in\n{lines}");
+    }
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+}

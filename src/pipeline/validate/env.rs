@@ -59,7 +59,7 @@ fn secret_key(secret: &SecretKey, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes' `IsConfigMapKey`: the key can be the name of a file.
-fn is_key(text: &str) -> bool {
+pub(super) fn is_key(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && text != "."

@@ -1,12 +1,12 @@
 //! The image has a name that a registry can have.
 //!
 //! The grammar of OCI's and Docker's references. The tag is no part of it: that comes with the
-//! release. A name that is made from the service's repository is not looked at here.
+//! release.
 
-use super::{Report, Subject};
+use super::{Report, Subject, legal};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
-use crate::pipeline::view::has_registry;
+use crate::pipeline::view::{has_registry, reference};
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 
@@ -14,9 +14,26 @@ use crate::waml::typed::quoted;
 const LONGEST: usize = 255;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let Some(image) = &subject.section.image else { return };
     let path = Path::root().key("image");
+    if !parts(subject, &path, report) {
+        return;
+    }
+    let whole = reference(subject.section.image.as_ref(), subject.release);
+    if !legal::is_image(&whole, &subject.release.tag) {
+        let message = format!("{} is not the name of an image", quoted(&whole));
+        let violation = Violation::error("image", message)
+            .expected("not an image's name")
+            .help("set `image.repository` to the image's name in its registry, at most 255 characters in all");
+        report.add(&path, violation);
+    }
+}
+
+/// Whether what the settings say of the name is legal, each part by itself.
+fn parts(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) -> bool {
+    let Some(image) = &subject.section.image else { return true };
+    let mut legal = true;
     if let Some(registry) = image.registry.as_deref().filter(|text| !is_registry(text)) {
+        legal = false;
         let message = format!("{} is not a registry", quoted(registry));
         let violation = Violation::error("image", message).expected("not a registry").help(
             "use a host, with a port and a folder where needed: `ghcr.io`, `localhost:5000/acme`",
@@ -24,12 +41,14 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         report.add(&path.key("registry"), violation);
     }
     if let Some(repository) = image.repository.as_deref().filter(|text| !is_repository(text)) {
+        legal = false;
         let message = format!("{} is not the name of an image", quoted(repository));
         let violation = Violation::error("image", message)
             .expected("not an image's name")
             .help("use lower-case letters and digits with single `.`, `_` or `-` between them, parted by `/`; the tag comes with the release");
         report.add(&path.key("repository"), violation);
     }
+    legal
 }
 
 /// `host[:port][/path]`
@@ -39,7 +58,7 @@ fn is_registry(text: &str) -> bool {
     text.len() <= LONGEST && is_host(host) && folder.is_none_or(are_parts)
 }
 
-fn is_repository(text: &str) -> bool {
+pub(super) fn is_repository(text: &str) -> bool {
     text.len() <= LONGEST
         && if has_registry(text) {
             !text.ends_with('/') && is_registry(text)
@@ -56,6 +75,7 @@ fn is_host(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_rfc1123_label) && port.is_none_or(is_port)
 }
 
+/// Parts between slashes.
 fn are_parts(text: &str) -> bool {
     text.split('/').all(is_part)
 }

@@ -100,7 +100,7 @@ fn leads_to(
     report.add(at, Violation::error("ingress", message).expected("no such port").help(help));
 }
 
-fn is_host(text: &str) -> bool {
+pub(super) fn is_host(text: &str) -> bool {
     text.len() <= 253 && text.contains('.') && text.split('.').all(is_rfc1123_label)
 }
 

@@ -1,170 +1,79 @@
 //! VALIDATE: all rules run, and every violation is told, each at its place.
 //!
 //! One rule a file; [`RULES`] is the list. What a rule must know of the world stands in
-//! [`Facts`], so rules are pure. A value that was already reported as broken is not reported
+//! [`Facts`], so rules are pure; what could not be found out is judged in `unknown`. A value that was already reported as broken is not reported
 //! again by a rule that stumbles over it.
 
+pub mod list; // all rules
 mod autoscaling;
+mod branch;
+mod canary;
 mod disruption;
 mod env;
+mod hosts;
 mod image;
+mod image_tag;
 mod ingress;
+mod kubernetes;
 mod labels;
+pub(crate) mod legal;
+mod locks;
 mod names;
 mod numbers;
+mod owner;
+mod plaintext;
 mod ports;
 mod probes;
 pub mod quantity;
-pub mod rendered;
+mod removal;
+mod rendered;
 mod resources;
 mod scaling;
+mod secrets;
+mod stateful;
 mod target;
+mod unknown; // what could not be found out
 mod unused;
+mod versions;
 mod volumes;
+mod windows;
 
 use crate::model::facts::Facts;
+use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::Target;
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::pipeline::default::Complete;
+use crate::pipeline::render::Object;
 use crate::pipeline::templates::Template;
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
+use list::Check;
 
+pub use list::{RULES, Rule, Weight, When};
 pub use numbers::NumberOrPercent;
-
-/// One rule: its stable name, what it checks, and the check.
-#[derive(Debug, Clone, Copy)]
-pub struct Rule {
-    /// As it stands in a violation.
-    pub name: &'static str,
-    /// What it checks, in one sentence.
-    pub about: &'static str,
-    check: Check,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Check {
-    /// Done where the file is read; the violations come with the WAML.
-    Reading,
-    /// Done where the template is chosen.
-    Choosing,
-    /// On the complete settings.
-    Settings(fn(&Subject<'_>, &mut Report<'_>)),
-    /// On the rendered objects.
-    Objects,
-}
-
-/// Every rule, in the order in which they run.
-pub const RULES: &[Rule] = &[
-    Rule {
-        name: "yaml",
-        about: "The file is one YAML document within its limits, no key twice.",
-        check: Check::Reading,
-    },
-    Rule {
-        name: "schema",
-        about: "Every value has the type that the schema gives it.",
-        check: Check::Reading,
-    },
-    Rule {
-        name: "unknown-key",
-        about: "Every key is one that the schema knows.",
-        check: Check::Reading,
-    },
-    Rule {
-        name: "unique",
-        about: "No list has two things of the same name.",
-        check: Check::Reading,
-    },
-    Rule { name: "template", about: "The template and its version exist.", check: Check::Choosing },
-    Rule {
-        name: "target",
-        about: "The target is under `deploy` and known to the configuration.",
-        check: Check::Settings(target::check),
-    },
-    Rule {
-        name: "names",
-        about: "Names, and names made from them, are legal in Kubernetes.",
-        check: Check::Settings(names::check),
-    },
-    Rule {
-        name: "labels",
-        about: "Labels and annotations are legal in Kubernetes, and not ours.",
-        check: Check::Settings(labels::check),
-    },
-    Rule {
-        name: "image",
-        about: "The image has a name that a registry can have.",
-        check: Check::Settings(image::check),
-    },
-    Rule {
-        name: "ports",
-        about: "Every port has a number, and no two of the app's ports clash.",
-        check: Check::Settings(ports::check),
-    },
-    Rule {
-        name: "ingress",
-        about: "Hosts and paths are legal, and every path leads to a port of a service.",
-        check: Check::Settings(ingress::check),
-    },
-    Rule {
-        name: "probes",
-        about: "Probes use ports that the app has, and numbers that Kubernetes takes.",
-        check: Check::Settings(probes::check),
-    },
-    Rule {
-        name: "resources",
-        about: "Quantities parse, and requests are within limits.",
-        check: Check::Settings(resources::check),
-    },
-    Rule {
-        name: "scaling",
-        about: "A rolling update can make progress.",
-        check: Check::Settings(scaling::check),
-    },
-    Rule {
-        name: "autoscaling",
-        about: "The autoscaler's numbers fit, and what it measures is requested.",
-        check: Check::Settings(autoscaling::check),
-    },
-    Rule {
-        name: "disruption",
-        about: "Nodes can be drained without taking the app away.",
-        check: Check::Settings(disruption::check),
-    },
-    Rule {
-        name: "env",
-        about: "Environment variables have legal names and one source, and secrets legal keys.",
-        check: Check::Settings(env::check),
-    },
-    Rule {
-        name: "volumes",
-        about: "Volumes have a folder of their own and sizes that parse.",
-        check: Check::Settings(volumes::check),
-    },
-    Rule {
-        name: "unused",
-        about: "What the WAML sets is used by the template (a warning).",
-        check: Check::Settings(unused::check),
-    },
-    Rule {
-        name: "rendered",
-        about: "Rendered objects are well formed, in the app's namespace, and none is there twice.",
-        check: Check::Objects,
-    },
-];
 
 /// What the rules look at.
 #[derive(Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) waml: &'a Waml,
-    pub(crate) target: &'a crate::model::id::TargetName,
+    pub(crate) target: &'a TargetName,
+    /// What the configuration says of the target; `None` where it does not know it.
+    pub(crate) cluster: Option<&'a Target>,
     pub(crate) section: &'a Section,
     pub(crate) tree: &'a Node,
     pub(crate) template: &'a Template,
+    pub(crate) release: &'a Release,
     pub(crate) facts: &'a Facts,
+}
+
+/// What the last rules look at: what was rendered, and of what.
+#[derive(Debug)]
+pub(crate) struct Made<'a> {
+    pub(crate) objects: &'a [Object],
+    pub(crate) valid: &'a Valid<'a>,
+    pub(crate) template: &'a Template,
 }
 
 /// Collects violations, each at the place of a path.
@@ -193,6 +102,11 @@ impl Report<'_> {
             .unwrap_or_else(|| self.tree.nearest(path).1)
     }
 
+    /// Adds a violation that has its place already, or none.
+    pub(crate) fn say(&mut self, violation: Violation) {
+        self.violations.push(violation);
+    }
+
     /// Adds a violation about something else, at a place of its own.
     pub(crate) fn add_at(&mut self, path: &str, place: Position, violation: Violation) {
         self.violations.push(violation.at(path, Some(place)));
@@ -206,7 +120,9 @@ pub struct Valid<'a> {
     waml: &'a Waml,
     target: Target,
     section: Section,
+    tree: Node,
     release: &'a Release,
+    facts: &'a Facts,
     warnings: Vec<Violation>,
 }
 
@@ -224,6 +140,16 @@ impl<'a> Valid<'a> {
     /// The settings.
     pub fn section(&self) -> &Section {
         &self.section
+    }
+
+    /// The settings with every value's place.
+    pub fn tree(&self) -> &Node {
+        &self.tree
+    }
+
+    /// What is known of the world.
+    pub fn facts(&self) -> &'a Facts {
+        self.facts
     }
 
     /// What will be deployed.
@@ -245,21 +171,30 @@ pub fn all<'a>(
     complete: Complete<'a>,
     template: &Template,
     release: &'a Release,
-    facts: &Facts,
+    facts: &'a Facts,
 ) -> Result<Valid<'a>, Rejection> {
     let Complete { waml, target, mut tree } = complete;
     let mut violations = waml.violations.clone();
     tree.drop_broken_elements();
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
-    let subject =
-        Subject { waml, target: &target, section: &section, tree: &tree, template, facts };
+    let cluster = facts.clusters.find(&target);
+    let subject = Subject {
+        waml,
+        target: &target,
+        cluster: cluster.as_ref(),
+        section: &section,
+        tree: &tree,
+        template,
+        release,
+        facts,
+    };
     violations.extend(settings(&subject));
     sort(&mut violations);
     let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
-    match facts.clusters.find(&target) {
+    match cluster {
         Some(target) if !stops => {
-            Ok(Valid { waml, target, section, release, warnings: violations })
+            Ok(Valid { waml, target, section, tree, release, facts, warnings: violations })
         }
         _ => Err(Rejection { violations }),
     }
@@ -269,11 +204,32 @@ fn settings(subject: &Subject<'_>) -> Vec<Violation> {
     let mut report = Report { tree: subject.tree, violations: Vec::new() };
     for rule in RULES {
         match rule.check {
-            Check::Settings(check) => check(subject, &mut report),
-            Check::Reading | Check::Choosing | Check::Objects => {}
+            Check::Settings(check) | Check::Facts(check) => check(subject, &mut report),
+            Check::Reading | Check::Choosing | Check::Objects(_) => {}
         }
     }
     report.violations
+}
+
+/// Runs the rules on rendered objects; the warnings that are there already stay.
+///
+/// # Errors
+/// Every violation, warnings too.
+pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
+    let mut report = Report { tree: &made.valid.tree, violations: made.valid.warnings.clone() };
+    for rule in RULES {
+        match rule.check {
+            Check::Objects(check) => check(made, &mut report),
+            Check::Reading | Check::Choosing | Check::Settings(_) | Check::Facts(_) => {}
+        }
+    }
+    made.template.policies.check(made, &mut report);
+    let mut violations = report.violations;
+    sort(&mut violations);
+    if violations.iter().any(|violation| violation.severity == Severity::Error) {
+        return Err(Rejection { violations });
+    }
+    Ok(violations)
 }
 
 /// Whether anything in the value was written in the WAML rather than in a template's defaults.

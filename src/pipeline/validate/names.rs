@@ -8,7 +8,7 @@ use crate::waml::node::Path;
 /// Kubernetes makes pod names from a workload's name, a template hash and a random part; a
 /// longer name is cut, and its pods can no longer be told by it. From `pod-template-hash`
 /// (10) and the random part (5) with their hyphens.
-const LONGEST_WORKLOAD: usize = 63 - 17;
+pub(super) const LONGEST_WORKLOAD: usize = 63 - 17;
 
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
@@ -85,7 +85,7 @@ fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &
 }
 
 /// As Kubernetes checks it: its parts may be longer than a label.
-fn is_subdomain(text: &str) -> bool {
+pub(super) fn is_subdomain(text: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let is_part = |part: &str| {
         !part.is_empty()

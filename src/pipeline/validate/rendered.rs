@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use super::{Made, Report};
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
@@ -73,7 +74,13 @@ const NAMESPACED: &[&str] = &[
 ];
 
 /// Checks all objects of one deployment.
-pub(crate) fn check(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Violation> {
+pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+    for violation in violations(made.objects, &made.valid.waml().app, made.template) {
+        report.say(violation);
+    }
+}
+
+fn violations(objects: &[Object], app: &AppKey, template: &Template) -> Vec<Violation> {
     let mut violations = Vec::new();
     if objects.is_empty() {
         let message = format!("the template `{}` renders no object at all", template.id());
@@ -180,7 +187,10 @@ mod tests {
             AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse("a").unwrap() };
         let templates = Templates::compile(&crate::catalogue::built_in()).unwrap();
         let template = templates.iter().next().unwrap();
-        check(&objects, &app, template).into_iter().map(|violation| violation.message).collect()
+        violations(&objects, &app, template)
+            .into_iter()
+            .map(|violation| violation.message)
+            .collect()
     }
 
     #[test]

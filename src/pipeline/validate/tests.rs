@@ -2,6 +2,10 @@
 
 #[path = "tests_refused.rs"]
 mod refused;
+#[path = "tests_facts.rs"]
+mod facts;
+#[path = "tests_traffic.rs"]
+mod traffic;
 
 use serde_json::{Value as Json, json};
 
@@ -32,6 +36,10 @@ fn rendered(section: &str) -> Json {
 }
 
 fn plan_of(text: &str) -> Result<Rendered, Rejection> {
+    plan_with(text, &Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any()))
+}
+
+fn plan_with(text: &str, facts: &Facts) -> Result<Rendered, Rejection> {
     let waml = Waml::parse(".weave.yaml", text.as_bytes())?;
     let input = Input {
         waml: waml.into(),
@@ -43,8 +51,12 @@ fn plan_of(text: &str) -> Result<Rendered, Rejection> {
         },
         templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
     };
-    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
-    plan(&input, &facts)
+    plan(&input, facts)
+}
+
+/// All violations of a section for the target `t`.
+pub(super) fn planned_section(section: &str) -> Vec<Violation> {
+    planned(&format!("{HEAD}deploy:\n  t:\n{section}"))
 }
 
 /// What is said of a section for the target `t`, without the file's name.
@@ -53,7 +65,7 @@ fn said(section: &str) -> Vec<String> {
     violations.iter().map(|v| v.to_string().replace(".weave.yaml:", "")).collect()
 }
 
-const WEB: &str = "    service: [{ports: [{name: http, number: 8000}]}]\n";
+pub(super) const WEB: &str = "    service: [{ports: [{name: http, number: 8000}]}]\n";
 
 #[test]
 fn a_small_section_breaks_no_rule() {

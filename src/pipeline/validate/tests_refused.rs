@@ -11,6 +11,10 @@ fn images_have_names_that_registries_take() {
             "8:47: `Acme/App` is not the name of an image [image]",
         ]
     );
+    let long = "a".repeat(200);
+    let both = said(&format!("    image: {{registry: a.b/{long}, repository: {long}}}\n"));
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(both[0].ends_with("is not the name of an image [image]"), "{both:?}");
     assert_eq!(said("    image: {repository: 'localhost:5000/acme/app'}\n"), Vec::<String>::new());
 }
 

@@ -6,7 +6,9 @@ use crate::waml::node::Path;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for (part, entry) in subject.tree.as_map().into_iter().flatten() {
-        if part == "template" || subject.template.uses(part) || !is_from_waml(&entry.node) {
+        // For the rules, not for templates.
+        let is_ours = matches!(part.as_str(), "template" | "removes");
+        if is_ours || subject.template.uses(part) || !is_from_waml(&entry.node) {
             continue;
         }
         let message = format!("the template `{}` makes nothing of `{part}`", subject.template.id());

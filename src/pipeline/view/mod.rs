@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::id::is_rfc1123_label;
+use crate::model::release::Release;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Disruption;
@@ -59,6 +60,11 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     view
 }
 
+/// What is set, as the WAML writes it: parts that are not set are left out.
+pub(crate) fn settings(section: &Section) -> Json {
+    without_nulls(json!(section))
+}
+
 /// Every part by its name, null where it is not set; parts of it that are not set are left out.
 fn as_written(section: &Section) -> Map<String, Json> {
     match serde_json::to_value(section) {
@@ -80,18 +86,23 @@ fn without_nulls(value: Json) -> Json {
     }
 }
 
-/// `ghcr.io/owner/name:tag`; a repository with a registry of its own stands as it is.
+/// With its whole reference.
 fn image(image: Option<&Image>, valid: &Valid<'_>) -> Json {
-    let from_release = valid.release().repository.as_str().to_ascii_lowercase();
+    json!({
+        "reference": reference(image, valid.release()),
+        "pullPolicy": image.and_then(|image| image.pull_policy),
+    })
+}
+
+/// `ghcr.io/owner/name:tag`; a repository with a registry of its own stands as it is.
+pub(crate) fn reference(image: Option<&Image>, release: &Release) -> String {
+    let from_release = release.repository.as_str().to_ascii_lowercase();
     let repository = image.and_then(|i| i.repository.clone()).unwrap_or(from_release);
     let registry = image.and_then(|i| i.registry.as_deref()).filter(|_| !has_registry(&repository));
     let name = registry.map_or(repository.clone(), |registry| {
         format!("{}/{repository}", registry.trim_end_matches('/'))
     });
-    json!({
-        "reference": format!("{name}:{}", valid.release().tag),
-        "pullPolicy": image.and_then(|image| image.pull_policy),
-    })
+    format!("{name}:{}", release.tag)
 }
 
 /// Whether the first part of a repository is a host (as Docker decides it).

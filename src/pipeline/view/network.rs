@@ -145,7 +145,8 @@ pub(crate) fn ingresses(
     ingresses.iter().enumerate().map(view).collect()
 }
 
-fn host(ingress: &Ingress, target: &Target) -> String {
+/// The whole host name of an ingress.
+pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     match (&ingress.host, &ingress.host_prefix) {
         (Some(host), _) => host.clone(),
         (None, Some(prefix)) => format!("{prefix}.{}", target.domain),

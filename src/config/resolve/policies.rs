@@ -1,0 +1,45 @@
+//! What a cluster asks of what is deployed to it: read here, so that no rule meets a window or a
+//! glob that cannot be read.
+
+use globset::Glob;
+
+use crate::config::resolve::Resolver;
+use crate::model::lock::Policies;
+use crate::model::window::Weekly;
+
+/// Each is looked at for every deployment.
+const MOST: usize = 100;
+
+impl Resolver<'_> {
+    pub(super) fn policies(&mut self, path: &str, policies: Option<Policies>) -> Policies {
+        let policies = policies.unwrap_or_default();
+        let Policies { branches, windows, unknown: _ } = &policies;
+        self.few(&format!("{path}.windows"), windows.len());
+        for (n, window) in windows.iter().enumerate() {
+            if let Err(error) = Weekly::parse(window) {
+                let path = format!("{path}.windows[{n}].{}", error.key);
+                self.report.wrong(&path, error.message, error.help);
+            }
+        }
+        let Some(branches) = branches else { return policies };
+        let path = format!("{path}.branches");
+        self.few(&path, branches.len());
+        if branches.is_empty() {
+            let message = "no branch is allowed, so nothing can be deployed";
+            self.report.wrong(&path, message, "write [main], or leave it out for any commit");
+        }
+        for (n, glob) in branches.iter().enumerate() {
+            if let Err(error) = Glob::new(glob) {
+                self.bad_glob(&format!("{path}[{n}]"), &error);
+            }
+        }
+        policies
+    }
+
+    fn few(&mut self, path: &str, count: usize) {
+        if count > MOST {
+            let message = format!("these are {count}, more than the limit of {MOST}");
+            self.report.wrong(path, message, "join those that belong together");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The rules of a company: CEL expressions beside its templates.
+//!
+//! ```text
+//! policies/*.yaml ─read─▶ expression compiled and checked ─▶ Policy ─evaluate─▶ violations
+//! ```
+//!
+//! A broken policy is refused with the templates it came with. One that cannot be evaluated for
+//! some app is a violation of that app: a rule that nobody could apply must not pass in silence.
+
+mod read; // files become policies
+mod expression; // CEL, compiled and looked at
+mod evaluate; // CEL, applied within limits
+
+use std::borrow::Cow;
+
+use globset::GlobSet;
+
+use crate::model::id::TargetName;
+use crate::model::template::TemplateFile;
+use crate::model::violation::{Severity, Violation};
+use crate::pipeline::validate::{Made, Report};
+use crate::waml::node::Path;
+use evaluate::Answer;
+use expression::Expression;
+
+/// The policies of a set of templates, in the order of files and of entries in them.
+#[derive(Debug, Default)]
+pub struct Policies(Vec<Policy>);
+
+/// One policy: what must be true, where, and what is said when it is not.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name, unique in the set; violations call it `policy/<name>`.
+    pub name: String,
+    /// What is said when it does not hold.
+    pub message: String,
+    /// What to do then.
+    pub help: Option<String>,
+    /// Whether that stops the deployment.
+    pub severity: Severity,
+    /// Globs over the targets that it is for, as they are written; none: all.
+    pub targets: Vec<String>,
+    /// Where it stands: `policies/images.yaml:3:5`.
+    pub place: String,
+    matcher: Option<GlobSet>,
+    path: Option<Path>,
+    expression: Expression,
+}
+
+impl Policies {
+    /// Reads and checks the policies of a set.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them, at its place.
+    pub fn load(files: &[TemplateFile]) -> Result<Self, Vec<Violation>> {
+        read::all(files).map(Self)
+    }
+
+    /// All policies.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.0.iter()
+    }
+
+    /// Adds what those policies say that are for the target.
+    pub(crate) fn check(&self, made: &Made<'_>, report: &mut Report<'_>) {
+        let target = &made.valid.target().name;
+        let mut asked = self.0.iter().filter(|policy| policy.is_for(target)).peekable();
+        if asked.peek().is_none() {
+            return;
+        }
+        let world = evaluate::World::of(made);
+        for policy in asked {
+            policy.check(&world, report);
+        }
+    }
+}
+
+impl Policy {
+    fn is_for(&self, target: &TargetName) -> bool {
+        self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(target.as_str()))
+    }
+
+    fn check(&self, world: &evaluate::World, report: &mut Report<'_>) {
+        let violation = match world.ask(&self.expression) {
+            Answer::Holds => return,
+            Answer::DoesNot => self.violation(self.message.clone(), self.help.clone()),
+            Answer::Failed { why, help } => {
+                let message = format!("the policy `{}` cannot be applied: {why}", self.name);
+                let help = format!("{help}; it stands in {}: tell the operator", self.place);
+                self.violation(message, Some(help))
+            }
+        };
+        match &self.path {
+            Some(path) => report.add(path, violation),
+            None => report.say(violation),
+        }
+    }
+
+    fn violation(&self, message: String, help: Option<String>) -> Violation {
+        let violation = Violation::error("policy", message);
+        let violation = Violation {
+            rule: Cow::Owned(format!("policy/{}", self.name)),
+            severity: self.severity,
+            ..violation
+        };
+        match help {
+            Some(help) => violation.help(help),
+            None => violation,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+use super::*;
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, ImageTag, RepoName};
+use crate::model::release::Release;
+use crate::model::target::Clusters;
+use crate::pipeline::templates::Templates;
+use crate::pipeline::{Input, plan};
+use crate::waml::Waml;
+
+fn file(text: &str) -> TemplateFile {
+    TemplateFile { path: "p.yaml".to_owned(), text: text.to_owned() }
+}
+
+/// What is said of policies that are refused, help behind.
+fn refused(text: &str) -> Vec<String> {
+    let violations = Policies::load(&[file(text)]).map(|_| ()).unwrap_err();
+    let help = |v: &Violation| v.help.clone().unwrap_or_default();
+    violations.iter().map(|v| format!("{v} → {}", help(v))).collect()
+}
+
+/// What a policy says of a section for the target `prod-1`.
+fn said(policy: &str, section: &str) -> Vec<String> {
+    let text = format!(
+        "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  prod-1: {section}\n"
+    );
+    let mut sources = crate::catalogue::built_in();
+    sources.policies = vec![file(policy)];
+    let templates = Templates::compile(&sources).unwrap_or_else(|e| panic!("{e}"));
+    let input = Input {
+        waml: Waml::parse(".weave.yaml", text.as_bytes()).unwrap().into(),
+        target: TargetName::parse("prod-1").unwrap(),
+        release: Release {
+            repository: RepoName::parse("o/a").unwrap(),
+            commit: CommitSha::parse("0".repeat(40)).unwrap(),
+            tag: ImageTag::parse("1").unwrap(),
+        },
+        templates: templates.into(),
+    };
+    let facts = Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any());
+    let violations = match plan(&input, &facts) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    };
+    violations.iter().map(|v| format!("{:?} {v}", v.severity)).collect()
+}
+
+/// The same of one expression.
+fn judged(expression: &str, section: &str) -> Vec<String> {
+    said(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"), section)
+}
+
+const NONE: [&str; 0] = [];
+const NO: [&str; 1] = ["Error no [policy/p]"];
+
+#[test]
+fn an_expression_holds_or_does_not() {
+    for (expression, section, holds) in [
+        ("waml.scaling.replicas <= 3", "{}", true),
+        ("waml.scaling.replicas <= 3", "{scaling: {replicas: 4}}", false),
+        ("waml.image.registry == 'ghcr.io'", "{}", true),
+        ("!has(waml.ingress) || waml.ingress.all(i, !i.public)", "{}", true),
+        ("app.owner.endsWith('@b.c') && app.slug in ['a', 'b']", "{}", true),
+        ("target.name.startsWith('prod-') && target.environment == 'development'", "{}", true),
+        ("release.tag.matches('^[0-9]+$') && size(release.commit) == 40", "{}", true),
+        ("objects.exists(o, o.kind == 'Deployment' && o.spec.replicas == 3)", "{}", true),
+        (
+            "objects.filter(o, o.kind == 'Deployment').all(d, d.spec.template.spec.containers.all(c, c.image.startsWith('ghcr.io/')))",
+            "{}",
+            true,
+        ),
+        ("objects.map(o, o.kind).exists_one(k, k == 'Service')", "{}", false),
+        ("'a,b'.split(',').size() == 2 && 'X'.lowerAscii() == 'x'", "{}", true),
+    ] {
+        let expected: &[&str] = if holds { &NONE } else { &NO };
+        assert_eq!(judged(expression, section), expected, "{expression}");
+    }
+}
+
+#[test]
+fn a_policy_is_for_its_targets_and_as_severe_as_it_says() {
+    let policy = |more: &str| format!("name: p\nexpression: 'false'\nmessage: no\n{more}\n");
+    assert_eq!(said(&policy("targets: ['prod-*']"), "{}"), NO);
+    assert_eq!(said(&policy("targets: [dev-1, 'staging-*']"), "{}"), NONE);
+    assert_eq!(said(&policy("severity: warn"), "{}"), ["Warning no [policy/p]"]);
+    assert_eq!(
+        said(&policy("path: scaling.replicas"), "{scaling: {replicas: 2}}"),
+        ["Error .weave.yaml:7:32: no [policy/p]"]
+    );
+    assert_eq!(
+        said(&format!("---\n{}---\n{}", policy(""), policy("").replace(": p", ": q")), "{}").len(),
+        2
+    );
+}
+
+#[test]
+fn what_cannot_be_applied_is_a_violation() {
+    for (expression, why) in [
+        ("waml.scaling.nope > 1", "there is no `nope`"),
+        ("waml.image.registry", "it gives string, not true or false"),
+        ("waml.scaling.replicas.startsWith('a')", "found no matching overload"),
+        ("waml.env[7].name == 'A'", "there is no `env`"),
+        (
+            "objects.all(a, objects.all(b, objects.all(c, objects.all(d, [1,2,3,4,5,6,7,8,9,10].all(e, e > 0)))))",
+            "loops",
+        ),
+    ] {
+        if why == "loops" {
+            assert!(
+                refused(&format!("- {{name: p, message: no, expression: {expression:?}}}\n"))[0]
+                    .contains("more than 4 loops")
+            );
+            continue;
+        }
+        let found = judged(expression, "{}");
+        assert_eq!(found.len(), 1, "{expression}: {found:?}");
+        assert!(
+            found[0].contains("the policy `p` cannot be applied") && found[0].contains(why),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn loops_have_an_end() {
+    let many: Vec<String> = (0..100).map(|n| format!("{{name: V{n}, value: x}}")).collect();
+    let section = format!("{{env: [{}]}}", many.join(", "));
+    let expression =
+        "waml.env.all(a, waml.env.all(b, waml.env.all(c, waml.env.all(d, a.value == d.value))))";
+    let found = judged(expression, &section);
+    assert!(found[0].contains("its loops take more than 100000 turns"), "{found:?}");
+    assert_eq!(judged("waml.env.all(a, waml.env.all(b, a.value == b.value))", &section), NONE);
+}
+
+#[test]
+fn a_broken_policy_is_refused_at_its_place() {
+    let policy =
+        |expression: &str| format!("- name: p\n  message: no\n  expression: {expression}\n");
+    let place = |text: &str| {
+        let all = refused(text);
+        assert_eq!(all.len(), 1, "{all:?}");
+        let parts: Vec<String> = all[0].splitn(4, ':').map(str::to_owned).collect();
+        (format!("{}:{}", parts[1], parts[2]), parts[3].clone())
+    };
+    for (expression, at, what) in [
+        ("waml.env.all(e, x.name == 'a')", "3:31", "there is no variable `x`"),
+        ("\"wml.env == 'a'\"", "3:16", "there is no variable `wml`"),
+        ("waml.env.frobnicate('a')", "3:", "there is no function `frobnicate`"),
+        ("waml.env ==", "3:26", "this is no CEL expression"),
+        ("size(objects)", "3:15", "gives a number, not true or false"),
+        ("objects.map(o, o.kind)", "3:15", "gives a list, not true or false"),
+        ("|\n    true &&\n      nope", "5:7", "there is no variable `nope`"),
+        ("|\n    true &&\n    )", "5:5", "this is no CEL expression"),
+    ] {
+        let (found, said) = place(&policy(expression));
+        assert!(found.starts_with(at), "{expression}: {found}{said}");
+        assert!(said.contains(what), "{expression}: {said}");
+    }
+    for (text, what) in [
+        ("- {name: p, expression: 'true'}\n", "`message` is missing"),
+        ("- {name: A b, expression: 'true', message: m}\n", "`A b` is no name for a policy"),
+        ("- {name: a, expression: 'true', message: m, targets: ['[']}\n", "is not a glob"),
+        ("- {name: a, expression: 'true', message: m, path: 'a..b'}\n", "not a path"),
+        ("- {name: a, expression: 'true', message: m, extra: 1}\n", "has no key `extra`"),
+        (
+            "- {name: a, expression: 'true', message: m}\n- {name: a, expression: 'true', message: m}\n",
+            "is there already: policies/p.yaml:1:10",
+        ),
+        ("a: [\n", "policies/p.yaml:"),
+    ] {
+        let all = refused(text);
+        assert!(all[0].contains(what), "{text}: {all:?}");
+    }
+}
+
+#[test]
+fn a_set_with_a_broken_policy_is_not_taken() {
+    let mut sources = crate::catalogue::built_in();
+    sources.policies = vec![file("- {name: p, message: no, expression: nope}\n")];
+    let rejection = Templates::compile(&sources).unwrap_err();
+    assert_eq!(rejection.to_string(), "policies/p.yaml:1:38: there is no variable `nope` [policy]");
+}
+
+/// Neither what is refused nor what just passes may take all of a thread's stack: nothing could
+/// catch that. Threads for blocking work have 2 MiB; here is half of that.
+#[test]
+fn no_expression_takes_the_stack_away() {
+    let nested =
+        |open: &str, n: usize, close: &str| format!("{}true{}", open.repeat(n), close.repeat(n));
+    let chains =
+        [("1", " + 1", 380), ("waml", ".a", 900), ("true", " && true", 240), ("waml", "[0]", 600)];
+    let mut texts: Vec<String> =
+        chains.iter().map(|(a, b, n)| format!("{a}{}", b.repeat(*n))).collect();
+    for (open, close) in [
+        ("(", ")"),
+        ("[", "]"),
+        ("!", ""),
+        ("-", ""),
+        ("- ", ""),
+        ("true ? ", " : true"),
+        ("size([", "])"),
+        ("{1: ", "}"),
+    ] {
+        for n in [8, 30, 200, 900] {
+            texts.push(nested(open, n, close));
+        }
+    }
+    texts.push(format!("{} == 1", "waml.all(a, ".repeat(100)));
+    let checked = std::thread::Builder::new()
+        .stack_size(1024 * 1024)
+        .spawn(move || texts.iter().filter(|text| expression::compile(text).is_err()).count());
+    let refused = checked.unwrap().join().unwrap();
+    assert!(refused > 20, "{refused}");
+}

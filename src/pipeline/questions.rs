@@ -1,0 +1,140 @@
+//! What must be found out about the world before the rules can judge.
+//!
+//! Reads the settings as far as they can be read: the rules have not run yet. What is not legal
+//! is not asked about, because the answers are looked up under these names, and a rule refuses
+//! it anyway. Nothing else of the plan depends on this.
+
+use std::collections::BTreeMap;
+
+use crate::model::facts::{Questions, SecretQuestion};
+use crate::model::id::AppKey;
+use crate::model::platform::secrets::Vault;
+use crate::model::target::{Clusters, Target};
+use crate::pipeline::validate::legal;
+use crate::pipeline::view::{self, network};
+use crate::pipeline::{Input, default, merge};
+use crate::waml::node::Path;
+use crate::waml::section::Section;
+
+/// What to ask for one plan; `None` where so much of it is broken that it is refused whatever the
+/// answers are: no such target, template or image, or no section that can be read.
+pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
+    let target = clusters.find(&input.target)?;
+    let section = section(input)?;
+    let app = &input.waml.app;
+    let image = view::reference(section.image.as_ref(), &input.release);
+    legal::is_image(&image, &input.release.tag).then(|| Questions {
+        app: app.clone(),
+        owner: Some(input.waml.owner.clone()).filter(|owner| !owner.is_empty()),
+        release: input.release.clone(),
+        hosts: hosts(&section, &target),
+        secrets: secrets(&section, app),
+        image,
+        target,
+    })
+}
+
+fn section(input: &Input) -> Option<Section> {
+    let merged = merge::layers(&input.waml, &input.target).ok()?;
+    let template = input.templates.choose(&merged).ok()?;
+    let mut tree = default::fill(merged, &template.defaults).tree;
+    tree.drop_broken_elements();
+    Section::reader().read(&mut tree, &Path::root(), &mut Vec::new())
+}
+
+/// Each host once, in the order of the WAML.
+fn hosts(section: &Section, target: &Target) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
+    for ingress in section.ingresses() {
+        let host = network::host(ingress, target);
+        if legal::is_host(&host) && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
+/// What `secrets` and `env[].secret` name.
+fn secrets(section: &Section, app: &AppKey) -> BTreeMap<String, SecretQuestion> {
+    let whole = section.secrets.iter().flatten().map(|secret| (secret.name.as_str(), None));
+    let keys = section.env.iter().flatten().filter_map(|variable| variable.secret.as_ref());
+    let keys = keys.map(|secret| (secret.name.as_str(), Some(secret.key.as_str())));
+    let mut found: BTreeMap<String, SecretQuestion> = BTreeMap::new();
+    for (name, key) in whole.chain(keys).filter(|(name, _)| legal::is_secret(name)) {
+        let question = found.entry(name.to_owned()).or_insert_with(|| SecretQuestion {
+            keys: std::collections::BTreeSet::new(),
+            vault_path: vault_path(app, name),
+        });
+        question.keys.extend(key.filter(|key| legal::is_secret_key(key)).map(str::to_owned));
+    }
+    found
+}
+
+/// Where an app's secret is in Vault's key-value engine.
+pub(crate) fn vault_path(app: &AppKey, secret: &str) -> String {
+    Vault::path_of(app, secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+    use crate::model::release::Release;
+    use crate::pipeline::templates::Templates;
+    use crate::waml::Waml;
+
+    fn asked(section: &str) -> Option<Questions> {
+        let text = format!(
+            "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n  t: {section}\n"
+        );
+        let input = Input {
+            waml: Waml::parse(".weave.yaml", text.as_bytes()).ok()?.into(),
+            target: TargetName::parse("t").unwrap(),
+            release: Release {
+                repository: RepoName::parse("O/A").unwrap(),
+                commit: CommitSha::parse("0".repeat(40)).unwrap(),
+                tag: ImageTag::parse("1").unwrap(),
+            },
+            templates: Templates::compile(&crate::catalogue::built_in()).unwrap().into(),
+        };
+        of(&input, &Clusters::any())
+    }
+
+    #[test]
+    fn everything_that_a_rule_must_know_is_asked() {
+        let found = asked(
+            "{ingress: [{hostPrefix: b}, {host: a.example.com}, {host: b.t.internal}], secrets: [{name: s, mountPath: /s}], env: [{name: A, secret: {name: s, key: k}}, {name: B, secret: {name: x, key: l}}]}",
+        )
+        .unwrap();
+        assert_eq!(found.hosts, ["b.t.internal", "a.example.com"]);
+        assert_eq!(found.image, "ghcr.io/o/a:1");
+        assert_eq!(found.owner.as_deref(), Some("a@b.c"));
+        assert_eq!(found.target.name.as_str(), "t");
+        let secrets: Vec<String> = found
+            .secrets
+            .iter()
+            .map(|(name, q)| format!("{name} {:?} {}", q.keys, q.vault_path))
+            .collect();
+        assert_eq!(secrets, [r#"s {"k"} n/a/s"#, r#"x {"l"} n/a/x"#]);
+    }
+
+    #[test]
+    fn nothing_is_looked_up_under_a_name_that_is_not_legal() {
+        let found = asked(
+            "{ingress: [{host: '../x'}, {host: a.b}], secrets: [{name: ../../y}, {name: ok}], env: [{name: A, secret: {name: ok, key: ../k}}, 7]}",
+        )
+        .unwrap();
+        assert_eq!(found.hosts, ["a.b"]);
+        assert_eq!(found.secrets.keys().collect::<Vec<_>>(), ["ok"]);
+        assert!(found.secrets["ok"].keys.is_empty());
+    }
+
+    #[test]
+    fn what_is_refused_anyway_asks_nothing() {
+        for section in
+            ["{template: nope}", "{image: {repository: 'a b'}}", "{image: {registry: 'x/../'}}"]
+        {
+            assert_eq!(asked(section), None, "{section}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! An app belongs to the repository that deployed it first, and a namespace to the owners of the
+//! repositories that deploy there.
+//!
+//! Slugs and namespaces are first come, first served on each target. Anybody could write another
+//! team's names into a WAML; here that meets a no. An app that is new in a namespace may join
+//! when its repository has the same GitHub owner as one that is there already.
+
+use super::unknown::{self, Wanted};
+use super::{Report, Subject};
+use crate::model::id::RepoName;
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+use crate::waml::suggest;
+
+const RULE: &str = "owner";
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let what = "whose the app and its namespace are";
+    let wanted = Wanted { rule: RULE, what, path: None };
+    let Some(owner) = unknown::known(&subject.facts.owner, &wanted, subject, report) else {
+        return;
+    };
+    let us = &subject.release.repository;
+    match &owner.app {
+        Some(theirs) if !is_same(theirs, us) => {
+            add(subject, "slug", other_app(subject, theirs), report);
+        }
+        Some(_) => {}
+        None => {
+            let joins = |theirs: &RepoName| theirs.owner().eq_ignore_ascii_case(us.owner());
+            if !owner.namespace.is_empty() && !owner.namespace.iter().any(joins) {
+                add(subject, "namespace", other_namespace(subject, &owner.namespace), report);
+            }
+        }
+    }
+}
+
+fn other_app(subject: &Subject<'_>, theirs: &RepoName) -> Violation {
+    let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
+    let message =
+        format!("`{app}` on `{target}` belongs to {theirs}, which deployed it first, not to {us}");
+    Violation::error(RULE, message)
+        .expected(format!("belongs to {theirs}"))
+        .help("choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`")
+}
+
+fn other_namespace(subject: &Subject<'_>, theirs: &[RepoName]) -> Violation {
+    let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
+    let mut owners: Vec<&str> = theirs.iter().map(RepoName::owner).collect();
+    owners.dedup();
+    let owners = suggest::list(owners);
+    let message = format!(
+        "the namespace `{}` on `{target}` has apps of {owners}, and {us} is none of theirs",
+        app.namespace
+    );
+    Violation::error(RULE, message)
+        .expected("belongs to others")
+        .help("choose a namespace of your own; to let the repository in, an operator uses `the-deployer owners move`")
+}
+
+fn add(subject: &Subject<'_>, key: &str, violation: Violation, report: &mut Report<'_>) {
+    let (_, place) = subject.waml.root.nearest(&Path::root().key(key));
+    report.add_at(key, place, violation);
+}
+
+/// GitHub's names differ not by case.
+fn is_same(a: &RepoName, b: &RepoName) -> bool {
+    a.as_str().eq_ignore_ascii_case(b.as_str())
+}

@@ -1,0 +1,150 @@
+//! No rendered object holds a secret in plain text: manifests are read by many, and kept for ever.
+//!
+//! What can be nothing else (tokens of a known form, private keys, passwords in URLs, values of
+//! a Secret) is an error. What may be public after all (keys of browsers' APIs, signed tokens,
+//! variables that are called after a secret and hold something random) is a warning. A variable
+//! with `plain: true` is passed over. No message shows what was found.
+
+mod tokens;
+
+use serde_json::{Map, Value as Json};
+
+use super::{Made, Report};
+use crate::model::violation::{Severity, Violation};
+use crate::pipeline::render::Object;
+use crate::waml::node::{Node, Path};
+
+const RULE: &str = "plaintext";
+
+/// What looks like a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Found<'a> {
+    /// `a GitHub token`
+    what: &'static str,
+    /// Whether it can be nothing else.
+    certain: bool,
+    /// The text itself, for finding its place and never for showing.
+    text: &'a str,
+}
+
+pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+    let env = made.valid.section().env.iter().flatten();
+    let plain: Vec<&str> = env
+        .filter(|variable| variable.plain == Some(true))
+        .filter_map(|variable| variable.value.as_deref())
+        .collect();
+    let mut told = Vec::new();
+    for object in made.objects {
+        if object.kind() == "Secret" && object.text(["apiVersion", ""]) == "v1" {
+            values_of_a_secret(object, report);
+            continue;
+        }
+        let mut search = Search { plain: &plain, found: Vec::new() };
+        search.map(&object.json, &mut String::new());
+        for (path, found) in search.found {
+            if !told.contains(&found.text) {
+                told.push(found.text);
+                tell(object, &path, found, made.valid.tree(), report);
+            }
+        }
+    }
+}
+
+fn values_of_a_secret(object: &Object, report: &mut Report<'_>) {
+    let parts = ["data", "stringData"].into_iter().filter_map(|part| object.json.get(part));
+    if parts.filter_map(Json::as_object).any(|values| !values.is_empty()) {
+        let name = crate::waml::typed::quoted(object.name());
+        let message = format!("Secret {name} has its values in it (template {})", object.source);
+        report.say(Violation::error(RULE, message).help(
+            "keep secrets in Vault or in the cluster, and let the template only refer to them",
+        ));
+    }
+}
+
+/// Goes through all texts of an object.
+struct Search<'p, 'o> {
+    plain: &'p [&'p str],
+    found: Vec<(String, Found<'o>)>,
+}
+
+impl<'o> Search<'_, 'o> {
+    fn map(&mut self, map: &'o Map<String, Json>, path: &mut String) {
+        if let (Some(name), Some(Json::String(value))) =
+            (map.get("name").and_then(Json::as_str), map.get("value"))
+            && tokens::within(value).is_empty()
+            && let Some(found) = tokens::named(name, value)
+        {
+            self.add(&format!("{path}.value"), value, found);
+        }
+        for (key, value) in map {
+            let before = path.len();
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(key);
+            self.value(value, path);
+            path.truncate(before);
+        }
+    }
+
+    fn value(&mut self, value: &'o Json, path: &mut String) {
+        match value {
+            Json::String(text) => {
+                for found in tokens::within(text) {
+                    self.add(path, text, found);
+                }
+            }
+            Json::Object(map) => self.map(map, path),
+            Json::Array(list) => {
+                for (index, value) in list.iter().enumerate() {
+                    let before = path.len();
+                    path.push_str(&format!("[{index}]"));
+                    self.value(value, path);
+                    path.truncate(before);
+                }
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+
+    fn add(&mut self, path: &str, whole: &str, found: Found<'o>) {
+        if !self.plain.contains(&whole) {
+            self.found.push((path.to_owned(), found));
+        }
+    }
+}
+
+fn tell(object: &Object, at: &str, found: Found<'_>, tree: &Node, report: &mut Report<'_>) {
+    let name = crate::waml::typed::quoted(object.name());
+    let what = found.what;
+    let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());
+    let severity = if found.certain { Severity::Error } else { Severity::Warning };
+    let secret = "take it from a secret: `secret: {name: …, key: …}`";
+    let no_secret = "say so if it is none: `plain: true` beside the variable's `value`";
+    let help = if found.certain {
+        format!("{secret}; it was in a repository and must be replaced")
+    } else {
+        format!("{secret}, or {no_secret}")
+    };
+    let violation = Violation { severity, ..Violation::error(RULE, message) };
+    let violation = violation.expected("looks like a secret").help(help);
+    match written(tree, found.text) {
+        Some(path) => report.add(&path, violation),
+        None => report.say(violation),
+    }
+}
+
+/// Where the settings have the text.
+fn written(tree: &Node, text: &str) -> Option<Path> {
+    let mut place = None;
+    tree.leaves(&mut Path::root(), &mut |path, leaf| {
+        if place.is_none() && leaf.as_text().is_some_and(|written| written.contains(text)) {
+            place = Some(path.clone());
+        }
+    });
+    place
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+use crate::pipeline::validate::tests::{WEB, planned_section as planned};
+
+// Put together here, so that nobody's scanner takes this file for a leak.
+fn random(n: usize) -> String {
+    "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0z".chars().cycle().take(n).collect()
+}
+
+fn kinds(text: &str) -> Vec<(&'static str, bool)> {
+    tokens::within(text).iter().map(|found| (found.what, found.certain)).collect()
+}
+
+#[test]
+fn what_can_be_nothing_else_is_known_by_its_form() {
+    let upper = random(16).to_ascii_uppercase();
+    for (text, what) in [
+        (format!("ghp_{}", random(36)), "a GitHub token"),
+        (format!("Bearer github_pat_{}", random(60)), "a GitHub token"),
+        (format!("key={}{upper}", "AKIA"), "an AWS access key"),
+        (format!("xoxb-{}", random(24)), "a Slack token"),
+        (format!("{{\"stripe\": \"sk_live_{}\"}}", random(24)), "a Stripe key"),
+        (format!("-----BEGIN RSA {} KEY-----\n{}\n", "PRIVATE", random(64)), "a private key"),
+        ("postgres://app:hunter2@db.internal:5432/app".to_owned(), "a password in a URL"),
+    ] {
+        assert_eq!(kinds(&text), [(what, true)], "{text}");
+    }
+}
+
+#[test]
+fn what_may_be_public_is_told_with_less_certainty() {
+    let signed = format!("eyJ{}.eyJ{}.{}", random(20), random(40), random(43));
+    for (text, what) in
+        [(signed, "a signed token (JWT)"), (format!("AIza{}", random(35)), "a Google API key")]
+    {
+        assert_eq!(kinds(&text), [(what, false)], "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_secret_is_passed_over() {
+    for text in [
+        "https://example.com/a:b@c",
+        "postgres://app:$(DB_PASSWORD)@db/app",
+        "postgres://app:${DB_PASSWORD}@db/app",
+        "postgres://app@db/app",
+        "postgres://app:***@db",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "ghp_short",
+        "AKIAIOSFODNN7EXAMPLE",
+        "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUYj\n",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "ghcr.io/weave-lab/my-app:1.0.202206151506-sha.649008fb",
+        "eyJhbGciOi.eyJ.x",
+    ] {
+        assert_eq!(kinds(text), [], "{text}");
+    }
+}
+
+#[test]
+fn a_variable_is_called_after_a_secret_and_holds_something_random() {
+    for (name, value, is_one) in [
+        ("DB_PASSWORD", "hT5-kq9!Lw2z", true),
+        ("api-key", "9f86d081884c7d65", true),
+        ("SECRET", "correct.horse-Battery9", true),
+        ("DB_PASSWORD", "$(OTHER)", false),
+        ("DB_PASSWORD", "true", false),
+        ("DB_PASSWORD_FILE", "/run/secrets/hT5-kq9!Lw2z", false),
+        ("TOKEN_URL", "https://login.example.com/token9", false),
+        ("TOKEN_ID", "hT5-kq9!Lw2z", false),
+        ("SECRETARY", "hT5-kq9!Lw2z", false),
+        ("MAX_TOKENS", "4096", false),
+        ("GREETING", "hT5-kq9!Lw2z", false),
+    ] {
+        assert_eq!(tokens::named(name, value).is_some(), is_one, "{name}={value}");
+    }
+}
+
+#[test]
+fn it_is_told_where_it_is_written_and_never_shown() {
+    let secret = format!("ghp_{}", random(36));
+    let section = |more: &str| {
+        format!(
+            "{WEB}    env:\n    - name: A\n      value: {secret}{more}\n    args: [\"--key={secret}\"]\n"
+        )
+    };
+    let found = planned(&section(""));
+    assert_eq!(found.len(), 1, "one secret is one violation: {found:?}");
+    let violation = &found[0];
+    let place = violation.position.as_ref().unwrap();
+    assert_eq!((violation.path.as_str(), place.line), ("env[0].value", 11), "{violation}");
+    assert!(violation.message.starts_with("a GitHub token would stand in plain text in Deployment `a` at `spec.template.spec.containers[0].args[0]`"));
+    assert!(!serde_json::to_string(violation).unwrap().contains(&secret));
+    let plain = format!("{WEB}    env:\n    - {{name: A, value: {secret}, plain: true}}\n");
+    assert_eq!(planned(&plain), []);
+}

@@ -1,0 +1,374 @@
+//! What is known of the world, and what the rules make of it.
+
+use std::collections::BTreeMap;
+
+use super::{HEAD, WEB, plan_with};
+use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Route};
+use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
+use crate::model::platform::Platform;
+use crate::model::platform::secrets::{Delivery, Secrets};
+use crate::model::target::{Clusters, Environment, Target};
+use crate::model::violation::Severity;
+
+const NOW: &str = "2026-08-21T12:00:00Z"; // a Friday
+
+fn target() -> Target {
+    let name = TargetName::parse("t").unwrap();
+    Target { environment: Environment::Production, ..Target::unconfigured(name) }
+}
+
+fn facts_on(target: Target) -> Facts {
+    let clusters = Clusters::Known(BTreeMap::from([(target.name.clone(), target)]));
+    Facts::unasked(NOW.parse().unwrap(), clusters)
+}
+
+fn known<T>(value: T) -> Fact<T> {
+    Fact::Known { value, at: NOW.parse().unwrap() }
+}
+
+/// What is said of a section for the target `t`, warnings with a question mark, help behind.
+fn said(section: &str, facts: &Facts) -> Vec<String> {
+    let violations = match plan_with(&format!("{HEAD}deploy:\n  t:\n{section}"), facts) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    };
+    let text = |v: &crate::model::violation::Violation| {
+        let mark = if v.severity == Severity::Warning { "? " } else { "" };
+        format!("{mark}{v} → {}", v.help.as_deref().unwrap_or_default()).replace(".weave.yaml:", "")
+    };
+    violations.iter().map(text).collect()
+}
+
+fn app(slug: &str) -> AppKey {
+    AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse(slug).unwrap() }
+}
+
+fn repo(name: &str) -> RepoName {
+    RepoName::parse(name).unwrap()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn a_host_and_path_belong_to_one_app() {
+    let section = |paths: &str| {
+        format!("{WEB}    ingress: [{{hostPrefix: h, paths: [{paths}], port: 8000}}]\n")
+    };
+    let route = |host: &str, path: &str, owner: &str| Route {
+        host: host.to_owned(),
+        path: path.to_owned(),
+        app: app(owner),
+    };
+    let others = |routes: &[Route]| Facts { routes: known(routes.to_vec()), ..facts_on(target()) };
+    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it away from `n/b` first";
+    let longest =
+        "routers choose the longest path; use another host if the apps do not belong together";
+    let inside = format!(
+        "? 9:46: requests for `h.t.internal/api/v2` are also under `/api`: `n/b` gets those [hosts] → {longest}"
+    );
+    let outside = format!(
+        "? 9:46: requests for `h.t.internal/api` are also under `/`: `n/b` no longer gets those [hosts] → {longest}"
+    );
+    let at = format!("9:46: {taken}");
+    let cases: [(&str, &str, &str, Vec<&str>); 8] = [
+        ("{path: /api}", "h.t.internal", "/api", vec![&at]),
+        ("{path: /api}", "H.T.internal", "/api/", vec![&at]),
+        ("{path: /api}", "other.t.internal", "/api", vec![]),
+        ("{path: /api}", "h.t.internal", "/apis", vec![]),
+        ("{path: /api}", "h.t.internal", "/web", vec![]),
+        ("{path: /api}", "h.t.internal", "/api/v2", vec![&inside]),
+        ("{path: /api}", "h.t.internal", "/", vec![&outside]),
+        ("{path: /api}, {path: /x}", "h.t.internal", "/api", vec![&at]),
+    ];
+    for (paths, host, path, expected) in cases {
+        let found = said(&section(paths), &others(&[route(host, path, "b")]));
+        assert_eq!(found, expected, "{paths} beside {host}{path}");
+    }
+    let own = said(&section("{path: /api}"), &others(&[route("h.t.internal", "/api", "a")]));
+    assert_eq!(own, NONE);
+    let whole = format!("{WEB}    ingress: [{{hostPrefix: h}}]\n");
+    let found = said(&whole, &others(&[route("h.t.internal", "/", "b")]));
+    assert!(found[0].starts_with("9:28: `h.t.internal/` already belongs to `n/b`"), "{found:?}");
+}
+
+#[test]
+fn secrets_exist_and_have_their_keys() {
+    let section = "    secrets: [{name: s, mountPath: /s}, {name: o, mountPath: /o, optional: true}]\n    env: [{name: A, secret: {name: s, key: pasword}}, {name: B, secret: {name: gone, key: x}}]\n";
+    let answer = |keys: &[&str]| {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        known(BTreeMap::from([
+            ("s".to_owned(), Some(keys)),
+            ("o".to_owned(), None),
+            ("gone".to_owned(), None),
+        ]))
+    };
+    let facts = Facts { secrets: answer(&["password"]), ..facts_on(target()) };
+    let made = "have it made in the namespace `n` of the cluster first, or correct the name";
+    assert_eq!(
+        said(section, &facts),
+        [
+            format!("? 8:48: there is no secret `o` in the namespace `n` [secrets] → {made}"),
+            "9:44: the secret `s` has no key `pasword` [secrets] → did you mean `password`?"
+                .to_owned(),
+            format!("9:80: there is no secret `gone` in the namespace `n` [secrets] → {made}"),
+        ]
+    );
+    let mut vault = target();
+    vault.platform = Platform {
+        secrets: Secrets { delivery: Delivery::ExternalSecrets, ..Secrets::default() },
+        ..Platform::default()
+    };
+    let facts = Facts { secrets: answer(&["pasword"]), ..facts_on(vault) };
+    let found = said(section, &facts);
+    let last = found.last().unwrap();
+    assert!(last.contains("there is no secret `gone` in Vault [secrets] → write it to `n/a/gone` of the engine `secret` first"), "{found:?}");
+    assert_eq!(said("    {}\n", &facts), NONE);
+}
+
+#[test]
+fn an_image_tag_is_in_its_registry() {
+    let image = |value| Facts { image: known(value), ..facts_on(target()) };
+    assert_eq!(said("    {}\n", &image(true)), NONE);
+    let found = said("    image: {registry: ghcr.io}\n", &image(false));
+    assert_eq!(
+        found,
+        [
+            "8:5: there is no image `ghcr.io/o/a:1` [image-tag] → wait until the build has pushed it, deploy a tag that is there, or correct `image`"
+        ]
+    );
+    let at = "2026-08-21T11:54:30Z".parse().unwrap();
+    let old = Facts { image: Fact::Known { value: false, at }, ..facts_on(target()) };
+    let found = said("    image: {registry: ghcr.io}\n", &old);
+    assert!(found[0].contains("there is no image `ghcr.io/o/a:1` (as of 5m ago)"), "{found:?}");
+}
+
+#[test]
+fn a_feature_branch_does_not_reach_production() {
+    let on = |globs: Option<&[&str]>, branches: &[&str]| {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let policies = Policies { branches: globs.map(texts), ..Policies::default() };
+        let facts = facts_on(Target { policies, ..target() });
+        said("    {}\n", &Facts { branches: known(texts(branches)), ..facts })
+    };
+    for allowed in ["main", "release/1.0", "release/1/hot"] {
+        assert_eq!(on(Some(&["main", "release/*"]), &["x", allowed]), NONE, "{allowed}");
+    }
+    assert_eq!(on(None, &[]), NONE);
+    let help = "`t` takes `main` and `release/*`: merge the commit there and deploy it again";
+    for (branches, how) in [
+        (&[][..], "on none of the branches"),
+        (&["x"], "on `x`, which is none of the branches"),
+        (&["x", "y"], "on `x` and others, none of them one of the branches"),
+    ] {
+        assert_eq!(
+            on(Some(&["main", "release/*"]), branches),
+            [format!("the commit 00000000 is {how} that `t` takes [branch] → {help}")]
+        );
+    }
+    assert_eq!(on(Some(&["["]), &["["]).len(), 1);
+}
+
+#[test]
+fn an_app_belongs_to_who_deployed_it_first() {
+    let owned = |app: Option<&str>, namespace: &[&str]| {
+        let owner = Ownership {
+            app: app.map(repo),
+            namespace: namespace.iter().map(|name| repo(name)).collect(),
+        };
+        said("    {}\n", &Facts { owner: known(owner), ..facts_on(target()) })
+    };
+    // The repository is o/a.
+    assert_eq!(owned(None, &[]), NONE);
+    assert_eq!(owned(Some("O/A"), &["p/x"]), NONE);
+    assert_eq!(owned(None, &["p/x", "o/other"]), NONE);
+    assert_eq!(
+        owned(Some("o/b"), &["o/b"]),
+        [
+            "3:7: `n/a` on `t` belongs to o/b, which deployed it first, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`"
+        ]
+    );
+    assert_eq!(
+        owned(None, &["p/x", "p/y"]),
+        [
+            "5:12: the namespace `n` on `t` has apps of `p`, and o/a is none of theirs [owner] → choose a namespace of your own; to let the repository in, an operator uses `the-deployer owners move`"
+        ]
+    );
+}
+
+#[test]
+fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
+    let locked = |scope: LockScope, until: Option<&str>| {
+        let lock = Lock {
+            scope,
+            reason: "the database moves".to_owned(),
+            by: "ada".to_owned(),
+            since: "2026-08-20T09:30:00Z".parse().unwrap(),
+            until: until.map(|until| until.parse().unwrap()),
+        };
+        said("    {}\n", &Facts { locks: known(vec![lock]), ..facts_on(target()) })
+    };
+    let t = || TargetName::parse("t").unwrap();
+    assert_eq!(
+        locked(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
+        [
+            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it"
+        ]
+    );
+    for (scope, what) in [
+        (LockScope::Everything, "everything"),
+        (LockScope::Target(t()), "`t`"),
+        (LockScope::Owner("A@b.c".to_owned()), "every app of A@b.c"),
+    ] {
+        assert_eq!(
+            locked(scope, None),
+            [format!(
+                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it (`bart unlock`)"
+            )]
+        );
+    }
+    assert_eq!(locked(LockScope::Everything, Some(NOW)), NONE);
+    assert_eq!(locked(LockScope::App(t(), app("b")), None), NONE);
+    assert_eq!(locked(LockScope::Target(TargetName::parse("u").unwrap()), None), NONE);
+}
+
+#[test]
+fn a_target_takes_deployments_in_its_windows() {
+    let with = |days: &str, from: &str, closed: bool| {
+        let window = Window {
+            days: days.to_owned(),
+            from: from.to_owned(),
+            to: "17:00".to_owned(),
+            time_zone: Some("Europe/Berlin".to_owned()),
+            closed,
+            reason: closed.then(|| "the weekend is near".to_owned()),
+        };
+        let policies = Policies { windows: vec![window], ..Policies::default() };
+        said("    {}\n", &facts_on(Target { policies, ..target() }))
+    };
+    assert_eq!(with("mon-fri", "09:00", false), NONE); // it is 14:00
+    assert_eq!(
+        with("mon-thu", "09:00", false),
+        [
+            "`t` takes no deployments at this time [windows] → deploy again from Monday, 2026-08-24 09:00 CEST on"
+        ]
+    );
+    assert_eq!(
+        with("fri", "13:00", true),
+        [
+            "`t` takes no deployments at this time: the weekend is near [windows] → deploy again from Friday, 2026-08-21 17:00 CEST on"
+        ]
+    );
+    let broken = with("someday", "09:00", false);
+    assert!(broken[0].contains("a window of `t` cannot be read"), "{broken:?}");
+}
+
+/// Every fact missing, under a policy, in an environment.
+fn missing(unknown: Option<OnUnknown>, environment: Environment) -> Vec<String> {
+    let branches = Some(vec!["main".to_owned()]);
+    let policies = Policies { branches, unknown, ..Policies::default() };
+    let facts = facts_on(Target { environment, policies, ..target() });
+    let facts = Facts {
+        routes: Fact::Missing { why: "r is away".to_owned() },
+        secrets: Fact::Missing { why: "s is away".to_owned() },
+        image: Fact::Missing { why: "i is away".to_owned() },
+        branches: Fact::Missing { why: "b is away".to_owned() },
+        owner: Fact::Missing { why: "o is away".to_owned() },
+        locks: Fact::Missing { why: "l is away".to_owned() },
+        ..facts
+    };
+    said(
+        &format!(
+            "{WEB}    ingress: [{{hostPrefix: h}}]\n    secrets: [{{name: s, mountPath: /s}}]\n"
+        ),
+        &facts,
+    )
+}
+
+#[test]
+fn what_could_not_be_found_out_is_told_by_the_policy_of_the_target() {
+    let lines = [
+        "9:5: it is not known whether other apps have these hosts: r is away [hosts]",
+        "10:5: it is not known whether the secrets exist: s is away [secrets]",
+        "it is not known whether the image is in its registry: i is away [image-tag]",
+        "it is not known whether the commit is on a branch that the target takes: b is away [branch]",
+        "it is not known whose the app and its namespace are: o is away [owner]",
+        "it is not known whether a lock stops this: l is away [locks]",
+    ];
+    let fail = "deploy again once this can be found out, or let an operator set the target's `policies.unknown: warn`";
+    let warn = "look for yourself: the target's policy lets what is not known pass";
+    let fails: Vec<String> = lines.iter().map(|line| format!("{line} → {fail}")).collect();
+    let warns: Vec<String> = lines.iter().map(|line| format!("? {line} → {warn}")).collect();
+    let said = |unknown, environment| {
+        let mut found = missing(unknown, environment);
+        found.sort();
+        found
+    };
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
+    assert_eq!(said(None, Environment::Production), sorted(fails.clone()));
+    assert_eq!(said(Some(OnUnknown::Fail), Environment::Development), sorted(fails));
+    assert_eq!(said(None, Environment::Development), sorted(warns.clone()));
+    assert_eq!(said(Some(OnUnknown::Warn), Environment::Production), sorted(warns));
+}
+
+fn live(objects: &[(&str, &str, &str)]) -> Facts {
+    let object = |(version, kind, name): &(&str, &str, &str)| LiveObject {
+        api_version: (*version).to_owned(),
+        kind: (*kind).to_owned(),
+        name: (*name).to_owned(),
+    };
+    Facts { live: known(objects.iter().map(object).collect()), ..facts_on(target()) }
+}
+
+#[test]
+fn what_keeps_data_is_removed_only_when_somebody_says_so() {
+    let disk = ("v1", "PersistentVolumeClaim", "data");
+    let before = live(&[("apps/v1", "Deployment", "a"), disk, ("v1", "ConfigMap", "b")]);
+    assert_eq!(
+        said("    {}\n", &before),
+        [
+            "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back what makes it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
+        ]
+    );
+    let removes = "    removes: [{kind: PersistentVolumeClaim, name: data}]\n";
+    assert_eq!(said(removes, &before), NONE);
+    assert_eq!(
+        said(removes, &live(&[("apps/v1", "Deployment", "a")])),
+        [
+            "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → take this entry out: it has done its work, or has the wrong name"
+        ]
+    );
+    assert_eq!(said(removes, &facts_on(target())), NONE, "offline nothing is known");
+    assert_eq!(
+        said("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
+        [
+            "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
+        ]
+    );
+    // A newer version of its group is the same object.
+    assert_eq!(said("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
+    let missing =
+        Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(target()) };
+    let found = said("    {}\n", &missing);
+    assert!(
+        found[0]
+            .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn who_removes_much_is_told() {
+    let names = ["b", "c", "d", "e", "f", "g"];
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+    assert_eq!(
+        said("    {}\n", &live(&maps)),
+        [
+            "? this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing"
+        ]
+    );
+    assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
+}

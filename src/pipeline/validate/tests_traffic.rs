@@ -1,0 +1,65 @@
+//! Canaries and live versions: how a release gets its traffic.
+
+use super::said;
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn a_canary_gets_somewhere_in_a_sane_time() {
+    let canary = |text: &str| said(&format!("    canary: {{{text}}}\n"));
+    let used = "8:5: the template `backend-default@latest` makes nothing of `canary` [unused]";
+    assert_eq!(canary("stepWeight: 10, maxWeight: 50, interval: 1m, threshold: 5"), [used]);
+    assert_eq!(
+        canary("stepWeight: 60, maxWeight: 50, interval: 5 minutes"),
+        [
+            used,
+            "8:26: a step of 60 % is over the most of 50 % [canary]",
+            "8:55: `5 minutes` is not a time [canary]",
+        ]
+    );
+    assert_eq!(
+        canary("interval: 1s"),
+        [used, "8:24: 1s between steps is too short to measure anything [canary]"]
+    );
+    assert_eq!(
+        canary("stepWeight: 1, maxWeight: 50, interval: 1h"),
+        [
+            "8:5: a release takes at least 50h: `interval` × `maxWeight` / `stepWeight` [canary]",
+            used,
+        ]
+    );
+}
+
+#[test]
+fn live_versions_share_all_of_the_traffic() {
+    let versions = |text: &str| {
+        let mut found = said(&format!("    versions: [{text}]\n"));
+        found.retain(|line| !line.contains("[unused]"));
+        found
+    };
+    assert_eq!(versions("{name: a, weight: 90}, {name: b, tag: '2', weight: 10}"), NONE);
+    assert_eq!(versions("{name: a}"), NONE);
+    assert_eq!(
+        versions("{name: a, weight: 90}, {name: b, weight: 20}"),
+        ["8:5: the weights are 110 together, not 100 [versions]"]
+    );
+    assert_eq!(
+        versions("{name: a, weight: 100}, {name: b}"),
+        ["8:40: it is not said how much traffic this version gets [versions]"]
+    );
+    assert_eq!(
+        versions("{name: A, weight: 50}, {name: a, weight: 25}, {name: a, tag: 'x y', weight: 25}"),
+        [
+            "8:23: `A` is not a legal name [versions]",
+            "8:69: `versions[1]` has this name already [versions]",
+            "8:77: `deploy.t.versions[2].tag` must be an image tag, but `x y` is not well formed [schema]",
+        ]
+    );
+    assert_eq!(
+        said("    versions: [{name: a}]\n    canary: {}\n")
+            .into_iter()
+            .filter(|line| line.contains("[versions]"))
+            .collect::<Vec<_>>(),
+        ["8:5: an app has a canary or versions, not both [versions]"]
+    );
+}

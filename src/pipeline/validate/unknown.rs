@@ -1,0 +1,85 @@
+//! What could not be found out: the one place that says what that means.
+//!
+//! A fact is missing when whoever should know it did not answer. The target's policy
+//! `policies.unknown` decides: `fail`, the default in production, or `warn`, the default
+//! elsewhere.
+
+use jiff::SignedDuration;
+
+use super::{Report, Subject};
+use crate::model::facts::Fact;
+use crate::model::lock::OnUnknown;
+use crate::model::target::{Environment, Target};
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+
+/// A fact older than this says so in whatever is made of it.
+const FRESH: SignedDuration = SignedDuration::from_secs(60);
+
+/// What a rule wants to know, and where it says so when that cannot be had.
+pub(super) struct Wanted<'a> {
+    /// The rule.
+    pub(super) rule: &'static str,
+    /// What there is to know, after "it is not known": `whether the image exists`.
+    pub(super) what: &'a str,
+    /// The path in the settings that it is about, if it is about one.
+    pub(super) path: Option<&'a Path>,
+}
+
+/// What is known; nothing where nobody was asked, and a violation where there was no answer.
+pub(super) fn known<'a, T>(
+    fact: &'a Fact<T>,
+    wanted: &Wanted<'_>,
+    subject: &Subject<'_>,
+    report: &mut Report<'_>,
+) -> Option<&'a T> {
+    match fact {
+        Fact::NotAsked => None,
+        Fact::Known { value, .. } => Some(value),
+        Fact::Missing { why } => {
+            let violation = missing(wanted.rule, wanted.what, why, subject.cluster);
+            match wanted.path {
+                Some(path) => report.add(path, violation),
+                None => report.say(violation),
+            }
+            None
+        }
+    }
+}
+
+/// The violation for a fact that could not be had.
+pub(super) fn missing(
+    rule: &'static str,
+    what: &str,
+    why: &str,
+    cluster: Option<&Target>,
+) -> Violation {
+    let message = format!("it is not known {what}: {why}");
+    let again = "deploy again once this can be found out";
+    match cluster.map_or(OnUnknown::Warn, on_unknown) {
+        OnUnknown::Fail => Violation::error(rule, message)
+            .help(format!("{again}, or let an operator set the target's `policies.unknown: warn`")),
+        OnUnknown::Warn => Violation::warning(rule, message)
+            .help("look for yourself: the target's policy lets what is not known pass"),
+    }
+    .expected("could not be checked")
+}
+
+/// What the target's policy says of facts that cannot be had.
+fn on_unknown(target: &Target) -> OnUnknown {
+    target.policies.unknown.unwrap_or(match target.environment {
+        Environment::Production => OnUnknown::Fail,
+        Environment::Development => OnUnknown::Warn,
+    })
+}
+
+/// `, as of 5m ago`; nothing while a fact is fresh.
+pub(super) fn age<T>(fact: &Fact<T>, subject: &Subject<'_>) -> String {
+    let Fact::Known { at, .. } = fact else { return String::new() };
+    let age = subject.facts.taken_at.duration_since(*at);
+    if age <= FRESH {
+        return String::new();
+    }
+    let rounded = SignedDuration::from_secs(age.as_secs() / 60 * 60);
+    format!(" (as of {rounded:#} ago)")
+}

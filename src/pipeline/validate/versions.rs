@@ -1,0 +1,68 @@
+//! Live versions have names of their own, and shares that are all of the traffic.
+
+use std::collections::HashMap;
+
+use super::{Report, Subject, names};
+use crate::model::id::is_rfc1123_label;
+use crate::model::violation::Violation;
+use crate::waml::node::Path;
+use crate::waml::section_operations::Version;
+use crate::waml::typed::quoted;
+
+const RULE: &str = "versions";
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(versions) = subject.section.versions.as_deref() else { return };
+    let path = Path::root().key("versions");
+    if subject.section.canary.is_some() {
+        let violation = Violation::error(RULE, "an app has a canary or versions, not both")
+            .expected("one too many")
+            .help("a canary moves the traffic by itself; `versions` says where it stays");
+        report.add(&path, violation);
+    }
+    each(subject.waml.app.slug.as_str(), versions, &path, report);
+    total(versions, &path, report);
+}
+
+fn each(slug: &str, versions: &[Version], path: &Path, report: &mut Report<'_>) {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for (index, version) in versions.iter().enumerate() {
+        let earlier = seen.insert(&version.name, index);
+        if let Some(violation) = name(slug, &version.name, earlier) {
+            report.add(&path.index(index).key("name"), violation);
+        }
+    }
+}
+
+fn name(slug: &str, name: &str, earlier: Option<usize>) -> Option<Violation> {
+    let most = names::LONGEST_WORKLOAD;
+    let made = format!("{slug}-{name}");
+    let (message, expected, help) = if !is_rfc1123_label(name) {
+        let message = format!("{} is not a legal name", quoted(name));
+        (message, "not legal", "use lower-case letters, digits and `-`")
+    } else if made.len() > most {
+        let message = format!("`{made}`, its workload's name, is longer than {most} characters");
+        (message, "too long", "choose a shorter name")
+    } else {
+        let message = format!("`versions[{}]` has this name already", earlier?);
+        (message, "is taken", "give each version a name of its own")
+    };
+    Some(Violation::error(RULE, message).expected(expected).help(help))
+}
+
+fn total(versions: &[Version], path: &Path, report: &mut Report<'_>) {
+    let silent = versions.iter().position(|version| version.weight.is_none());
+    if let Some(index) = silent.filter(|_| versions.len() > 1) {
+        let violation = Violation::error(RULE, "it is not said how much traffic this version gets")
+            .expected("needs `weight`")
+            .help("add `weight: 0`, and let all weights be 100 together");
+        return report.add(&path.index(index), violation);
+    }
+    let sum: u64 = versions.iter().map(|version| u64::from(version.weight.unwrap_or(100))).sum();
+    if sum != 100 && !versions.is_empty() {
+        let violation = Violation::error(RULE, format!("the weights are {sum} together, not 100"))
+            .expected(format!("{sum} together"))
+            .help("a weight is a share of all traffic in percent");
+        report.add(path, violation);
+    }
+}
