@@ -6,7 +6,6 @@
 
 mod build; // from settings
 mod index; // routes and objects of all apps, from the manifest repository
-pub(crate) mod questions; // gives way to `pipeline::questions`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::app::facts::{Gatherer, questions};
+use crate::app::facts::Gatherer;
 use crate::app::problem;
 use crate::clock::Clock;
 use crate::config::settings;
@@ -25,7 +25,7 @@ use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::templates::Templates;
-use crate::pipeline::{self, Input};
+use crate::pipeline::{self, Input, questions};
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
