@@ -3,7 +3,9 @@
 
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
+pub mod facts; // what rules must know of the world, asked at once
 mod home; // the storage folder, for one process at a time
+pub mod operator; // what an operator does to the database by hand
 mod outside; // what a job asks of the world
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
 pub use crate::app::deployed::{Deployed, deployed};
+use crate::app::facts::Gatherer;
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
 use crate::app::templates::InUse;
@@ -121,9 +124,11 @@ impl App {
         let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
+        let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
         let world = World {
             forge,
             templates: templates.clone(),
+            facts: gatherer,
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -265,6 +270,22 @@ async fn manifests(
         });
     }
     Ok(opened)
+}
+
+fn gatherer(
+    settings: &Settings,
+    clock: &Clock,
+    forge: &Forge,
+    store: &Store,
+    manifests: &[Manifests],
+) -> Result<Gatherer, StartError> {
+    let repositories = manifests.iter().map(|one| facts::Repository {
+        repository: one.repository.clone(),
+        targets: one.targets.clone(),
+    });
+    let repositories = repositories.collect();
+    Gatherer::new(settings, clock.clone(), forge.clone(), store.clone(), repositories)
+        .map_err(boxed("what is looked up"))
 }
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read

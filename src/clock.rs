@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use jiff::Timestamp;
 
 use crate::model::id::DeployId;
+use crate::model::lock::LockId;
 
 /// A source of the time: the system's, or one that a test moves by hand.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +62,12 @@ impl Clock {
         let id = format!("{}-{a:02x}{b:02x}{c:02x}", now.strftime("%Y%m%d-%H%M%S%3f"));
         DeployId::parse(id).expect("the pattern is a deploy id's")
     }
+}
+
+/// A new name for a lock.
+pub fn lock_id() -> LockId {
+    let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
+    LockId::parse(format!("{a:02x}{b:02x}{c:02x}{d:02x}")).expect("eight hexadecimal digits")
 }
 
 /// Measures one duration.

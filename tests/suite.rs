@@ -13,6 +13,7 @@ mod architecture;
 mod cli;
 mod controller;
 mod docs;
+mod facts;
 mod git;
 mod harness;
 mod pipeline;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::app::facts::Gatherer;
 use crate::app::problem;
 use crate::app::templates::InUse;
 use crate::clock::Clock;
@@ -16,7 +17,7 @@ use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
-use crate::model::facts::Facts;
+use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::model::target::Clusters;
@@ -24,12 +25,15 @@ use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
 use crate::pipeline::render::{self, Rendered};
-use crate::pipeline::{self, Input};
+use crate::pipeline::{self, Input, questions};
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
 /// Rendering is milliseconds of work; a template that takes this long does not end.
 const LONGEST_PLAN: Duration = Duration::from_secs(30);
+
+/// A manifest host that takes longer to say that it is there is left to the push.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// Everything outside, as configured. Clones share it.
 #[derive(Clone)]
@@ -38,6 +42,7 @@ pub(crate) struct World {
     pub(crate) templates: InUse,
     pub(crate) manifests: Arc<[Manifests]>,
     pub(crate) clusters: Clusters,
+    pub(crate) facts: Gatherer,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
@@ -63,59 +68,90 @@ impl World {
         })
     }
 
-    fn facts(&self) -> Facts {
-        Facts::unasked(self.clock.now(), self.clusters.clone())
-    }
-
-    /// Plans on a thread of its own, with an end: what a template computes cannot be interrupted.
+    /// Plans on threads of its own, with an end: what a template computes cannot be interrupted.
     async fn planned(
         &self,
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
-        let (this, request, stages) = (self.clone(), deployment.request.clone(), stages.clone());
-        let planning = tokio::task::spawn_blocking(move || this.plan_now(&request, &waml, &stages));
-        match tokio::time::timeout(LONGEST_PLAN, planning).await {
-            Ok(Ok(planned)) => planned,
-            Ok(Err(_fault)) => Err(given_up(
-                "planning failed by a fault in the-deployer itself; its log has the details"
-                    .to_owned(),
-            )),
-            Err(_elapsed) => Err(given_up(format!(
-                "planning took longer than {} s: a template does not end; tell the operator",
-                LONGEST_PLAN.as_secs()
-            ))),
+        let going = stages.begin(Stage::Facts);
+        let (this, request) = (self.clone(), deployment.request.clone());
+        let (input, questions) = beside(move || this.read(&request, &waml)).await?;
+        let facts = match questions {
+            Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
+            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
+        };
+        if matches!(facts.live, Fact::Missing { .. }) {
+            self.can_be_written(&deployment.request.target).await?;
+        }
+        drop(going);
+        let stages = stages.clone();
+        beside(move || plan_now(&input, &facts, &stages)).await
+    }
+
+    /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
+    /// for a push, and the deployment does not fail for want of facts.
+    async fn can_be_written(&self, target: &TargetName) -> Result<(), NotPlanned> {
+        let repository = &self.manifests_of(target).map_err(NotPlanned::Problem)?.repository;
+        match tokio::time::timeout(LONGEST_LOOK, repository.ready()).await {
+            Ok(Err(error)) => Err(NotPlanned::Problem(problem::of_write(&error))),
+            Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
 
-    fn plan_now(
+    /// The WAML, and what there is to ask because of it.
+    fn read(
         &self,
         request: &DeploymentRequest,
         bytes: &[u8],
-        stages: &Stages,
-    ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
-        // Reading the file is a part of merging its layers.
-        let mut going = Some(stages.begin(Stage::Merge));
+    ) -> Result<(Input, Option<Questions>), NotPlanned> {
         let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
         let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
             .map_err(|rejection| rejected(rejection, None, None))?;
-        let waml = Arc::new(waml);
         let input = Input {
-            waml: waml.clone(),
+            waml: Arc::new(waml),
             target: request.target.clone(),
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let rendered = pipeline::plan_observed(&input, &self.facts(), &mut |finished| {
-            going.take();
-            going = next(finished).map(|stage| stages.begin(stage));
-        });
-        drop(going);
-        match rendered {
-            Ok(rendered) => Ok((rendered, waml)),
-            Err(rejection) => Err(rejected(rejection, Some(&waml), input.templates.commit.clone())),
+        let questions = questions::of(&input, &self.clusters);
+        Ok((input, questions))
+    }
+}
+
+fn plan_now(
+    input: &Input,
+    facts: &Facts,
+    stages: &Stages,
+) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+    let mut going = Some(stages.begin(Stage::Merge));
+    let rendered = pipeline::plan_observed(input, facts, &mut |finished| {
+        going.take();
+        going = next(finished).map(|stage| stages.begin(stage));
+    });
+    drop(going);
+    match rendered {
+        Ok(rendered) => Ok((rendered, input.waml.clone())),
+        Err(rejection) => {
+            Err(rejected(rejection, Some(&input.waml), input.templates.commit.clone()))
         }
+    }
+}
+
+/// Runs a part of planning on a thread of its own, no longer than it may take.
+async fn beside<T: Send + 'static>(
+    part: impl FnOnce() -> Result<T, NotPlanned> + Send + 'static,
+) -> Result<T, NotPlanned> {
+    match tokio::time::timeout(LONGEST_PLAN, tokio::task::spawn_blocking(part)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(_fault)) => Err(given_up(
+            "planning failed by a fault in the-deployer itself; its log has the details".to_owned(),
+        )),
+        Err(_elapsed) => Err(given_up(format!(
+            "planning took longer than {} s: a template does not end; tell the operator",
+            LONGEST_PLAN.as_secs()
+        ))),
     }
 }
 
@@ -125,7 +161,7 @@ fn next(finished: Stage) -> Option<Stage> {
         Stage::Merge => Some(Stage::Default),
         Stage::Default => Some(Stage::Validate),
         Stage::Validate => Some(Stage::Render),
-        Stage::Queue | Stage::Fetch | Stage::Render | Stage::Push => None,
+        Stage::Queue | Stage::Fetch | Stage::Facts | Stage::Render | Stage::Push => None,
     }
 }
 
@@ -148,6 +184,7 @@ impl Outside for World {
     async fn waml(&self, request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
         let release = &request.release;
         let (path, limit) = (&self.waml.path, self.waml.max_bytes);
+        self.facts.prepare(&request.target);
         let read = self.forge.file(&release.repository, &release.commit, path, limit).await;
         read.map_err(|error| problem::of_forge(&error))
     }

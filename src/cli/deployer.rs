@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, init, serve, templates, validators};
+use super::{config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -29,6 +29,11 @@ enum Command {
     Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
+    #[command(subcommand)]
+    Owners(owners::Owners),
+    Lock(locks::Lock),
+    Unlock(locks::Unlock),
+    Locks(locks::Locks),
     Validators(validators::Validators),
     #[command(subcommand)]
     Templates(templates::Templates),
@@ -41,6 +46,10 @@ impl Deployer {
             Command::Demo(command) => on_runtime(command.run()),
             Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
+            Command::Owners(command) => on_runtime(command.run()),
+            Command::Lock(command) => on_runtime(command.run()),
+            Command::Unlock(command) => on_runtime(command.run()),
+            Command::Locks(command) => on_runtime(command.run()),
             Command::Validators(command) => command.run(),
             Command::Templates(command) => command.run(),
         }

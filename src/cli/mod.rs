@@ -16,6 +16,8 @@ mod serve;
 mod init;
 mod demo;
 mod config;
+mod owners;
+mod locks;
 mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code

@@ -37,6 +37,8 @@ pub struct File {
     /// What every cluster has to offer; a cluster's own `platform` is laid over it.
     #[schemars(with = "Option<Platform>")]
     pub platform: Option<Json>,
+    /// The registries that are asked whether an image's tag exists.
+    pub registries: Option<Vec<Registry>>,
     /// Who may call the API.
     pub auth: Option<Auth>,
     /// Bounds.
@@ -232,6 +234,9 @@ pub struct Cluster {
     /// How Argo CD sees it.
     #[serde(default)]
     pub argocd: Option<ArgoCd>,
+    /// Where to look things up that rules must know of the cluster.
+    #[serde(default)]
+    pub lookups: Option<Lookups>,
 }
 
 /// How Argo CD sees a cluster.
@@ -245,6 +250,80 @@ pub struct ArgoCd {
     /// which is written into the manifest repository.
     #[schemars(extend("format" = "object-name"))]
     pub project: Option<String>,
+}
+
+/// Where to look things up that rules must know of a cluster.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lookups {
+    /// Where to look whether secrets exist: `vault`, `kubernetes` or `none`. Default: `none`.
+    pub secrets: Option<SecretsIn>,
+    /// How to come into the Vault that `platform.secrets.vault` names.
+    pub vault: Option<VaultAccess>,
+    /// How to come to the cluster's API server.
+    pub kubernetes: Option<KubernetesAccess>,
+}
+
+/// Where to look whether secrets exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SecretsIn {
+    /// Nowhere: it is not checked.
+    None,
+    /// In Vault.
+    Vault,
+    /// In the cluster.
+    Kubernetes,
+}
+
+/// How to come into a Vault.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VaultAccess {
+    /// A token that may read `metadata/*` and `subkeys/*` of the engine, and no more. A file is
+    /// read anew for each question, so that an agent may renew it.
+    pub token: Secret,
+    /// The namespace (Vault Enterprise).
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    pub namespace: Option<String>,
+}
+
+/// How to come to a cluster's API server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesAccess {
+    /// The API server's address. Default: the cluster's `server`.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    pub server: Option<String>,
+    /// A token that may `get` secrets, externalsecrets and vaultstaticsecrets. A file is read
+    /// anew for each question, so that it may be renewed.
+    pub token: Secret,
+    /// A file with the certificates of who signed the server's, as PEM. Default: those that the
+    /// machine trusts.
+    #[serde(default)]
+    pub ca: Option<String>,
+}
+
+/// A registry that is asked whether an image's tag exists.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Registry {
+    /// Its host as images name it: `ghcr.io`, `docker.io`, `registry.example.com:5000`; `*` for
+    /// every other one, without a login.
+    #[schemars(extend("format" = "line"))]
+    pub host: String,
+    /// Who we are there. Default: anybody.
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    pub username: Option<String>,
+    /// The password, or a token that may pull.
+    #[serde(default)]
+    pub password: Option<Secret>,
+    /// Whether it is reached by http, where everybody on the way can listen. Default: no.
+    #[serde(default)]
+    pub insecure: Option<bool>,
 }
 
 /// Who may call the API.
@@ -282,6 +361,8 @@ pub struct Limits {
     pub workers: Option<u32>,
     /// After how long without a sign of life a worker's deployment is taken over: `30s`.
     pub lease: Option<String>,
+    /// How long a deployment waits for everything that is looked up for it: `10s`.
+    pub lookups: Option<String>,
     /// The largest body of a webhook in bytes. Default: 1048576; GitHub sends at most 26214400.
     #[schemars(range(min = 1024, max = 26_214_400))]
     pub body: Option<u32>,

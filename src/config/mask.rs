@@ -31,6 +31,8 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
             ["forge" | "manifests", .., last] => matches!(*last, "token" | "webhook_secret"),
+            ["clusters", "lookups", .., last] => *last == "token",
+            ["registries", last] => *last == "password",
             ["auth", "tokens"] => true,
             _ => false,
         };

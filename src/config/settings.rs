@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub manifests: Vec<Manifests>,
     /// The clusters that may be deployed to.
     pub clusters: Clusters,
+    /// What is looked up outside, and how.
+    pub lookups: Lookups,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
     pub tokens: Vec<ApiToken>,
     /// Bounds.
@@ -214,6 +217,60 @@ pub struct ApiToken {
     pub sha256: [u8; 32],
 }
 
+/// What is looked up outside, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Lookups {
+    /// The registries that may be asked; no two of the same host.
+    pub registries: Vec<Registry>,
+    /// Where secrets are looked up, by cluster; nowhere where it is absent.
+    pub secrets: BTreeMap<TargetName, SecretsLookup>,
+}
+
+/// A registry that may be asked.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    /// Its host as images name it, or `*`.
+    pub host: String,
+    /// Name and password.
+    pub login: Option<(String, Credential)>,
+    /// Whether it is reached by http.
+    pub insecure: bool,
+}
+
+/// Where a cluster's secrets are looked up.
+#[derive(Debug, Clone)]
+pub enum SecretsLookup {
+    /// In Vault.
+    Vault {
+        /// Its address.
+        address: String,
+        /// Where its key-value engine is mounted.
+        mount: String,
+        /// The namespace.
+        namespace: Option<String>,
+        /// May read metadata and the names of keys.
+        token: Credential,
+    },
+    /// In the cluster.
+    Kubernetes {
+        /// The API server's address.
+        server: String,
+        /// May get secrets.
+        token: Credential,
+        /// Who signed the server's certificate, as PEM.
+        ca: Option<Vec<u8>>,
+    },
+}
+
+/// A secret that was read once, and the file that it may be read from again.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// As it was when the settings were made.
+    pub secret: SecretString,
+    /// Where it may change.
+    pub file: Option<PathBuf>,
+}
+
 /// Bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -221,6 +278,8 @@ pub struct Limits {
     pub workers: usize,
     /// After how long without a sign of life a worker's deployment is taken over.
     pub lease: Duration,
+    /// How long a deployment waits for everything that is looked up for it.
+    pub lookups: Duration,
     /// The largest body of a webhook in bytes.
     pub body: usize,
 }

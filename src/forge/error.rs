@@ -87,6 +87,20 @@ pub enum ForgeError {
         /// The host's own words, cut.
         message: String,
     },
+    /// More branches than can be asked about.
+    #[error(
+        "more than {most} branches of {repository} on {host} {what}: name the allowed ones whole"
+    )]
+    TooManyBranches {
+        /// Who has them.
+        host: String,
+        /// The repository.
+        repository: RepoName,
+        /// Which branches.
+        what: String,
+        /// How many can be asked about.
+        most: usize,
+    },
     /// The repository can be opened and not read.
     #[error("repository {repository} cannot be read ({problem}): run `git fsck` in it")]
     Corrupt {
@@ -120,6 +134,7 @@ impl ForgeError {
             | Self::TooLarge { .. }
             | Self::Unauthorized { .. }
             | Self::Refused { .. }
+            | Self::TooManyBranches { .. }
             | Self::Corrupt { .. } => Disposition::Stop,
         }
     }

@@ -4,8 +4,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid, Repository};
+use git2::{BranchType, ErrorClass, ErrorCode, ObjectType, Oid, Repository};
 
+use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
 use crate::model::id::{CommitSha, RepoName};
 
@@ -46,6 +47,28 @@ impl Local {
     }
 }
 
+impl Local {
+    /// The branches that are meant and have the commit, by name.
+    pub(super) async fn branches_with(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        wanted: Wanted,
+    ) -> Result<Vec<String>, ForgeError> {
+        let read = Read {
+            root: self.root.clone(),
+            repository: repository.clone(),
+            commit: commit.clone(),
+            path: String::new(),
+            limit: 0,
+        };
+        let host = self.root.display().to_string();
+        tokio::task::spawn_blocking(move || read.branches(&wanted))
+            .await
+            .map_err(|error| ForgeError::Unreachable { host, problem: error.to_string() })?
+    }
+}
+
 /// One reading, with everything that its errors name.
 struct Read {
     root: PathBuf,
@@ -71,6 +94,28 @@ impl Read {
         }
         let object = odb.read(blob).map_err(|error| self.corrupt(&error))?;
         Ok(object.data().to_vec())
+    }
+
+    fn branches(&self, wanted: &Wanted) -> Result<Vec<String>, ForgeError> {
+        let folder = self.folder()?;
+        let git = Repository::open_bare(folder).map_err(|error| self.not_opened(&error))?;
+        let commit = Oid::from_str(self.commit.as_str()).map_err(|_| self.no_commit())?;
+        if git.find_commit(commit).is_err() {
+            return Err(self.no_commit());
+        }
+        let corrupt = |error| self.corrupt(&error);
+        let mut found = Vec::new();
+        for branch in git.branches(Some(BranchType::Local)).map_err(corrupt)? {
+            let (branch, _) = branch.map_err(corrupt)?;
+            let (Ok(Some(name)), Some(tip)) = (branch.name(), branch.get().target()) else {
+                continue;
+            };
+            let is_on = || Ok(tip == commit || git.graph_descendant_of(tip, commit)?);
+            if wanted.has(name) && is_on().map_err(corrupt)? {
+                found.push(name.to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// Where the repository is. A link that leads out of the root is as good as not there.
@@ -186,6 +231,34 @@ mod tests {
             let local = Local::new(self.folder.path().join("root"));
             local.file(&RepoName::parse(repository).unwrap(), &self.commit, path, 100).await
         }
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_on_the_branches_that_lead_back_to_it() {
+        let world = world();
+        let git = Repository::open_bare(world.folder.path().join("root/acme/shop.git")).unwrap();
+        let first = git.find_commit(Oid::from_str(world.commit.as_str()).unwrap()).unwrap();
+        let (who, tree) = (first.author(), first.tree().unwrap());
+        let second = git.commit(None, &who, &who, "second", &tree, &[&first]).unwrap();
+        let other = git.commit(None, &who, &who, "other", &tree, &[]).unwrap();
+        for (name, tip) in [("release/1", second), ("other", other), ("same", first.id())] {
+            git.branch(name, &git.find_commit(tip).unwrap(), true).unwrap();
+        }
+        let on = async |globs: &[&str], commit: Oid| {
+            let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            let local = Local::new(world.folder.path().join("root"));
+            let commit = CommitSha::parse(commit.to_string()).unwrap();
+            let shop = RepoName::parse("acme/shop").unwrap();
+            local.branches_with(&shop, &commit, Wanted::of(&globs)).await
+        };
+        assert_eq!(
+            on(&["release/*", "other", "same"], first.id()).await.unwrap(),
+            ["release/1", "same"]
+        );
+        assert_eq!(on(&["**"], second).await.unwrap(), ["release/1"]);
+        assert_eq!(on(&["same", "none"], second).await.unwrap(), [""; 0]);
+        let none = Oid::from_str(&"1".repeat(40)).unwrap();
+        assert!(matches!(on(&["**"], none).await, Err(ForgeError::NoCommit { .. })));
     }
 
     #[tokio::test]

@@ -3,16 +3,19 @@
 //! ```text
 //! github::webhook (pure)  event ─▶ DeploymentRequest
 //! Forge::file             a service repository's file at a commit
+//! Forge::branches_with    which branches a commit is on
 //! Forge::report           what became of the deployment
 //! ```
 //!
 //! Knows nothing of WAMLs, stores or retries: a [`ForgeError`] says what may help, and whoever
 //! called decides when.
 
+mod branches; // which branches are meant
 pub mod error; // what can go wrong, and what to do next
 pub mod github; // GitHub and GitHub Enterprise Server
 pub mod local; // bare repositories in a folder
 
+use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
 use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;
@@ -56,6 +59,26 @@ impl Forge {
         match self {
             Self::Local(local) => local.file(repository, commit, path, limit).await,
             Self::GitHub(github) => github.file(repository, commit, path, limit).await,
+        }
+    }
+
+    /// The branches among those that match the globs that have the commit: one at least, if there
+    /// is one. Hosts are asked no longer than until it is found.
+    ///
+    /// A glob is one of globset's, in which `*` also stands for a slash.
+    ///
+    /// # Errors
+    /// [`ForgeError`] when it cannot be found out.
+    pub async fn branches_with(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        globs: &[String],
+    ) -> Result<Vec<String>, ForgeError> {
+        let wanted = Wanted::of(globs);
+        match self {
+            Self::Local(local) => local.branches_with(repository, commit, wanted).await,
+            Self::GitHub(github) => github.branches_with(repository, commit, &wanted).await,
         }
     }
 

@@ -49,6 +49,11 @@ impl std::fmt::Display for RepoPath {
     }
 }
 
+/// `manifests/<cluster>`: everything of a target.
+pub fn target_folder(target: &TargetName) -> RepoPath {
+    path(["manifests".to_owned(), target.to_string()])
+}
+
 /// `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
 pub fn app_folder(target: &TargetName, app: &AppKey) -> RepoPath {
     path([

@@ -89,9 +89,9 @@ pub struct ManifestRepository {
 
 /// How to see from outside whether the repository is there, while the writer is busy.
 #[derive(Clone)]
-enum Door {
+pub(super) enum Door {
     Local { path: PathBuf, reference: String, alone: bool },
-    Http(Arc<Wire>),
+    Http { wire: Arc<Wire>, clone: PathBuf },
 }
 
 impl ManifestRepository {
@@ -104,11 +104,14 @@ impl ManifestRepository {
             Address::Local(path) => {
                 Door::Local { path, reference: reference.clone(), alone: settings.alone }
             }
-            Address::Http(base) => Door::Http(Arc::new(wire(base, &settings))),
+            Address::Http(base) => Door::Http {
+                wire: Arc::new(wire(base, &settings)),
+                clone: settings.clone_dir.clone(),
+            },
         };
         let opening = door.clone();
         let writer = blocking(move || {
-            let home = opening.enter(&settings.clone_dir, &reference)?;
+            let home = opening.enter(&reference)?;
             let Settings { identity, branch, .. } = settings;
             Ok(Writer { home, identity, branch, name: address.to_string() })
         })
@@ -156,7 +159,7 @@ impl ManifestRepository {
             Door::Local { path, reference, alone } => {
                 Local::open(&path, &reference, alone)?.look().map(drop)
             }
-            Door::Http(wire) => {
+            Door::Http { wire, .. } => {
                 wire.probe().map_err(|failure| failure.into_error(wire.base.to_string()).into())
             }
         })
@@ -178,18 +181,22 @@ impl ManifestRepository {
         .await
     }
 
+    pub(super) fn door(&self) -> &Door {
+        &self.door
+    }
+
     async fn exclusive(&self) -> OwnedMutexGuard<Writer> {
         Arc::clone(&self.writer).lock_owned().await
     }
 }
 
 impl Door {
-    fn enter(self, clone_dir: &Path, reference: &str) -> Result<Home, Trouble> {
+    fn enter(self, reference: &str) -> Result<Home, Trouble> {
         match self {
             Self::Local { path, alone, .. } => {
                 Ok(Home::Local(Local::open(&path, reference, alone)?))
             }
-            Self::Http(wire) => Ok(Home::Kept(Kept::open(clone_dir, reference, wire)?)),
+            Self::Http { wire, clone } => Ok(Home::Kept(Kept::open(&clone, reference, wire)?)),
         }
     }
 }

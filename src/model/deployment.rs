@@ -106,6 +106,8 @@ pub enum Stage {
     Queue,
     /// The WAML is read from the forge.
     Fetch,
+    /// The WAML is parsed, and what rules must know of the world is found out.
+    Facts,
     /// Layers become one section.
     Merge,
     /// Holes are filled from the template.
@@ -124,6 +126,7 @@ impl Stage {
         match self {
             Self::Queue => "queue",
             Self::Fetch => "fetch",
+            Self::Facts => "facts",
             Self::Merge => "merge",
             Self::Default => "default",
             Self::Validate => "validate",

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, IdError, TargetName};
 
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,68 @@ pub struct Lock {
     pub since: Timestamp,
     /// Until when; absent: until somebody takes it away.
     pub until: Option<Timestamp>,
+}
+
+/// Names a lock: eight hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LockId(String);
+
+impl LockId {
+    /// The id, if the text has the form of one.
+    ///
+    /// # Errors
+    /// [`IdError`]
+    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
+        let value = text.into();
+        let legal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if value.len() == 8 && value.bytes().all(legal) {
+            return Ok(Self(value));
+        }
+        Err(IdError { what: "lock id", value, rule: "it has eight hexadecimal digits" })
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for LockId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::str::FromStr for LockId {
+    type Err = IdError;
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for LockId {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        Self::parse(text)
+    }
+}
+
+impl From<LockId> for String {
+    fn from(id: LockId) -> Self {
+        id.0
+    }
+}
+
+impl std::fmt::Display for LockScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Everything => f.write_str("everything"),
+            Self::Target(target) => write!(f, "everything on {target}"),
+            Self::Owner(owner) => write!(f, "the apps of {owner}"),
+            Self::App(target, app) => write!(f, "{app} on {target}"),
+        }
+    }
 }
 
 /// Whom a lock stops.

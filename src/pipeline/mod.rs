@@ -25,6 +25,7 @@ pub mod project; // the Argo CD AppProject of a cluster
 pub mod removal; // what removing an app takes away
 pub mod impact; // what other templates would change
 pub mod check; // a set of templates tried out with its samples
+pub mod reading; // manifests in the repository, read back
 
 use std::sync::Arc;
 

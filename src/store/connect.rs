@@ -45,6 +45,7 @@ const POSTGRES: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s';
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "deployments", include_str!("../../migrations/0001_deployments.sql")),
     (2, "templates_commit", include_str!("../../migrations/0002_templates_commit.sql")),
+    (3, "owners and locks", include_str!("../../migrations/0003_owners_and_locks.sql")),
     (4, "acts", include_str!("../../migrations/0004_acts.sql")),
 ];
 

@@ -20,6 +20,8 @@ mod intake; // accept
 mod lane; // the lane that an operation is about, locked
 mod life; // begin_push, retry_at, finish
 mod outbox; // what the forge is still to be told
+mod owners; // whose an app is
+mod locks; // who may not be deployed
 mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
@@ -34,7 +36,9 @@ pub use crate::store::acts::ActTurn;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
+pub use crate::store::locks::Unlocked;
 pub use crate::store::outbox::{Answer, Message, Told};
+pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 

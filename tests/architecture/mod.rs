@@ -21,6 +21,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("git", &["model"]),
     ("forge", &["model"]),
     ("store", &["model"]),
+    ("facts", &["model"]),
     (
         "controller",
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
@@ -40,6 +41,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "store",
+            "facts",
             "controller",
             "server",
             "config",
@@ -65,6 +67,9 @@ const PURE: &[&str] = &[
     "git/message",
     "git/refusal",
     "forge/github/webhook",
+    "facts/image",
+    "facts/challenge",
+    "facts/cache",
 ];
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &["pipeline/push"];

@@ -3,6 +3,7 @@
 mod bart;
 mod demo;
 mod init;
+mod operator;
 mod readme;
 mod validators;
 mod templates;

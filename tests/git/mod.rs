@@ -2,8 +2,9 @@
 
 mod follow;
 mod http;
+mod index;
 mod locks;
-mod place;
+pub(crate) mod place;
 mod property;
 mod races;
 mod removals;

@@ -117,6 +117,11 @@ impl Bare {
         fs::remove_file(index).unwrap();
     }
 
+    /// Takes in a stream of `git fast-import`.
+    pub(crate) fn import(&self, stream: &str) {
+        self.run_with(&["fast-import", "--quiet"], &[], stream);
+    }
+
     /// Installs a hook as a shell script.
     pub(crate) fn hook(&self, name: &str, script: &str) {
         let path = self.0.join("hooks").join(name);

@@ -7,6 +7,8 @@ pub(crate) mod git_host;
 pub(crate) mod log;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod registry;
 pub(crate) mod requests;
+pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod world;

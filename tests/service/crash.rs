@@ -66,7 +66,8 @@ fn is_at(point: &str, last: &str) -> bool {
         "default took" => "validate begins",
         "validate took" => "render begins",
         "queue took" => "fetch begins",
-        "fetch took" => "merge begins",
+        "fetch took" => "facts begins",
+        "facts took" => "merge begins",
         other => other,
     };
     last.starts_with(point) || last.starts_with(next)
@@ -74,15 +75,17 @@ fn is_at(point: &str, last: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_when_a_stage_begins() {
-    join_all(["fetch", "merge", "default", "validate", "render", "push"].map(async |stage| {
-        killed_at(&format!("{stage} begins")).await;
-    }))
+    join_all(["fetch", "facts", "merge", "default", "validate", "render", "push"].map(
+        async |stage| {
+            killed_at(&format!("{stage} begins")).await;
+        },
+    ))
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_when_a_stage_has_ended() {
-    let stages = ["queue", "fetch", "merge", "default", "validate", "render", "push"];
+    let stages = ["queue", "fetch", "facts", "merge", "default", "validate", "render", "push"];
     join_all(stages.map(async |stage| killed_at(&format!("{stage} took")).await)).await;
 }
 

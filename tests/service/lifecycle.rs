@@ -87,7 +87,7 @@ async fn it_tells_what_it_does_in_metrics_and_in_lines_that_name_the_deployment(
         ready["checks"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
     assert_eq!(names, ["database", "manifest repository manifests", "templates"]);
 
-    let lines = ["fetch", "merge", "default", "validate", "render", "push", "queue"]
+    let lines = ["fetch", "facts", "merge", "default", "validate", "render", "push", "queue"]
         .map(|stage| format!("the_deployer_stage_duration_seconds_count{{stage=\"{stage}\"}} "));
     let others = [
         "the_deployer_attempts_total{outcome=\"succeeded\"} 1",

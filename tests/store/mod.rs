@@ -6,7 +6,9 @@ mod intake; // once, in order
 mod lanes; // many workers, one at a time per lane
 mod life; // claims, leases, the point of no return
 mod listing;
+mod locks; // who is stopped
 mod outbox;
+mod owners; // whose apps are
 
 use std::time::Duration;
 

@@ -53,6 +53,7 @@ impl Resolver<'_> {
             platform: own,
             policies,
             argocd,
+            lookups: _,
         } = cluster;
         let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
         if !legal {

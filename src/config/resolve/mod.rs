@@ -14,12 +14,18 @@ use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
 mod fleet; // clusters, and the repositories of their manifests
+mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod templates; // where templates come from
 
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
+
+/// Two tries with a pause between them must fit in.
+const SHORTEST_LOOKUP: Duration = Duration::from_millis(500);
+/// A worker that waits for longer is one less.
+const LONGEST_LOOKUP: Duration = Duration::from_mins(1);
 
 /// What settings are made with.
 pub(super) struct Resolver<'a> {
@@ -43,6 +49,7 @@ impl Resolver<'_> {
             manifests,
             clusters,
             platform,
+            registries,
             auth,
             limits,
         } = file;
@@ -51,7 +58,10 @@ impl Resolver<'_> {
         let open = tokens.is_empty() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
-        let clusters = self.clusters(clusters.unwrap_or_default(), platform.as_ref());
+        let clusters = clusters.unwrap_or_default();
+        let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
+        let clusters = self.clusters(clusters, platform.as_ref());
+        let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
         let waml = self.waml(waml.unwrap_or_default());
@@ -67,6 +77,7 @@ impl Resolver<'_> {
             templates,
             manifests,
             clusters,
+            lookups,
             tokens,
             limits,
         })
@@ -116,14 +127,20 @@ impl Resolver<'_> {
     }
 
     fn limits(&mut self, limits: file::Limits) -> Limits {
-        let file::Limits { workers, lease, body } = limits;
+        let file::Limits { workers, lease, lookups, body } = limits;
         let lease = self.duration("limits.lease", lease, 30);
+        let lookups = self.duration("limits.lookups", lookups, 10);
+        if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
+            let message = "looking things up takes a second and no more than a minute";
+            self.report.wrong("limits.lookups", message, "write `10s`");
+        }
         if lease < Duration::from_secs(1) {
             self.report.wrong("limits.lease", "a lease this short is lost at once", "write `30s`");
         }
         Limits {
             workers: workers.unwrap_or(4) as usize,
             lease,
+            lookups,
             body: body.unwrap_or(1024 * 1024) as usize,
         }
     }

@@ -1,5 +1,6 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
+mod lookups; // registries, and where secrets are looked up
 mod mistakes;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::config::settings::{Forge, Templates, WebhookSecret};
+use crate::config::settings::{Forge, SecretsLookup, Templates, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
@@ -61,14 +62,23 @@ manifests:
     identity: {name: Deployer, email: deployer@example.com}
   - {name: rest, url: /srv/rest.git}
 clusters:
-- {name: prod-1, environment: production, domain: prod.example.com, labels: {region: eu},
-   argocd: {namespace: gitops, project: platform}}
+- name: prod-1
+  environment: production
+  domain: prod.example.com
+  labels: {region: eu}
+  argocd: {namespace: gitops, project: platform}
+  platform: {secrets: {vault: {address: "https://vault.example.com", mount: kv}}}
+  lookups: {secrets: vault, vault: {token: {env: TOKEN}, namespace: team}}
 - {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
+registries:
+- {host: ghcr.io, username: deployer, password: {env: HOOK}}
+- {host: "localhost:5000", insecure: true}
+- {host: "*"}
 auth:
   tokens:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
-limits: {workers: 8, lease: 45s, body: 2000000}
+limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000}
 "#;
 
 #[test]
@@ -96,6 +106,7 @@ fn everything_can_be_set() {
         templates,
         manifests,
         clusters,
+        lookups,
         tokens,
         limits,
     } = loaded(WHOLE).settings;
@@ -130,6 +141,18 @@ fn everything_can_be_set() {
     );
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
+    let registries: Vec<_> = lookups
+        .registries
+        .iter()
+        .map(|one| (one.host.as_str(), one.login.is_some(), one.insecure))
+        .collect();
+    let expected = [("ghcr.io", true, false), ("localhost:5000", false, true), ("*", false, false)];
+    assert_eq!(registries, expected);
+    let vault = &lookups.secrets[&TargetName::parse("prod-1").unwrap()];
+    let SecretsLookup::Vault { address, mount, namespace, token } = vault else { panic!("Vault") };
+    assert_eq!((address.as_str(), mount.as_str()), ("https://vault.example.com", "kv"));
+    assert_eq!((namespace.as_deref(), &token.file), (Some("team"), &None));
+    assert_eq!((lookups.secrets.len(), limits.lookups.as_secs()), (1, 7));
     assert_eq!((limits.workers, limits.lease.as_secs(), limits.body), (8, 45, 2_000_000));
 }
 

@@ -18,6 +18,7 @@ use crate::forge::github::client::answer::Answer;
 use crate::model::id::{CommitSha, RepoName};
 
 mod answer; // what an answer that is no success means
+mod branches; // which branches a commit is on
 
 /// Where github.com's API is.
 pub const GITHUB_API: &str = "https://api.github.com";
@@ -199,6 +200,10 @@ impl GitHub {
             Some(bytes) => Outcome::Success(bytes),
             None => Outcome::TooLong,
         })
+    }
+
+    fn host(&self) -> &str {
+        &self.host
     }
 
     fn unreachable(&self, problem: String) -> ForgeError {

@@ -1,5 +1,7 @@
 //! The client against a small GitHub with state, on loopback.
 
+mod branches; // which branches a commit is on
+
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, Query, State};
@@ -22,6 +24,8 @@ struct World {
     statuses: Vec<(String, i64, Value)>,
     trouble: Option<Trouble>,
     requests: usize,
+    /// How the commit stands to each branch.
+    branches: Vec<(String, &'static str)>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +48,8 @@ async fn stand_in_with(token: &str) -> (GitHub, Shared) {
         .route("/api/v3/repos/{owner}/{name}", get(repository))
         .route("/api/v3/repos/{owner}/{name}/contents/{*path}", get(contents))
         .route("/api/v3/repos/{owner}/{name}/deployments/{id}/statuses", post(status))
+        .route("/api/v3/repos/{owner}/{name}/compare/{*basehead}", get(branches::compare))
+        .route("/api/v3/repos/{owner}/{name}/branches", get(branches::list))
         .with_state(world.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api_url = format!("http://{}/api/v3", listener.local_addr().unwrap());

@@ -1,0 +1,255 @@
+//! GATHERING: all that the rules must know of the world, asked at once.
+//!
+//! Never fails and never lasts longer than the configured time: what could not be had is
+//! `Missing` with why, and what nobody needs is not asked. Whether a missing fact matters is the
+//! target's policy, and a rule.
+
+mod build; // from settings
+mod index; // routes and objects of all apps, from the manifest repository
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+
+pub use crate::app::facts::build::Repository;
+use crate::app::facts::index::Indexes;
+use crate::clock::Clock;
+use crate::facts::NotKnown;
+use crate::facts::image::Image;
+use crate::facts::kubernetes::Kubernetes;
+use crate::facts::registry::Registries;
+use crate::facts::vault::Vault;
+use crate::forge::Forge;
+use crate::forge::error::Disposition;
+use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
+use crate::model::id::{Namespace, TargetName};
+use crate::model::lock::Lock;
+use crate::model::target::Clusters;
+use crate::store::Store;
+
+/// How many secrets of one deployment are looked up at once.
+const SECRETS_AT_ONCE: usize = 8;
+/// A WAML's limits allow for more secrets than anybody has; nobody waits for those.
+const MOST_SECRETS: usize = 200;
+
+/// Asks the world. Clones share its connections and what they remember.
+#[derive(Clone)]
+pub struct Gatherer(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    forge: Forge,
+    store: Store,
+    registries: Registries,
+    secrets: BTreeMap<TargetName, Secrets>,
+    indexes: Indexes,
+    /// How long all of it may take.
+    most: Duration,
+}
+
+/// Where a cluster's secrets are looked up.
+enum Secrets {
+    Vault(Vault),
+    Kubernetes(Kubernetes),
+}
+
+/// Before the code host is asked once more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A value, and when it was so.
+type Dated<T> = (T, Timestamp);
+
+impl Gatherer {
+    /// Everything that the questions ask for.
+    pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
+        let now = self.0.clock.now();
+        let asked = Asked { inner: &self.0, questions, now };
+        // Each on the heap: together they would be a large part of a worker's stack.
+        let (apps, secrets, image, branches, owner, locks) = tokio::join!(
+            Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
+            Box::pin(asked.secrets()),
+            Box::pin(asked.image()),
+            Box::pin(asked.branches()),
+            Box::pin(asked.bounded("the database", asked.owner())),
+            Box::pin(asked.bounded("the database", asked.locks())),
+        );
+        let (routes, live) = apart(apps, questions);
+        let facts =
+            Facts { taken_at: now, clusters, routes, secrets, image, branches, owner, locks, live };
+        tell(&facts, questions);
+        facts
+    }
+
+    /// Begins to look what is new in the manifest repository, for a deployment that is about to
+    /// ask. Nobody waits for it.
+    pub fn prepare(&self, target: &TargetName) {
+        let (inner, target) = (Arc::clone(&self.0), target.clone());
+        tokio::spawn(async move { inner.indexes.freshen(&target, inner.clock.now()).await });
+    }
+}
+
+/// One deployment's questions.
+struct Asked<'a> {
+    inner: &'a Inner,
+    questions: &'a Questions,
+    now: Timestamp,
+}
+
+impl Asked<'_> {
+    async fn bounded<T>(
+        &self,
+        who: &str,
+        asking: impl Future<Output = Result<Dated<T>, NotKnown>>,
+    ) -> Fact<T> {
+        let most = self.inner.most;
+        match tokio::time::timeout(most, asking).await {
+            Ok(Ok((value, at))) => Fact::Known { value, at },
+            Ok(Err(NotKnown(why))) => Fact::Missing { why },
+            Err(_) => Fact::Missing { why: format!("{who} did not answer within {most:?}") },
+        }
+    }
+
+    async fn other_apps(&self) -> Result<Dated<index::Looked>, NotKnown> {
+        let Questions { target, app, hosts, .. } = self.questions;
+        self.inner.indexes.look(&target.name, app, hosts, self.now).await
+    }
+
+    async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
+        let Questions { target, app, secrets, .. } = self.questions;
+        let Some(place) = self.inner.secrets.get(&target.name) else { return Fact::NotAsked };
+        if secrets.is_empty() {
+            return Fact::NotAsked;
+        }
+        let all = async {
+            let ask = |(name, question): (&String, &SecretQuestion)| {
+                place.keys(&app.namespace, name.clone(), question.clone(), self.now)
+            };
+            let asking: Vec<_> = secrets.iter().take(MOST_SECRETS).map(ask).collect();
+            let mut answers = futures::stream::iter(asking).buffer_unordered(SECRETS_AT_ONCE);
+            let mut found = BTreeMap::new();
+            while let Some(answer) = answers.next().await {
+                let (name, keys) = answer?;
+                found.insert(name, keys);
+            }
+            Ok((found, self.now))
+        };
+        self.bounded(place.name(), all).await
+    }
+
+    async fn image(&self) -> Fact<bool> {
+        let registries = &self.inner.registries;
+        let image = Image::parse(&self.questions.image);
+        let Some(image) = image.filter(|image| registries.may_ask(image)) else {
+            return Fact::NotAsked;
+        };
+        let asking = async {
+            let found = registries.has(&image, self.now).await?;
+            Ok((found.there, found.at))
+        };
+        self.bounded(&format!("the registry {}", image.host), asking).await
+    }
+
+    async fn branches(&self) -> Fact<Vec<String>> {
+        let Questions { target, release, .. } = self.questions;
+        let Some(globs) = &target.policies.branches else { return Fact::NotAsked };
+        let asking = async {
+            let ask =
+                || self.inner.forge.branches_with(&release.repository, &release.commit, globs);
+            let found = match ask().await {
+                Err(error) if error.disposition() == Disposition::Retry => {
+                    tokio::time::sleep(PAUSE).await;
+                    ask().await
+                }
+                found => found,
+            };
+            found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+        };
+        self.bounded("the code host", asking).await
+    }
+
+    async fn owner(&self) -> Result<Dated<Ownership>, NotKnown> {
+        let Questions { target, app, .. } = self.questions;
+        let found = self.inner.store.ownership(&target.name, app).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+
+    async fn locks(&self) -> Result<Dated<Vec<Lock>>, NotKnown> {
+        let Questions { target, app, owner, .. } = self.questions;
+        let store = &self.inner.store;
+        let found = store.locks_that_stop(&target.name, app, owner.as_deref(), self.now).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+}
+
+impl Secrets {
+    /// The keys of a secret, by its name.
+    async fn keys(
+        &self,
+        namespace: &Namespace,
+        name: String,
+        question: SecretQuestion,
+        now: Timestamp,
+    ) -> Result<(String, Option<BTreeSet<String>>), NotKnown> {
+        let SecretQuestion { keys, vault_path } = question;
+        let found = match self {
+            Self::Vault(vault) => vault.keys(&vault_path, &keys, now).await?,
+            Self::Kubernetes(cluster) => cluster.keys(namespace, &name, &keys).await?,
+        };
+        Ok((name, found))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Vault(_) => "Vault",
+            Self::Kubernetes(_) => "the API server",
+        }
+    }
+}
+
+/// One look gives two facts. Routes are nothing to an app without hosts.
+fn apart(
+    looked: Fact<index::Looked>,
+    questions: &Questions,
+) -> (Fact<Vec<Route>>, Fact<Vec<LiveObject>>) {
+    let (routes, live) = match looked {
+        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked),
+        Fact::Known { value: index::Looked { routes, live }, at } => {
+            (Fact::Known { value: routes, at }, Fact::Known { value: live, at })
+        }
+        Fact::Missing { why } => (Fact::Missing { why: why.clone() }, Fact::Missing { why }),
+    };
+    (if questions.hosts.is_empty() { Fact::NotAsked } else { routes }, live)
+}
+
+fn not_known(error: &dyn std::error::Error) -> NotKnown {
+    NotKnown::new(error.to_string())
+}
+
+/// What could not be had, for the operator: the rules tell the developer.
+fn tell(facts: &Facts, questions: &Questions) {
+    let Facts { taken_at: _, clusters: _, routes, secrets, image, branches, owner, locks, live } =
+        facts;
+    let all = [
+        ("routes", why(routes)),
+        ("secrets", why(secrets)),
+        ("image", why(image)),
+        ("branches", why(branches)),
+        ("owner", why(owner)),
+        ("locks", why(locks)),
+        ("live", why(live)),
+    ];
+    for (fact, why) in all.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {
+        let (app, target) = (&questions.app, &questions.target.name);
+        tracing::warn!(fact, why, %app, %target, "a fact could not be had");
+    }
+}
+
+fn why<T>(fact: &Fact<T>) -> Option<&str> {
+    match fact {
+        Fact::Missing { why } => Some(why),
+        Fact::NotAsked | Fact::Known { .. } => None,
+    }
+}

@@ -1,0 +1,112 @@
+//! What an operator does to the database by hand: whose apps are, and locks. Each act leaves a
+//! line in the log and its reason in the database.
+
+use jiff::Timestamp;
+
+use crate::app::{StartError, boxed};
+use crate::clock::{self, Clock};
+use crate::config::settings::Settings;
+use crate::model::id::{AppKey, RepoName, TargetName};
+use crate::model::lock::{Lock, LockId, LockScope};
+use crate::store::{Moved, Store};
+pub use crate::store::{Owned, Unlocked};
+
+/// The database, for who has the right to change it by hand: that is whoever can open it.
+pub struct Operator {
+    store: Store,
+    clock: Clock,
+}
+
+/// Who acts, and why.
+#[derive(Debug, Clone)]
+pub struct Act {
+    /// Who.
+    pub by: String,
+    /// Why; shown to whoever is concerned.
+    pub reason: String,
+}
+
+impl Operator {
+    /// Opens the database of the settings, beside a service that may be running on it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn open(settings: &Settings, clock: Clock) -> Result<Self, StartError> {
+        let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        Ok(Self { store, clock })
+    }
+
+    /// Closes the database.
+    pub async fn close(self) {
+        self.store.close().await;
+    }
+
+    /// Every app and whose it is.
+    ///
+    /// # Errors
+    /// When the database fails; so for all that follow.
+    pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StartError> {
+        self.store.owners(target).await.map_err(boxed("the database"))
+    }
+
+    /// Gives an app to another repository; whose it was.
+    pub async fn move_owner(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        to: &RepoName,
+        act: &Act,
+    ) -> Result<Option<RepoName>, StartError> {
+        let Act { by, reason } = act;
+        let moved = Moved { by: by.clone(), reason: reason.clone() };
+        let now = self.clock.now();
+        let from = self.store.move_owner(target, app, to, &moved, now).await;
+        let from = from.map_err(boxed("the database"))?;
+        let was = from.as_ref().map_or("nobody", RepoName::as_str);
+        tracing::info!(
+            target: AUDIT,
+            %app, cluster = %target, from = was, %to, by, reason, "an app has a new owner"
+        );
+        Ok(from)
+    }
+
+    /// Places a lock; its id.
+    pub async fn lock(
+        &self,
+        scope: LockScope,
+        act: &Act,
+        until: Option<Timestamp>,
+    ) -> Result<LockId, StartError> {
+        let Act { by, reason } = act;
+        let (id, since) = (clock::lock_id(), self.clock.now());
+        let lock = Lock { scope, reason: reason.clone(), by: by.clone(), since, until };
+        self.store.add_lock(&id, &lock).await.map_err(boxed("the database"))?;
+        let scope = &lock.scope;
+        tracing::info!(target: AUDIT, %id, %scope, by, reason, "a lock is placed");
+        Ok(id)
+    }
+
+    /// Takes a lock away.
+    pub async fn unlock(&self, id: &LockId, act: &Act) -> Result<Unlocked, StartError> {
+        let Act { by, reason } = act;
+        let unlocked = self.store.remove_lock(id, by, reason, self.clock.now()).await;
+        let unlocked = unlocked.map_err(boxed("the database"))?;
+        if let Unlocked::Yes(Lock { scope, .. }) = &unlocked {
+            tracing::info!(target: AUDIT, %id, %scope, by, reason, "a lock is taken away");
+        }
+        Ok(unlocked)
+    }
+
+    /// The locks that are placed now, oldest first.
+    pub async fn locks(&self) -> Result<Vec<(LockId, Lock)>, StartError> {
+        self.store.locks(self.clock.now()).await.map_err(boxed("the database"))
+    }
+
+    /// The time so long from now.
+    pub fn after(&self, wait: jiff::SignedDuration) -> Option<Timestamp> {
+        self.clock.now().checked_add(wait).ok()
+    }
+}
+
+/// Under this name all such acts are in the log.
+pub const AUDIT: &str = "the_deployer::audit";

@@ -1,0 +1,177 @@
+//! `the-deployer lock`, `unlock` and `locks`: who may not be deployed, by a person's word.
+
+use clap::{ArgGroup, Args};
+use comfy_table::{ContentArrangement, Table, presets};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::config::Source;
+use super::error::{CliError, Outcome};
+use super::output::{self, Format, GOOD};
+use super::owners::{app, failed, open};
+use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
+use crate::model::id::{AppKey, TargetName};
+use crate::model::lock::{Lock as Placed, LockId, LockScope};
+use crate::telemetry::{self, LogFormat};
+
+/// Keeps deployments back, until the lock is taken away or ends.
+///
+/// Everything, a target, an app on a target, or all apps of an owner (the WAML's `owner`). Whoever
+/// deploys is told the reason. Prints the lock's id.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("scope").required(true).args(["everything", "target", "owner"])))]
+pub(super) struct Lock {
+    #[command(flatten)]
+    source: Source,
+    /// Every deployment
+    #[arg(long)]
+    everything: bool,
+    /// Every deployment to this target
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// Only this app on that target
+    #[arg(long, value_name = "NAMESPACE/APP", value_parser = app, requires = "target")]
+    app: Option<AppKey>,
+    /// Every app of this owner
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    /// Until when: 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    until: Option<Timestamp>,
+    /// For how long: `2h`
+    #[arg(long = "for", value_name = "DURATION")]
+    lasting: Option<SignedDuration>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Takes a lock away.
+#[derive(Debug, Args)]
+pub(super) struct Unlock {
+    #[command(flatten)]
+    source: Source,
+    /// The lock's id, as `lock` and `locks` print it
+    #[arg(value_name = "ID")]
+    id: LockId,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Lists the locks that are placed.
+#[derive(Debug, Args)]
+pub(super) struct Locks {
+    #[command(flatten)]
+    source: Source,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Who acts, and why: every act by hand is recorded.
+#[derive(Debug, Args)]
+pub(super) struct Who {
+    /// Why; shown to whoever is concerned
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Who does it
+    #[arg(long, value_name = "NAME", env = "USER")]
+    by: String,
+}
+
+impl Who {
+    /// The act; and from now on its line is in the log.
+    pub(super) fn act(&self) -> Result<Act, CliError> {
+        let (by, reason) = (self.by.trim(), self.reason.trim());
+        for (name, text) in [("--by", by), ("--reason", reason)] {
+            if text.is_empty() || text.chars().any(char::is_control) {
+                return Err(CliError::usage(format!("{name} must be a line of text")));
+            }
+        }
+        telemetry::init(LogFormat::Text, &format!("{AUDIT}=info"))
+            .map_err(|error| CliError::io(error.to_string()))?;
+        Ok(Act { by: by.to_owned(), reason: reason.to_owned() })
+    }
+}
+
+impl Lock {
+    pub(super) async fn run(self) -> Outcome {
+        let act = self.who.act()?;
+        let operator = open(&self.source).await?;
+        let until = self.until(&operator)?;
+        let scope = self.scope()?;
+        let shown = scope.to_string();
+        let id = operator.lock(scope, &act, until).await.map_err(failed)?;
+        operator.close().await;
+        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        output::print(&format!("{GOOD}locked{GOOD:#} {shown}{until}: {id}\n"))
+    }
+
+    fn scope(&self) -> Result<LockScope, CliError> {
+        let Self { target, app, owner, .. } = self;
+        Ok(match (target.clone(), app.clone(), owner.as_deref().map(str::trim)) {
+            (Some(target), Some(app), _) => LockScope::App(target, app),
+            (Some(target), None, _) => LockScope::Target(target),
+            (None, _, Some("")) => return Err(CliError::usage("--owner must not be empty")),
+            (None, _, Some(owner)) => LockScope::Owner(owner.to_owned()),
+            (None, _, None) => LockScope::Everything,
+        })
+    }
+
+    fn until(&self, operator: &Operator) -> Result<Option<Timestamp>, CliError> {
+        let now = operator.after(SignedDuration::ZERO);
+        let until = match self.lasting {
+            Some(lasting) => operator.after(lasting),
+            None => self.until,
+        };
+        if until.is_some() && until <= now {
+            return Err(CliError::usage("the lock would end before it begins"));
+        }
+        Ok(until)
+    }
+}
+
+impl Unlock {
+    pub(super) async fn run(self) -> Outcome {
+        let act = self.who.act()?;
+        let operator = open(&self.source).await?;
+        let unlocked = operator.unlock(&self.id, &act).await.map_err(failed)?;
+        operator.close().await;
+        match unlocked {
+            Unlocked::Yes(Placed { scope, .. }) => {
+                output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n"))
+            }
+            Unlocked::NotThere => {
+                let message = format!("there is no lock {} (any more)", self.id);
+                Err(CliError::io(message).hint("`the-deployer locks` lists those that are placed"))
+            }
+        }
+    }
+}
+
+impl Locks {
+    pub(super) async fn run(&self) -> Outcome {
+        let operator = open(&self.source).await?;
+        let locks = operator.locks().await.map_err(failed)?;
+        operator.close().await;
+        match self.output {
+            Format::Json => {
+                let one = |(id, lock): &(LockId, Placed)| json!({"id": id, "lock": lock});
+                output::json(&locks.iter().map(one).collect::<Vec<_>>())
+            }
+            Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
+            Format::Text => output::print(&table(&locks)),
+        }
+    }
+}
+
+fn table(locks: &[(LockId, Placed)]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"]);
+    for (id, Placed { scope, reason, by, since, until }) in locks {
+        let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
+        let [id, scope, since] = [id.to_string(), scope.to_string(), since.to_string()];
+        table.add_row([id, scope, by.clone(), since, until, reason.clone()]);
+    }
+    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+}

@@ -1,0 +1,134 @@
+//! `the-deployer owners`: whose apps are, and giving one to another repository.
+
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::json;
+
+use super::config::Source;
+use super::error::{CliError, Outcome};
+use super::locks::Who;
+use super::output::{self, Format, GOOD};
+use crate::app::operator::{Operator, Owned};
+use crate::clock::Clock;
+use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+
+/// Shows whose apps are, and gives them to other repositories.
+///
+/// An app (its namespace and slug) belongs on each target to the repository that deployed it there
+/// first; another one may not deploy over it. Works on the database of the configuration, beside a
+/// service that is running or not.
+#[derive(Debug, Subcommand)]
+pub(super) enum Owners {
+    List(List),
+    Move(Move),
+}
+
+/// Lists apps, and whose they are.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    source: Source,
+    /// Of this target only
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Gives an app to another repository, which alone may deploy it from then on.
+///
+/// An app that nobody has deployed yet can be given, too: it is kept for that repository.
+#[derive(Debug, Args)]
+pub(super) struct Move {
+    #[command(flatten)]
+    source: Source,
+    /// The app
+    #[arg(value_name = "NAMESPACE/APP", value_parser = app)]
+    app: AppKey,
+    /// On which target
+    #[arg(long)]
+    target: TargetName,
+    /// The repository that it is given to
+    #[arg(long, value_name = "OWNER/REPO")]
+    to: RepoName,
+    #[command(flatten)]
+    who: Who,
+}
+
+impl Owners {
+    pub(super) async fn run(&self) -> Outcome {
+        match self {
+            Self::List(list) => list.run().await,
+            Self::Move(moving) => moving.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(&self) -> Outcome {
+        let operator = open(&self.source).await?;
+        let owned = operator.owners(self.target.as_ref()).await.map_err(failed)?;
+        operator.close().await;
+        match self.output {
+            Format::Json => output::json(&owned.iter().map(as_json).collect::<Vec<_>>()),
+            Format::Text if owned.is_empty() => output::print("no app has been deployed yet\n"),
+            Format::Text => output::print(&table(&owned)),
+        }
+    }
+}
+
+impl Move {
+    async fn run(&self) -> Outcome {
+        let act = self.who.act()?;
+        let operator = open(&self.source).await?;
+        let from = operator.move_owner(&self.target, &self.app, &self.to, &act).await;
+        let from = from.map_err(failed)?.map_or("nobody".to_owned(), String::from);
+        operator.close().await;
+        let Self { app, target, to, .. } = self;
+        output::print(&format!("{GOOD}moved{GOOD:#} {app} on {target} from {from} to {to}\n"))
+    }
+}
+
+/// The database of the configuration.
+pub(super) async fn open(source: &Source) -> Result<Operator, CliError> {
+    let settings = source.load(Format::Text)?.settings;
+    Operator::open(&settings, Clock::system()).await.map_err(failed)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
+pub(super) fn failed(error: crate::app::StartError) -> CliError {
+    CliError::io(error.to_string()).hint("name the service's own configuration with --config")
+}
+
+/// `NAMESPACE/APP`
+pub(super) fn app(text: &str) -> Result<AppKey, String> {
+    let (namespace, slug) = text.split_once('/').ok_or("write it as NAMESPACE/APP")?;
+    let namespace = Namespace::parse(namespace).map_err(|error| error.to_string())?;
+    let slug = Slug::parse(slug).map_err(|error| error.to_string())?;
+    Ok(AppKey { namespace, slug })
+}
+
+fn as_json(owned: &Owned) -> serde_json::Value {
+    let Owned { target, app, repository, since, moved } = owned;
+    let moved = moved.as_ref().map(|moved| json!({"by": moved.by, "reason": moved.reason}));
+    json!({
+        "target": target, "app": app.to_string(), "repository": repository, "since": since,
+        "moved": moved,
+    })
+}
+
+fn table(all: &[Owned]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"]);
+    for Owned { target, app, repository, since, moved } in all {
+        let why = moved.as_ref().map_or_else(
+            || "deployed it first".to_owned(),
+            |moved| format!("moved by {}: {}", moved.by, moved.reason),
+        );
+        let [target, app] = [target.to_string(), app.to_string()];
+        table.add_row([target, app, repository.to_string(), since.to_string(), why]);
+    }
+    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+}

@@ -1,0 +1,146 @@
+//! How a registry says who gives tokens: `WWW-Authenticate` (RFC 9110 §11.6.1, and the
+//! distribution project's token specification). Pure.
+
+/// One way to prove who one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// A token that another service gives.
+    Bearer(Bearer),
+    /// A name and a password with each request.
+    Basic,
+}
+
+/// Who gives the token, and for what.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Bearer {
+    /// The token service's address.
+    pub(super) realm: String,
+    /// What the registry calls itself there.
+    pub(super) service: Option<String>,
+    /// What the token is for: `repository:acme/shop:pull`.
+    pub(super) scope: Option<String>,
+}
+
+/// The challenges of the headers that we understand, in order.
+pub(super) fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Vec<Challenge> {
+    headers.flat_map(schemes).filter_map(|(scheme, parameters)| of(&scheme, &parameters)).collect()
+}
+
+type Parameters = Vec<(String, String)>;
+
+fn of(scheme: &str, parameters: &Parameters) -> Option<Challenge> {
+    let value = |wanted: &str| {
+        let found = parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    };
+    if scheme.eq_ignore_ascii_case("basic") {
+        return Some(Challenge::Basic);
+    }
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let bearer =
+        Bearer { realm: value("realm")?, service: value("service"), scope: value("scope") };
+    Some(Challenge::Bearer(bearer))
+}
+
+/// Each scheme with its parameters: a word without `=` behind it begins the next one.
+fn schemes(header: &str) -> Vec<(String, Parameters)> {
+    let mut found: Vec<(String, Parameters)> = Vec::new();
+    let mut rest = header;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        if word.is_empty() {
+            return found;
+        }
+        let assigned = after.trim_start_matches([' ', '\t']).strip_prefix('=');
+        match (assigned, found.last_mut()) {
+            (Some(text), Some((_, parameters))) => {
+                let (value, after) = value(text.trim_start_matches([' ', '\t']));
+                parameters.push((word.to_owned(), value));
+                rest = after;
+            }
+            (Some(_), None) => return found,
+            (None, _) => {
+                found.push((word.to_owned(), Parameters::new()));
+                rest = after;
+            }
+        }
+    }
+}
+
+/// A quoted text or a word, and what follows it.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        return (word.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return (value, quoted.get(at + 1..).unwrap_or_default()),
+            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+            c => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        Challenge::Bearer(Bearer {
+            realm: realm.to_owned(),
+            service: own(service),
+            scope: own(scope),
+        })
+    }
+
+    #[test]
+    fn what_registries_send_is_understood() {
+        let hub = r#"Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/redis:pull""#;
+        let wanted = bearer(
+            "https://auth.docker.io/token",
+            Some("registry.docker.io"),
+            Some("repository:library/redis:pull"),
+        );
+        assert_eq!(read([hub].into_iter()), [wanted]);
+        let two =
+            r#"Negotiate, Basic realm="x, y", bearer Realm = https://a.b/t , scope="a,\"b\"""#;
+        let wanted = [Challenge::Basic, bearer("https://a.b/t", None, Some("a,\"b\""))];
+        assert_eq!(read([two].into_iter()), wanted);
+        assert_eq!(
+            read(["Basic", "Bearer realm=r"].into_iter()),
+            [Challenge::Basic, bearer("r", None, None)]
+        );
+    }
+
+    #[test]
+    fn what_is_no_challenge_is_none() {
+        for text in [
+            "",
+            "Bearer",
+            "Bearer service=x",
+            "=x",
+            ",,,",
+            "Bearer realm=\"\"",
+            "Digest realm=\"x\"",
+        ] {
+            assert_eq!(read([text].into_iter()), [], "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_header_makes_it_panic(text in "[ -~]{0,60}", quoted in "[a=\"\\\\, é]{0,20}") {
+            let _ = read([text.as_str(), quoted.as_str()].into_iter());
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! One question over HTTP: a bounded time, a bounded answer, and one more try when nobody
+//! answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use tokio::sync::Semaphore;
+
+use crate::facts::{NotKnown, SettingsError};
+
+/// Between the two tries: enough for a connection that was just being closed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client waits, and for how many questions at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For one try, the answer's body included.
+    pub one_try: Duration,
+    /// How many questions it asks at once; others wait for their turn.
+    pub at_once: usize,
+}
+
+/// An HTTP client that asks politely.
+#[derive(Debug, Clone)]
+pub(super) struct Http {
+    client: Client,
+    one_try: Duration,
+    turns: Arc<Semaphore>,
+}
+
+/// An answer, whatever it says.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+/// What becomes of an answer that sends us elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Redirects {
+    /// A few are followed; never from https to http. Credentials in `Authorization` stay behind
+    /// when the host changes.
+    Few,
+    /// It is an answer like another: our token is in a header that would go along.
+    None,
+}
+
+const FEW: usize = 3;
+
+impl Http {
+    pub(super) fn new(
+        patience: Patience,
+        redirects: Redirects,
+        roots: Vec<reqwest::Certificate>,
+    ) -> Result<Self, SettingsError> {
+        let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
+        let policy = match redirects {
+            Redirects::Few => reqwest::redirect::Policy::custom(follow),
+            Redirects::None => reqwest::redirect::Policy::none(),
+        };
+        let mut builder = Client::builder()
+            .user_agent(agent)
+            .connect_timeout(patience.one_try)
+            .redirect(policy)
+            .referer(false);
+        if !roots.is_empty() {
+            builder = builder.tls_certs_only(roots);
+        }
+        let client = builder.build().map_err(|error| SettingsError(innermost(&error)))?;
+        let turns = Arc::new(Semaphore::new(patience.at_once));
+        Ok(Self { client, one_try: patience.one_try, turns })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Asks, and once more when there was no answer or the other side had a fault. `host` is for
+    /// the message. A body longer than `limit` is cut.
+    pub(super) async fn ask(
+        &self,
+        host: &str,
+        request: RequestBuilder,
+        limit: usize,
+    ) -> Result<Answer, NotKnown> {
+        let second = request.try_clone();
+        let first = self.once(host, request, limit).await;
+        let again = match &first {
+            Ok(answer) => answer.status.is_server_error(),
+            Err(_) => true,
+        };
+        match second.filter(|_| again) {
+            Some(second) => {
+                tokio::time::sleep(PAUSE).await;
+                self.once(host, second, limit).await
+            }
+            None => first,
+        }
+    }
+
+    async fn once(
+        &self,
+        host: &str,
+        request: RequestBuilder,
+        limit: usize,
+    ) -> Result<Answer, NotKnown> {
+        let asked = async {
+            // It is never closed; if it were, nobody would need to wait.
+            let _turn = self.turns.acquire().await;
+            read(request.send().await?, limit).await
+        };
+        match tokio::time::timeout(self.one_try, asked).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                Err(NotKnown::new(format!("{host} cannot be reached: {}", innermost(&error))))
+            }
+            Err(_) => {
+                Err(NotKnown::new(format!("{host} did not answer within {:?}", self.one_try)))
+            }
+        }
+    }
+}
+
+async fn read(mut response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut body = Vec::new();
+    while body.len() < limit
+        && let Some(chunk) = response.chunk().await?
+    {
+        let room = (limit - body.len()).min(chunk.len());
+        body.extend_from_slice(chunk.get(..room).unwrap_or_default());
+    }
+    Ok(Answer { status, headers, body })
+}
+
+fn follow(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
+    let was_safe = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+    if was_safe && attempt.url().scheme() != "https" {
+        attempt.error("it sends us from https to http")
+    } else if attempt.previous().len() > FEW {
+        attempt.error("it sends us on and on")
+    } else {
+        attempt.follow()
+    }
+}
+
+/// The innermost cause: `Connection refused`. The outer ones repeat the address, which may hold
+/// more than one wants to show.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// A part of a path, so that it stays one part: everything but unreserved characters is escaped.
+pub(super) fn escaped(part: &str) -> String {
+    use std::fmt::Write as _;
+    part.bytes().fold(String::with_capacity(part.len()), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _infallible = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+/// The parts of a path, escaped each; `None` where one of them would lead elsewhere.
+pub(super) fn escaped_path(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let legal = parts.iter().all(|part| !matches!(*part, "" | "." | ".."));
+    legal.then(|| parts.into_iter().map(escaped).collect::<Vec<_>>().join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_where_it_is_put() {
+        assert_eq!(escaped_path("/a b/c?d/é"), Some("a%20b/c%3Fd/%C3%A9".to_owned()));
+        for path in ["", "/", "a//b", "a/../b", ".", "../x"] {
+            assert_eq!(escaped_path(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which branches are meant by globs: some by their whole names, some that must be looked for.
+//! Pure.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+/// The branches that somebody wants to know of.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Named whole; these need no list.
+    pub(super) exact: Vec<String>,
+    globs: GlobSet,
+}
+
+impl Wanted {
+    /// A glob that cannot be read matches nothing: the configuration has refused it.
+    pub(super) fn of(texts: &[String]) -> Self {
+        let mut exact = Vec::new();
+        let mut globs = GlobSetBuilder::new();
+        for text in texts {
+            if text.contains(['*', '?', '[', '{', '\\']) {
+                if let Ok(glob) = Glob::new(text) {
+                    globs.add(glob);
+                }
+            } else {
+                exact.push(text.clone());
+            }
+        }
+        Self { exact, globs: globs.build().unwrap_or_default() }
+    }
+
+    /// Whether branches must be listed.
+    pub(super) fn has_globs(&self) -> bool {
+        !self.globs.is_empty()
+    }
+
+    /// Whether a glob means that branch, and no whole name does already.
+    pub(super) fn is_by_glob(&self, branch: &str) -> bool {
+        self.globs.is_match(branch) && !self.exact.iter().any(|exact| exact == branch)
+    }
+
+    /// Whether that branch is meant.
+    pub(super) fn has(&self, branch: &str) -> bool {
+        self.globs.is_match(branch) || self.exact.iter().any(|exact| exact == branch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_globs_are_told_apart() {
+        let wanted = Wanted::of(&["main", "release/*", "v[0-9]", "{"].map(str::to_owned));
+        assert_eq!(wanted.exact, ["main"]);
+        assert!(wanted.has_globs() && !Wanted::of(&["main".to_owned()]).has_globs());
+        for branch in ["main", "release/1", "release/1/2", "v7"] {
+            assert!(wanted.has(branch), "{branch}");
+        }
+        for branch in ["maintenance", "release", "v77", "{", ""] {
+            assert!(!wanted.has(branch), "{branch}");
+        }
+        assert!(wanted.is_by_glob("v7") && !wanted.is_by_glob("main"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Whose an app is on a target: the repository that deployed it first, until somebody moves it.
+
+use jiff::Timestamp;
+
+use crate::model::facts::Ownership;
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::store::row::{Row, storable};
+use crate::store::{Store, StoreError, Write};
+
+/// One app on one target, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// Where.
+    pub target: TargetName,
+    /// Which app.
+    pub app: AppKey,
+    /// Whose.
+    pub repository: RepoName,
+    /// Since when.
+    pub since: Timestamp,
+    /// Who gave it to that repository, and why; `None`: it came first.
+    pub moved: Option<Moved>,
+}
+
+/// A deliberate act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Who did it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+const COLUMNS: &str = "target || ' ' || namespace || '/' || slug AS id, target, namespace, slug, \
+     repository, since, moved_by, reason";
+
+/// Notes the repository of a deployment that has succeeded as its app's owner, unless it has one.
+pub(super) async fn claim(
+    write: &mut Write,
+    deployment: &DeployId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO owners (target, namespace, slug, repository, since) \
+         SELECT target, namespace, slug, repository, $2 FROM deployments \
+         WHERE id = $1 AND namespace IS NOT NULL AND slug IS NOT NULL \
+         ON CONFLICT (target, namespace, slug) DO NOTHING",
+    )
+    .bind(deployment.as_str())
+    .bind(now.as_millisecond())
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing("noting whose an app is"))
+}
+
+impl Store {
+    /// Whose the app and its namespace are on a target.
+    pub async fn ownership(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Ownership, StoreError> {
+        let rows = sqlx::query(
+            "SELECT DISTINCT repository AS id, repository, slug FROM owners \
+             WHERE target = $1 AND namespace = $2 ORDER BY repository, slug",
+        )
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(StoreError::doing("asking whose an app is"))?;
+        let mut owners = Ownership::default();
+        for row in rows.into_iter().map(Row::new) {
+            let repository: RepoName = row.id("repository")?;
+            if row.text("slug")? == app.slug.as_str() {
+                owners.app = Some(repository.clone());
+            }
+            if owners.namespace.last() != Some(&repository) {
+                owners.namespace.push(repository);
+            }
+        }
+        Ok(owners)
+    }
+
+    /// Every app and whose it is, of one target or of all, in order.
+    pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
+        let order = "ORDER BY target, namespace, slug";
+        let query = match target {
+            Some(target) => sqlx::query(sqlx::AssertSqlSafe(format!(
+                "SELECT {COLUMNS} FROM owners WHERE target = $1 {order}"
+            )))
+            .bind(target.to_string()),
+            None => {
+                sqlx::query(sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM owners {order}")))
+            }
+        };
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("listing whose apps are"))?;
+        rows.into_iter().map(|row| owned(&Row::new(row))).collect()
+    }
+
+    /// Gives an app to another repository; whose it was, `None` if it was nobody's.
+    ///
+    /// One that nobody has deployed yet can be given, too: it is kept for that repository.
+    pub async fn move_owner(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        to: &RepoName,
+        act: &Moved,
+        now: Timestamp,
+    ) -> Result<Option<RepoName>, StoreError> {
+        let doing = "moving an app to another repository";
+        let mut write = self.begin(doing).await?;
+        let before = sqlx::query(self.locking(
+            "SELECT repository AS id, repository FROM owners \
+             WHERE target = $1 AND namespace = $2 AND slug = $3",
+            "FOR UPDATE",
+        ))
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .fetch_optional(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        let before = before.map(|row| Row::new(row).id("repository")).transpose()?;
+        sqlx::query(
+            "INSERT INTO owners (target, namespace, slug, repository, since, moved_by, reason) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             ON CONFLICT (target, namespace, slug) DO UPDATE SET repository = excluded.repository, \
+             since = excluded.since, moved_by = excluded.moved_by, reason = excluded.reason",
+        )
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .bind(to.as_str())
+        .bind(now.as_millisecond())
+        .bind(storable(&act.by))
+        .bind(storable(&act.reason))
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(before)
+    }
+}
+
+fn owned(row: &Row) -> Result<Owned, StoreError> {
+    let moved = row.maybe_text("moved_by")?.zip(row.maybe_text("reason")?);
+    Ok(Owned {
+        target: row.id("target")?,
+        app: AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? },
+        repository: row.id("repository")?,
+        since: row.time("since")?,
+        moved: moved.map(|(by, reason)| Moved { by, reason }),
+    })
+}

@@ -1,0 +1,19 @@
+//! What rules must know of the world: each client against a stand-in that speaks its protocol, and
+//! all of them together.
+
+mod gather; // all facts of one deployment
+mod registry;
+mod secrets; // Vault, and an API server
+mod tls; // an API server as it really is
+
+use std::time::Duration;
+
+use the_deployer::facts::Patience;
+
+/// Enough for loopback, even where every core is busy; and soon over where nobody answers.
+const PATIENCE: Patience = Patience { one_try: Duration::from_millis(500), at_once: 4 };
+
+/// What makes TLS; the program does it at its start.
+fn provider() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}

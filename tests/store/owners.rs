@@ -1,0 +1,103 @@
+//! Whose apps are: first come, or moved.
+
+use the_deployer::model::facts::Ownership;
+use the_deployer::model::id::{AppKey, RepoName, TargetName};
+use the_deployer::store::{End, Ending, Held, Known, Moved, Owned, Store};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::at;
+use crate::store::{accept, claim, push, succeeded};
+
+fn app(slug: &str) -> AppKey {
+    AppKey { namespace: "shop".parse().unwrap(), slug: slug.parse().unwrap() }
+}
+
+fn repository(name: &str) -> RepoName {
+    RepoName::parse(format!("acme/{name}")).unwrap()
+}
+
+fn prod() -> TargetName {
+    TargetName::parse("prod").unwrap()
+}
+
+/// Repository `acme/<name>` deploys the app at second `n`.
+async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: End) {
+    accept(store, name, n).await;
+    let claimed = claim(store, n).await.unwrap();
+    let _yes = push(store, &claimed, n).await;
+    let known = Known { app: Some(app(slug)), ..Known::default() };
+    let ending = Ending { end, known, ..succeeded() };
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Lost);
+}
+
+async fn ownership(store: &Store, slug: &str) -> Ownership {
+    store.ownership(&prod(), &app(slug)).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_app_is_whose_that_deployed_it_first() {
+    run_on_both(async |db| {
+        assert_eq!(ownership(&db.store, "web").await, Ownership::default());
+        deploy(&db.store, "failed", "web", 1, End::Failed).await;
+        assert_eq!(ownership(&db.store, "web").await, Ownership::default(), "a try is no coming");
+        deploy(&db.store, "first", "web", 2, succeeded().end).await;
+        deploy(&db.store, "second", "web", 3, succeeded().end).await;
+        deploy(&db.store, "second", "api", 4, succeeded().end).await;
+        let owners = ownership(&db.store, "web").await;
+        assert_eq!(owners.app, Some(repository("first")));
+        assert_eq!(owners.namespace, [repository("first"), repository("second")]);
+        let nobodys = ownership(&db.store, "new").await;
+        assert_eq!((nobodys.app, nobodys.namespace.len()), (None, 2));
+        let elsewhere = TargetName::parse("dev").unwrap();
+        let there = db.store.ownership(&elsewhere, &app("web")).await.unwrap();
+        assert_eq!(there, Ownership::default(), "another target is another place");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn moving_an_app_is_an_act_that_is_remembered() {
+    run_on_both(async |db| {
+        let act = Moved { by: "jo".to_owned(), reason: "split\0 off".to_owned() };
+        let moved = async |slug: &str, to: &str, n| {
+            db.store.move_owner(&prod(), &app(slug), &repository(to), &act, at(n)).await.unwrap()
+        };
+        deploy(&db.store, "first", "web", 2, succeeded().end).await;
+        assert_eq!(moved("web", "second", 5).await, Some(repository("first")));
+        assert_eq!(moved("kept", "second", 6).await, None);
+        deploy(&db.store, "first", "web", 7, succeeded().end).await;
+        let owned = |slug: &str, n| Owned {
+            target: prod(),
+            app: app(slug),
+            repository: repository("second"),
+            since: at(n),
+            moved: Some(Moved { by: "jo".to_owned(), reason: "split off".to_owned() }),
+        };
+        assert_eq!(db.store.owners(None).await.unwrap(), [owned("kept", 6), owned("web", 5)]);
+        assert_eq!(db.store.owners(Some(&prod())).await.unwrap().len(), 2);
+        assert_eq!(db.store.owners(Some(&"dev".parse().unwrap())).await.unwrap(), []);
+        assert_eq!(ownership(&db.store, "web").await.namespace, [repository("second")]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_that_come_at_once_leave_one_owner() {
+    run_on_both(async |db| {
+        let mut claims = Vec::new();
+        for n in 1..=8 {
+            accept(&db.store, &format!("r{n}"), n).await;
+            let claimed = claim(&db.store, n).await.unwrap();
+            let _yes = push(&db.store, &claimed, n).await;
+            claims.push(claimed);
+        }
+        let known = Known { app: Some(app("web")), ..Known::default() };
+        let ending = Ending { known, ..succeeded() };
+        let all = claims.iter().map(|claim| db.store.finish(claim, &ending, at(20)));
+        let held = futures::future::join_all(all).await;
+        assert!(held.into_iter().all(|held| held.unwrap() == Held::Yes), "nobody fails over it");
+        assert_eq!(db.store.owners(None).await.unwrap().len(), 1);
+    })
+    .await;
+}
