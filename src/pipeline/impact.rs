@@ -232,7 +232,8 @@ mod tests {
     const WAML: &str = "schema: \"2\"\nname: S\nslug: shop\nowner: a@example.com\nnamespace: devx\n\
                         template: t\ndeploy:\n  dev:\n    scaling: {replicas: 2}\n";
     const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ app.slug }}\n\
-                              spec:\n  replicas: {{ scaling.replicas }}\n  template: {spec: {a: 1}}\n";
+                              spec:\n  replicas: {{ scaling.replicas }}\n  selector: {matchLabels: {a: b}}\n\
+                              \x20 template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: a, image: a}]}\n";
 
     fn templates(files: &[(&str, &str)]) -> Arc<Templates> {
         let file = |(path, text): &(&str, &str)| TemplateFile {
@@ -266,8 +267,9 @@ mod tests {
     #[test]
     fn the_same_objects_are_no_change_however_they_are_written() {
         let before = deployment(DEPLOYMENT);
-        let after =
-            deployment(&DEPLOYMENT.replace("{spec: {a: 1}}", "\n    spec:\n      a: 1 # one"));
+        let after = deployment(
+            &DEPLOYMENT.replace("{labels: {a: b}}", "\n      labels:\n        a: b # one"),
+        );
         let impact = compared(&before, &after);
         assert_eq!((impact.verdict, impact.objects.len()), (Verdict::Unchanged, 0));
     }
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_pods_restarts_them() {
-        let after = deployment(&DEPLOYMENT.replace("a: 1", "a: 2"));
+        let after = deployment(&DEPLOYMENT.replace("image: a", "image: b"));
         let impact = compared(&deployment(DEPLOYMENT), &after);
         assert_eq!(impact.restarts, ["Deployment shop"]);
     }

@@ -18,7 +18,9 @@ metadata:
   name: {{ app.slug }}
 spec:
   replicas: {{ scaling.replicas }}
+  selector: {matchLabels: {app: web}}
   template:
+    metadata: {labels: {app: web}}
     spec:
       containers: [{name: app, image: {{ image.reference }}}]
 ";
@@ -27,7 +29,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ app.slug }}
-data: {{ labels or {} | yaml }}
+data: {{ (labels or {}) | yaml }}
 ";
 const DEFAULTS: &str = "scaling: {replicas: 2}\n";
 
@@ -212,7 +214,7 @@ fn restarts_refusals_and_lines_are_told() {
     insta::assert_snapshot!(without_commits(&said(&output)), @r#"
     two (commit) → main (commit)
     APP          TARGET  RESULT         PODS     ABOUT
-    devx/mail    dev     refused                 web/latest/deployment.yaml.tmpl:10:42: Tried to render a variable that is undefined [template]
+    devx/mail    dev     refused                 web/latest/deployment.yaml.tmpl:12:42: Tried to render a variable that is undefined [template]
     devx/shop    dev     changed        restart  Deployment shop changed
     devx/pinned  dev     still refused           wamls/pinned.yaml:8:19: the template `web` has no version `v1` [template]
 
@@ -223,8 +225,8 @@ fn restarts_refusals_and_lines_are_told() {
      spec:
     +  paused: false
        replicas: 2
-       template:
-    @@ -15,3 +16,5 @@
+       selector:
+    @@ -21,3 +22,5 @@
            containers:
            - name: app
     +        args:
@@ -233,9 +235,9 @@ fn restarts_refusals_and_lines_are_told() {
     cannot be read wamls/notes.yaml: 7 violations; first: wamls/notes.yaml:1:1: the file has no key `just` [unknown-key]
     3 compared: 1 changed (pods restart in 1), 1 refused, 0 repaired, 1 still refused, 0 unchanged
     error[template]: Tried to render a variable that is undefined
-      --> web/latest/deployment.yaml.tmpl:10:42
+      --> web/latest/deployment.yaml.tmpl:12:42
        |
-    10 |       containers: [{name: app, args: [{{ args[0] }}], image: {{ image.reference }}}]
+    12 |       containers: [{name: app, args: [{{ args[0] }}], image: {{ image.reference }}}]
        |                                          ^^^^^^
        |
        = help: this is a mistake in the template, not in the WAML: tell the operator
