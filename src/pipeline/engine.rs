@@ -87,16 +87,25 @@ pub(crate) fn render(tera: &Tera, file: &str, context: &Context) -> Result<Strin
 }
 
 fn escape(text: &str, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"\"")?;
+    let mut quoted = Vec::with_capacity(text.len() * 2 + 2);
+    quoted.push(b'"');
     for c in text.chars() {
         match u32::from(c) {
-            _ if c.is_ascii_alphanumeric() => write!(out, "{c}")?,
-            code @ ..=0xff => write!(out, "\\x{code:02x}")?,
-            code @ ..=0xffff => write!(out, "\\u{code:04x}")?,
-            code => write!(out, "\\U{code:08x}")?,
+            _ if c.is_ascii_alphanumeric() => quoted.push(c as u8),
+            code @ ..=0xff => digits(b'x', 2, code, &mut quoted),
+            code @ ..=0xffff => digits(b'u', 4, code, &mut quoted),
+            code => digits(b'U', 8, code, &mut quoted),
         }
     }
-    out.write_all(b"\"")
+    quoted.push(b'"');
+    out.write_all(&quoted)
+}
+
+/// A character by its number: `\x2f`, `\u20ac`, `\U0001f600`.
+fn digits(sort: u8, count: u32, code: u32, out: &mut Vec<u8>) {
+    out.extend([b'\\', sort]);
+    let digit = |place: u32| char::from_digit(code >> (4 * place) & 0xf, 16).unwrap_or('0') as u8;
+    out.extend((0..count).rev().map(digit));
 }
 
 /// A list, a map or any other value on one line, as data.

@@ -215,9 +215,7 @@ fn pods(object: &Object) -> Option<&Json> {
 }
 
 fn diff(old: Option<&Object>, new: Option<&Object>) -> String {
-    let text = |object: Option<&Object>| {
-        object.map_or_else(String::new, |o| emit::document(&Json::Object(o.json.clone())))
-    };
+    let text = |object: Option<&Object>| object.map_or_else(String::new, |o| emit::map(&o.json));
     let (old, new) = (text(old), text(new));
     let diff = TextDiff::from_lines(&old, &new);
     diff.unified_diff().context_radius(2).to_string()

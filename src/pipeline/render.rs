@@ -80,17 +80,16 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         complete(object, app, &valid.release().tag);
     }
     let warnings = validate::objects(&Made { objects: &objects, valid, template })?;
-    let mut named = name_files(objects, app);
-    let digest = digest(&named);
-    for (_, object) in &mut named {
-        annotate(object, &digest);
-    }
+    let named = name_files(objects, app);
+    let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
+    let digest = digest(named.iter().map(|(name, _)| name.as_str()).zip(&texts));
+    let files = named.into_iter().zip(texts);
     Ok(Rendered {
         app: app.clone(),
         target: valid.target().clone(),
         template: template.id(),
         templates_commit: template.commit.clone(),
-        files: named.into_iter().map(|(name, object)| file(name, object)).collect(),
+        files: files.map(|((name, object), text)| file(name, object, text, &digest)).collect(),
         digest,
         warnings,
     })
@@ -217,10 +216,9 @@ fn tell_apart(named: &mut [(String, Object)]) {
 }
 
 /// Over names, lengths and bytes, so that no two sets of files look alike.
-fn digest(named: &[(String, Object)]) -> Digest {
+fn digest<'a>(files: impl Iterator<Item = (&'a str, &'a String)>) -> Digest {
     let mut hash = Sha256::new();
-    for (name, object) in named {
-        let text = text(object);
+    for (name, text) in files {
         hash.update(name.as_bytes());
         hash.update([0]);
         hash.update((text.len() as u64).to_be_bytes());
@@ -233,7 +231,9 @@ fn digest(named: &[(String, Object)]) -> Digest {
 /// when it made them. `None` when there are none, or they are not ours.
 pub fn digest_of(files: &[ManifestFile]) -> Option<Digest> {
     let named = read_back(files)?;
-    (!named.is_empty()).then(|| digest(&named))
+    let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
+    let files = named.iter().map(|(name, _)| name.as_str()).zip(&texts);
+    (!named.is_empty()).then(|| digest(files))
 }
 
 /// The objects of files that [`manifests`] made, without the digest; `None` when they are not ours.
@@ -266,18 +266,13 @@ fn drop_empty_annotations(metadata: &mut Map<String, Json>) {
     }
 }
 
-/// On the workload's own metadata: on the pod template it would restart pods.
-fn annotate(object: &mut Object, digest: &Digest) {
-    if WORKLOADS.contains(&object.kind()) {
-        let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
-        annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
+/// A file of an object that was written as `text`. A workload gets the digest, on its own metadata:
+/// on the pod template it would restart pods.
+fn file(name: String, mut object: Object, text: String, digest: &Digest) -> ManifestFile {
+    if !WORKLOADS.contains(&object.kind()) {
+        return ManifestFile { name, bytes: text.into_bytes() };
     }
-}
-
-fn text(object: &Object) -> String {
-    emit::document(&Json::Object(object.json.clone()))
-}
-
-fn file(name: String, object: Object) -> ManifestFile {
-    ManifestFile { name, bytes: emit::document(&Json::Object(object.json)).into_bytes() }
+    let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
+    annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
+    ManifestFile { name, bytes: emit::map(&object.json).into_bytes() }
 }

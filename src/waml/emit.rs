@@ -11,12 +11,23 @@ use serde_json::Value as Json;
 pub fn document(value: &Json) -> String {
     let mut out = String::with_capacity(1024);
     match value {
-        Json::Object(map) if !map.is_empty() => entries(map, 0, &mut out),
+        Json::Object(fields) => return map(fields),
         Json::Array(list) if !list.is_empty() => items(list, 0, &mut out),
         other => {
             scalar(other, 2, &mut out);
             out.push('\n');
         }
+    }
+    out
+}
+
+/// The same for a document that is a map.
+pub fn map(fields: &serde_json::Map<String, Json>) -> String {
+    let mut out = String::with_capacity(1024);
+    if fields.is_empty() {
+        out.push_str("{}\n");
+    } else {
+        entries(fields, 0, &mut out);
     }
     out
 }
@@ -122,8 +133,8 @@ fn is_word_with_digits(text: &str) -> bool {
 }
 
 fn is_reserved(text: &str) -> bool {
-    let word = text.to_ascii_lowercase();
-    matches!(word.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null")
+    const RESERVED: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    RESERVED.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 fn quoted(text: &str, out: &mut String) {
