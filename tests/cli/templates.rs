@@ -63,6 +63,7 @@ fn our_own_templates_pass() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("backend-default@latest: "), "{}", said(&output));
     assert!(!said(&output).contains(" 0 objects"), "{}", said(&output));
+    assert!(!said(&output).contains("warning"), "{}", said(&output));
 }
 
 #[test]
