@@ -78,6 +78,7 @@ impl World {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
         let (input, questions) = beside(move || this.read(&request, &waml)).await?;
+        let asked = questions.is_some();
         let facts = match questions {
             Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
             None => Facts::unasked(self.clock.now(), self.clusters.clone()),
@@ -87,7 +88,8 @@ impl World {
         }
         drop(going);
         let stages = stages.clone();
-        beside(move || plan_now(&input, &facts, &stages)).await
+        let planned = beside(move || plan_now(&input, &facts, &stages)).await?;
+        if asked { Ok(planned) } else { Err(unasked()) }
     }
 
     /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
@@ -172,6 +174,14 @@ fn rejected(
 ) -> NotPlanned {
     let app = waml.map(|waml| waml.app.clone());
     NotPlanned::Rejected { rejection, app, template: None, templates_commit }
+}
+
+/// Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
+/// passed by unasked.
+fn unasked() -> NotPlanned {
+    given_up(
+        "no rule refused what nobody could ask about: a fault in the-deployer itself".to_owned(),
+    )
 }
 
 fn given_up(message: String) -> NotPlanned {

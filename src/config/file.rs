@@ -283,7 +283,7 @@ pub struct VaultAccess {
     /// A token that may read `metadata/*` and `subkeys/*` of the engine, and no more. A file is
     /// read anew for each question, so that an agent may renew it.
     pub token: Secret,
-    /// The namespace (Vault Enterprise).
+    /// The namespace (Vault Enterprise). Default: that of `platform.secrets.vault`.
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     pub namespace: Option<String>,

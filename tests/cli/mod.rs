@@ -3,6 +3,7 @@
 mod bart;
 mod demo;
 mod init;
+mod named;
 mod operator;
 mod readme;
 mod validators;

@@ -183,3 +183,35 @@ fn code(line: &str) -> impl Iterator<Item = &str> {
             && Path::new(span).components().count() > 1
     })
 }
+
+/// What tests say of rules: every file of tests, and what is recorded of cases.
+fn told_by_tests() -> String {
+    fn collect(folder: &Path, told: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                collect(&path, told);
+            } else if name == "violations.txt" || (name.contains("test") && name.ends_with(".rs")) {
+                *told += &fs::read_to_string(&path).unwrap();
+            }
+        }
+    }
+    let mut told = String::new();
+    collect(&root().join("src"), &mut told);
+    collect(&root().join("tests/pipeline"), &mut told);
+    told
+}
+
+#[test]
+fn every_rule_has_a_test_that_shows_it() {
+    let told = told_by_tests();
+    for rule in the_deployer::pipeline::validate::RULES {
+        let own = root().join("src/pipeline/validate");
+        let inside = fs::read_to_string(own.join(format!("{}.rs", rule.name)));
+        let shown = told.contains(&format!("[{}]", rule.name))
+            || own.join(rule.name).join("tests.rs").is_file()
+            || inside.is_ok_and(|text| text.contains("#[test]"));
+        assert!(shown, "no test has a violation of the rule {}", rule.name);
+    }
+}

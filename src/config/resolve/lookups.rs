@@ -6,6 +6,7 @@ use crate::config::file::{self, SecretsIn};
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Credential, Lookups, Registry, SecretsLookup};
 use crate::model::id::TargetName;
+use crate::model::platform::secrets::Delivery;
 use crate::model::target::{Clusters, Target};
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
@@ -108,6 +109,7 @@ impl Resolver<'_> {
             return None;
         };
         let token = self.credential(&format!("{path}.vault.token"), token)?;
+        let namespace = namespace.or_else(|| settings.namespace.clone());
         Some(SecretsLookup::Vault { address, mount: settings.mount.clone(), namespace, token })
     }
 
@@ -122,6 +124,13 @@ impl Resolver<'_> {
             self.report.wrong(path, "there is no token for the API server", help);
             return None;
         };
+        if target.platform.secrets.delivery != Delivery::Kubernetes {
+            // What brings the secrets there is deployed with the app: its first deployment would
+            // wait for itself.
+            let message = "no secret is in the cluster before its app is deployed there";
+            let help = "use `secrets: vault`, or `none`; by `platform.secrets.delivery`, a deployment brings what makes them";
+            self.report.wrong(&format!("{path}.secrets"), message, help);
+        }
         let server = server.unwrap_or_else(|| target.server.clone());
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
         let ca = ca.and_then(|file| self.certificates(&format!("{path}.kubernetes.ca"), &file));

@@ -33,6 +33,25 @@ fn a_cluster_is_asked_at_its_own_address_unless_another_is_given() {
 }
 
 #[test]
+fn a_vault_is_asked_in_the_namespace_that_it_has_for_apps_unless_another_is_given() {
+    let cluster = |name: &str, lookups: &str| {
+        format!(
+            "- name: {name}\n  environment: production\n  domain: {name}.io\n  platform: {{secrets: {{vault: \
+             {{address: 'https://v', namespace: team}}}}}}\n  lookups: {{secrets: vault, vault: {{token: {{env: TOKEN}}{lookups}}}}}\n"
+        )
+    };
+    let text = format!("clusters:\n{}{}", cluster("a", ""), cluster("b", ", namespace: other"));
+    let found = loaded(&text).settings.lookups.secrets;
+    for (name, wanted) in [("a", "team"), ("b", "other")] {
+        let SecretsLookup::Vault { namespace, .. } = &found[&TargetName::parse(name).unwrap()]
+        else {
+            panic!("Vault is asked");
+        };
+        assert_eq!(namespace.as_deref(), Some(wanted));
+    }
+}
+
+#[test]
 fn what_cannot_be_looked_up_is_told_at_its_place() {
     let lines = refused(
         "registries:\n\
@@ -48,6 +67,7 @@ fn what_cannot_be_looked_up_is_told_at_its_place() {
            lookups: {secrets: vault}\n\
          - {name: c, environment: production, domain: c.io, lookups: {secrets: kubernetes}}\n\
          - name: d\n  environment: production\n  domain: d.io\n  \
+           platform: {secrets: {delivery: external-secrets}}\n  \
            lookups: {secrets: kubernetes, kubernetes: {token: {env: TOKEN}, server: nowhere, ca: /none}}\n\
          limits: {lookups: 5m}\n",
     );
@@ -64,7 +84,8 @@ fn what_cannot_be_looked_up_is_told_at_its_place() {
         "config.yaml:14:52: there is no token for the API server",
         "`clusters[3].lookups.kubernetes.server` must be",
         "/none cannot be read",
-        "config.yaml:19:19: looking things up takes a second and no more than a minute",
+        "config.yaml:19:22: no secret is in the cluster before its app is deployed there",
+        "config.yaml:20:19: looking things up takes a second and no more than a minute",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }

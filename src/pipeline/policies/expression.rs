@@ -8,14 +8,12 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValu
 use cel::parser::PrattParser;
 use cel::{Context, Env, IdedExpr};
 
+use crate::pipeline::policies::watch::watch;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
 
 /// What an expression can look at.
 pub(super) const VARIABLES: &[&str] = &["waml", "app", "target", "release", "objects"];
-
-/// Called before each turn of a loop; no expression can be written that has it.
-pub(super) const TICK: &str = "@tick";
 
 /// Longer ones cannot be read either. In bytes.
 const LONGEST: usize = 2000;
@@ -25,8 +23,14 @@ const MOST_BRACKETS: u16 = 24;
 const MOST_PARTS: usize = 1000;
 /// Parts within parts: what is parsed and evaluated by functions that call themselves.
 const DEEPEST: usize = 64;
+/// So many parts a loop counts for: evaluating one takes so much more of the stack.
+const LOOP: usize = 5;
 /// Loops within loops: objects, containers, variables, and one more.
 const MOST_LOOPS: usize = 4;
+/// Functions of the extensions whose result can be far larger than all they are given: the length
+/// of one text times that of another, or a number of elements or digits.
+const MULTIPLYING: &[&str] =
+    &["format", "join", "lists.range", "quote", "range", "replace", "strings.quote"];
 
 /// CEL's own functions, and those on texts and lists that others have too.
 pub(super) static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -180,7 +184,7 @@ impl Walk<'_> {
     }
 
     fn comprehension(&mut self, of: &ComprehensionExpr, depth: usize) -> Result<(), Fault> {
-        self.part(&of.iter_range, depth + 1)?;
+        self.part(&of.iter_range, depth + LOOP)?;
         self.loops += 1;
         if self.loops > MOST_LOOPS {
             let message = format!("there are more than {MOST_LOOPS} loops within each other");
@@ -190,7 +194,7 @@ impl Walk<'_> {
         let names = [Some(&of.iter_var), of.iter_var2.as_ref(), Some(&of.accu_var)];
         self.names.extend(names.into_iter().flatten().cloned());
         let parts = [&of.accu_init, &of.loop_cond, &of.loop_step, &of.result];
-        let done = parts.into_iter().try_for_each(|part| self.part(part, depth + 1));
+        let done = parts.into_iter().try_for_each(|part| self.part(part, depth + LOOP));
         self.names.truncate(before);
         self.loops -= 1;
         done
@@ -223,6 +227,9 @@ fn is_function(name: &str) -> bool {
         operators::NOT_STRICTLY_FALSE,
         operators::IN,
     ];
+    if MULTIPLYING.contains(&name) {
+        return false;
+    }
     special.contains(&name)
         || name.starts_with('_')
         || name == operators::NEGATE
@@ -253,9 +260,7 @@ fn other_than_boolean(expr: &Expr) -> Option<&'static str> {
         Expr::Ident(name) if VARIABLES.contains(&name.as_str()) => Some("a map"),
         Expr::Call(call) => match call.func_name.as_str() {
             "size" | "int" | "uint" | "double" | "indexOf" | "lastIndexOf" => Some("a number"),
-            "string" | "join" | "lowerAscii" | "upperAscii" | "replace" | "substring" | "trim" => {
-                Some("a text")
-            }
+            "string" | "lowerAscii" | "upperAscii" | "substring" | "trim" => Some("a text"),
             "split" => Some("a list"),
             operators::ADD | operators::SUBSTRACT | operators::MULTIPLY => Some("a sum"),
             operators::DIVIDE | operators::MODULO | operators::NEGATE => Some("a number"),
@@ -264,40 +269,5 @@ fn other_than_boolean(expr: &Expr) -> Option<&'static str> {
         // `map` and `filter` begin with an empty list, `all` and `exists` with a truth.
         Expr::Comprehension(of) => matches!(of.accu_init.expr, Expr::List(_)).then_some("a list"),
         Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => None,
-    }
-}
-
-/// Lets every loop count its turns: its condition becomes `@tick() && condition`.
-fn watch(part: &mut IdedExpr) {
-    match &mut part.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
-        Expr::Select(select) => watch(&mut select.operand),
-        Expr::Call(call) => {
-            call.target.iter_mut().for_each(|target| watch(target));
-            call.args.iter_mut().for_each(watch);
-        }
-        Expr::List(list) => list.elements.iter_mut().for_each(watch),
-        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| watch_entry(&mut entry.expr)),
-        Expr::Struct(of) => of.entries.iter_mut().for_each(|entry| watch_entry(&mut entry.expr)),
-        Expr::Comprehension(of) => {
-            for part in [&mut of.iter_range, &mut of.loop_step, &mut of.result] {
-                watch(part);
-            }
-            let tick = Expr::Call(CallExpr { func_name: TICK.to_owned(), ..CallExpr::default() });
-            let condition = std::mem::take(&mut of.loop_cond);
-            let args = vec![IdedExpr { id: 0, expr: tick }, condition];
-            let func_name = operators::LOGICAL_AND.to_owned();
-            of.loop_cond.expr = Expr::Call(CallExpr { func_name, target: None, args });
-        }
-    }
-}
-
-fn watch_entry(entry: &mut EntryExpr) {
-    match entry {
-        EntryExpr::StructField(field) => watch(&mut field.value),
-        EntryExpr::MapEntry(entry) => {
-            watch(&mut entry.key);
-            watch(&mut entry.value);
-        }
     }
 }

@@ -131,6 +131,47 @@ fn loops_have_an_end() {
     assert_eq!(judged("waml.env.all(a, waml.env.all(b, a.value == b.value))", &section), NONE);
 }
 
+/// Each would take gigabytes or hours.
+#[test]
+fn no_expression_takes_all_memory_or_time() {
+    let many: Vec<String> = (0..100).map(|n| format!("{{name: V{n}, value: x}}")).collect();
+    let section = format!("{{env: [{}]}}", many.join(", "));
+    let doubling = |start: &str, step: &str| format!("[{start}]{}.size() == 0", step.repeat(10));
+    for expression in [
+        doubling("'aaaaaaaaaaaaaaaa'", ".map(x, x + x + x + x + x + x + x + x)"),
+        doubling("b'aaaaaaaaaaaaaaaa'", ".map(x, x + x + x + x + x + x + x + x)"),
+        doubling("1", ".map(x, [x, x, x, x, x, x])"),
+        doubling("[1, 2]", ".map(x, x + x + x + x + x + x)"),
+        doubling("1", ".map(x, {1: x, 2: x, 3: x, 4: x, 5: x})"),
+        "waml.env.all(a, waml.env.all(b, waml.env == waml.env))".to_owned(),
+        "waml.env.map(a, waml.env.map(b, waml.env.map(c, waml.env))) == []".to_owned(),
+    ] {
+        let found = judged(&expression, &section);
+        assert_eq!(found.len(), 1, "{expression}");
+        let is_stopped = found[0].contains("values of more than 16777216 bytes")
+            || found[0].contains("more than 100000 turns");
+        assert!(is_stopped, "{expression}: {found:?}");
+    }
+}
+
+#[test]
+fn what_multiplies_texts_or_makes_them_of_numbers_is_no_function() {
+    for call in [
+        "'aa'.replace('a', 'aa') == ''",
+        "['a', 'a'].join('aa') == ''",
+        "'%.2000000000f'.format([1.0]) == ''",
+        "lists.range(1000000).size() == 0",
+        "strings.quote('a') == ''",
+    ] {
+        let found = refused(&format!("- {{name: p, message: no, expression: {call:?}}}\n"));
+        assert!(found[0].contains("there is no "), "{call}: {found:?}");
+    }
+    for name in ["@tick() == true", "@weigh(1) == 1"] {
+        let found = refused(&format!("- {{name: p, message: no, expression: {name:?}}}\n"));
+        assert!(found[0].contains("this is no CEL expression"), "{name}: {found:?}");
+    }
+}
+
 #[test]
 fn a_broken_policy_is_refused_at_its_place() {
     let policy =
@@ -204,10 +245,18 @@ fn no_expression_takes_the_stack_away() {
             texts.push(nested(open, n, close));
         }
     }
+    for n in [4, 8, 11, 12, 13, 40] {
+        for step in [".map(x, [x])", ".filter(x, true)", ".map(x, x > 0, x)"] {
+            texts.push(format!("[1]{}.all(x, true)", step.repeat(n)));
+        }
+    }
     texts.push(format!("{} == 1", "waml.all(a, ".repeat(100)));
-    let checked = std::thread::Builder::new()
-        .stack_size(1024 * 1024)
-        .spawn(move || texts.iter().filter(|text| expression::compile(text).is_err()).count());
-    let refused = checked.unwrap().join().unwrap();
-    assert!(refused > 20, "{refused}");
+    let checked = std::thread::Builder::new().stack_size(1024 * 1024).spawn(move || {
+        let world = evaluate::World::counting(cel::Context::with_env(expression::ENV.clone()));
+        let compiled: Vec<_> = texts.iter().flat_map(|t| expression::compile(t)).collect();
+        compiled.iter().for_each(|expression| drop(world.ask(expression)));
+        (texts.len() - compiled.len(), compiled.len())
+    });
+    let (refused, evaluated) = checked.unwrap().join().unwrap();
+    assert!(refused > 20 && evaluated > 10, "{refused} {evaluated}");
 }

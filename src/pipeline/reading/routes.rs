@@ -143,12 +143,6 @@ spec:
     }
 
     #[test]
-    fn what_we_render_is_read_back() {
-        let text = include_str!("../../../tests/pipeline/example/expected/ingressroute.yaml");
-        assert_eq!(found(text), ["my-app.prod-cluster-1.internal/"]);
-    }
-
-    #[test]
     fn an_ingress_says_it_in_a_list() {
         let text = "
 kind: Ingress

@@ -1,8 +1,8 @@
 //! A canary's numbers are sane: it gets somewhere, in a time that somebody waits for.
 //!
 //! From Flagger's analysis: traffic grows by `stepWeight` each `interval` until `maxWeight`, so a
-//! release takes at least `interval × maxWeight / stepWeight`, and a rollback
-//! `interval × threshold`.
+//! release takes at least `interval` × the steps up to `maxWeight` (a last, smaller step is one,
+//! too), and a rollback `interval × threshold`.
 
 use jiff::SignedDuration;
 
@@ -34,8 +34,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     if let Some(text) = &canary.interval {
         let interval = interval(text);
         report_interval(text, interval, &path.key("interval"), report);
-        if let Some(least) = interval.and_then(|interval| least(canary, interval)) {
-            slow(least, &path, report);
+        if let Some(interval) = interval.filter(|interval| *interval >= SHORTEST) {
+            slow(canary, interval, &path, report);
         }
     }
 }
@@ -63,21 +63,35 @@ fn report_interval(
     report.add(path, violation.help("write it like `30s`, `1m` or `1h`, at least 10s"));
 }
 
-/// The time that a release takes when all goes well.
-fn least(canary: &Canary, interval: SignedDuration) -> Option<SignedDuration> {
-    let (step, max) = (canary.step_weight?, canary.max_weight?);
-    let steps = i32::try_from(max.checked_div(step)?).ok()?;
-    interval.checked_mul(steps)
+/// The times that a release takes when all goes well, and until all traffic is back when it
+/// does not.
+fn slow(canary: &Canary, interval: SignedDuration, path: &Path, report: &mut Report<'_>) {
+    let Canary { step_weight, max_weight, interval: _, threshold } = canary;
+    let steps = step_weight.zip(*max_weight).filter(|(step, max)| *step > 0 && step <= max);
+    if let Some((step, max)) = steps {
+        let what = "a release takes at least {}: `interval` × `maxWeight` / `stepWeight`";
+        let help = "shorten the interval or take larger steps, so that it is done within 24h";
+        within(interval, max.div_ceil(step), what, help, path, report);
+    }
+    if let Some(threshold) = threshold {
+        let what = "a release that fails is taken back after {}: `interval` × `threshold`";
+        let help = "shorten the interval or lower the threshold, so that it is done within 24h";
+        within(interval, *threshold, what, help, path, report);
+    }
 }
 
-fn slow(least: SignedDuration, path: &Path, report: &mut Report<'_>) {
-    if least <= LONGEST {
-        return;
+fn within(
+    interval: SignedDuration,
+    times: u32,
+    what: &str,
+    help: &str,
+    path: &Path,
+    report: &mut Report<'_>,
+) {
+    let whole = i32::try_from(times).ok().and_then(|times| interval.checked_mul(times));
+    let whole = whole.unwrap_or(SignedDuration::MAX);
+    if whole > LONGEST {
+        let message = what.replace("{}", &format!("{whole:#}"));
+        report.add(path, Violation::error(RULE, message).expected("takes too long").help(help));
     }
-    let message =
-        format!("a release takes at least {least:#}: `interval` × `maxWeight` / `stepWeight`");
-    let violation = Violation::error(RULE, message)
-        .expected("takes too long")
-        .help("shorten the interval or take larger steps, so that it is done within 24h");
-    report.add(path, violation);
 }

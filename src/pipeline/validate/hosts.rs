@@ -45,22 +45,28 @@ fn one(
     let paths = ingress.paths.as_deref().unwrap_or_default();
     let at_host = path.key(if ingress.host.is_some() { "host" } else { "hostPrefix" });
     if paths.is_empty() {
-        clash(&host, "/", &same, &at_host, report);
+        clash((&host, "/"), target, &same, &at_host, report);
     }
     for (index, way) in paths.iter().enumerate() {
         let here = path.key("paths").index(index);
         let here = if way.path.is_some() { here.key("path") } else { here };
-        clash(&host, way.path.as_deref().unwrap_or("/"), &same, &here, report);
+        clash((&host, way.path.as_deref().unwrap_or("/")), target, &same, &here, report);
     }
 }
 
-fn clash(host: &str, own: &str, others: &[&Route], at: &Path, report: &mut Report<'_>) {
+fn clash(
+    (host, own): (&str, &str),
+    target: &Target,
+    others: &[&Route],
+    at: &Path,
+    report: &mut Report<'_>,
+) {
     let mine = segments(own);
     let theirs = others.iter().map(|route| (route, segments(&route.path)));
     let mut told: Vec<(&Route, Violation)> = Vec::new();
     for (route, theirs) in theirs {
         let violation = if theirs == mine {
-            taken(host, own, route)
+            taken(host, own, route, target)
         } else if theirs.starts_with(&mine) {
             shared(host, &route.path, own, &format!("`{}` gets those", route.app))
         } else if mine.starts_with(&theirs) {
@@ -79,12 +85,12 @@ fn clash(host: &str, own: &str, others: &[&Route], at: &Path, report: &mut Repor
     }
 }
 
-fn taken(host: &str, path: &str, route: &Route) -> Violation {
+fn taken(host: &str, path: &str, route: &Route, target: &Target) -> Violation {
     let message =
         format!("{} already belongs to `{}`", quoted(&format!("{host}{path}")), route.app);
     Violation::error(RULE, message)
         .expected("is taken")
-        .help(format!("choose another host or path, or take it away from `{}` first", route.app))
+        .help(format!("choose another host or path, or take it out of the WAML of `{0}` first; if that app is no more, `bart remove {1} {0} --reason TEXT`", route.app, target.name))
 }
 
 fn shared(host: &str, inner: &str, outer: &str, who: &str) -> Violation {

@@ -6,6 +6,7 @@ use crate::model::lock::{Lock, LockScope};
 use crate::model::violation::Violation;
 
 const RULE: &str = "locks";
+const UNLOCK: &str = "unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let wanted = Wanted { rule: RULE, what: "whether a lock stops this", path: None };
@@ -44,8 +45,8 @@ fn stopped(lock: &Lock) -> Violation {
         since.strftime("%F %H:%M UTC"),
     );
     let help = match until {
-        Some(_) => format!("deploy again after that, or ask {by} to unlock it"),
-        None => format!("ask {by} to unlock it (`bart unlock`)"),
+        Some(_) => format!("deploy again after that, or ask {by} to {UNLOCK}"),
+        None => format!("ask {by} to {UNLOCK}"),
     };
     Violation::error(RULE, message).help(help)
 }

@@ -1,8 +1,8 @@
 //! VALIDATE: all rules run, and every violation is told, each at its place.
 //!
 //! One rule a file; [`RULES`] is the list. What a rule must know of the world stands in
-//! [`Facts`], so rules are pure; what could not be found out is judged in `unknown`. A value that was already reported as broken is not reported
-//! again by a rule that stumbles over it.
+//! [`Facts`], so rules are pure; what could not be found out is judged in `unknown`. A value that
+//! was already reported as broken is not reported again by a rule that stumbles over it.
 
 pub mod list; // all rules
 mod alerts;

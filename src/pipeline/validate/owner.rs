@@ -39,9 +39,10 @@ fn other_app(subject: &Subject<'_>, theirs: &RepoName) -> Violation {
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
     let message =
         format!("`{app}` on `{target}` belongs to {theirs}, which deployed it first, not to {us}");
-    Violation::error(RULE, message)
-        .expected(format!("belongs to {theirs}"))
-        .help("choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`")
+    Violation::error(RULE, message).expected(format!("belongs to {theirs}")).help(format!(
+        "choose another slug; if the app has really moved, an operator says so: {}",
+        moving(subject)
+    ))
 }
 
 fn other_namespace(subject: &Subject<'_>, theirs: &[RepoName]) -> Violation {
@@ -53,9 +54,16 @@ fn other_namespace(subject: &Subject<'_>, theirs: &[RepoName]) -> Violation {
         "the namespace `{}` on `{target}` has apps of {owners}, and {us} is none of theirs",
         app.namespace
     );
-    Violation::error(RULE, message)
-        .expected("belongs to others")
-        .help("choose a namespace of your own; to let the repository in, an operator uses `the-deployer owners move`")
+    Violation::error(RULE, message).expected("belongs to others").help(format!(
+        "choose a namespace of your own; to let the repository in, an operator says so: {}",
+        moving(subject)
+    ))
+}
+
+/// What an operator writes to give the app to who deploys it now.
+fn moving(subject: &Subject<'_>) -> String {
+    let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
+    format!("`the-deployer owners move {app} --target {target} --to {us} --reason TEXT`")
 }
 
 fn add(subject: &Subject<'_>, key: &str, violation: Violation, report: &mut Report<'_>) {

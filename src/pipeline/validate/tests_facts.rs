@@ -61,7 +61,7 @@ fn a_host_and_path_belong_to_one_app() {
         app: app(owner),
     };
     let others = |routes: &[Route]| Facts { routes: known(routes.to_vec()), ..facts_on(target()) };
-    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it away from `n/b` first";
+    let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app is no more, `bart remove t n/b --reason TEXT`";
     let longest =
         "routers choose the longest path; use another host if the apps do not belong together";
     let inside = format!(
@@ -185,13 +185,13 @@ fn an_app_belongs_to_who_deployed_it_first() {
     assert_eq!(
         owned(Some("o/b"), &["o/b"]),
         [
-            "3:7: `n/a` on `t` belongs to o/b, which deployed it first, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`"
+            "3:7: `n/a` on `t` belongs to o/b, which deployed it first, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
     assert_eq!(
         owned(None, &["p/x", "p/y"]),
         [
-            "5:12: the namespace `n` on `t` has apps of `p`, and o/a is none of theirs [owner] → choose a namespace of your own; to let the repository in, an operator uses `the-deployer owners move`"
+            "5:12: the namespace `n` on `t` has apps of `p`, and o/a is none of theirs [owner] → choose a namespace of your own; to let the repository in, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
 }
@@ -212,7 +212,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     assert_eq!(
         locked(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
         [
-            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it"
+            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away"
         ]
     );
     for (scope, what) in [
@@ -223,7 +223,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
         assert_eq!(
             locked(scope, None),
             [format!(
-                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it (`bart unlock`)"
+                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away"
             )]
         );
     }

@@ -104,3 +104,18 @@ fn numbers_fit_into_32_bits() {
     );
     assert_eq!(said("    scaling: {maxSurge: 2147483647}\n"), Vec::<String>::new());
 }
+
+#[test]
+fn grpc_is_served_at_a_port_of_tcp() {
+    let service = "    service: [{ports: [{name: api, number: 9000, targetPort: 9001}, {name: dns, number: 53, protocol: UDP}]}]\n";
+    let grpc = |port: &str| said(&format!("{service}    grpc: {{port: {port}}}\n"));
+    for port in ["api", "9000", "9001"] {
+        assert_eq!(grpc(port), Vec::<String>::new(), "{port}");
+    }
+    for port in ["dns", "53", "nope", "''"] {
+        let found = grpc(port);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("9:18: no service has the TCP port "), "{found:?}");
+        assert!(found[0].ends_with("that serves gRPC [grpc]"), "{found:?}");
+    }
+}

@@ -28,6 +28,20 @@ fn a_canary_gets_somewhere_in_a_sane_time() {
             used,
         ]
     );
+    // A last, smaller step takes its time, too.
+    assert_eq!(canary("stepWeight: 2, maxWeight: 48, interval: 1h, threshold: 24"), [used]);
+    assert_eq!(
+        canary("stepWeight: 2, maxWeight: 49, interval: 1h, threshold: 25"),
+        [
+            "8:5: a release takes at least 25h: `interval` × `maxWeight` / `stepWeight` [canary]",
+            "8:5: a release that fails is taken back after 25h: `interval` × `threshold` [canary]",
+            used,
+        ]
+    );
+    for interval in ["99999999999999h", "-5m", "1d", "''", "5", "1m1m"] {
+        let found = canary(&format!("stepWeight: 1, maxWeight: 100, interval: {interval}"));
+        assert!(found.iter().any(|said| said.contains("[canary]")), "{interval}: {found:?}");
+    }
 }
 
 #[test]

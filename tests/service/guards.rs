@@ -1,0 +1,141 @@
+//! Rules that must know the world, kept by the real program: each says no, and why, and lets go
+//! when what it asks for is there.
+
+use serde_json::Value as Json;
+
+use crate::harness::events::{Event, waml};
+use crate::harness::git::Bare;
+use crate::harness::process::{Home, Process};
+use crate::harness::secrets::Keeper;
+
+async fn ended(process: &Process, event: Event) -> Json {
+    let id = event.accepted(process).await;
+    process.ended(&id).await
+}
+
+/// Whether it failed by that rule alone, with these words.
+fn assert_refused(deployment: &Json, rule: &str, words: &str) {
+    let violations = deployment["violations"].as_array().unwrap();
+    let errors: Vec<&Json> = violations.iter().filter(|v| v["severity"] == "error").collect();
+    assert_eq!(deployment["state"], "failed", "{deployment}");
+    assert!(errors.iter().all(|violation| violation["rule"] == rule), "{deployment}");
+    assert!(violations.iter().any(|v| v.to_string().contains(words)), "{deployment}");
+}
+
+fn assert_succeeded(deployment: &Json) {
+    assert_eq!(deployment["state"], "succeeded", "{deployment}");
+}
+
+/// The WAML of `shop` with more in the section of its target.
+fn with(more: &str) -> String {
+    waml("shop").replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    {more}\n"))
+}
+
+fn on_prod(more: &str) -> Home {
+    Home::configured(&format!(
+        "clusters:\n- name: prod-cluster-1\n  environment: production\n  domain: example.com\n{more}"
+    ))
+}
+
+#[tokio::test]
+async fn a_commit_that_is_on_no_allowed_branch_waits_until_it_is() {
+    let home = on_prod("  policies: {branches: [main, 'release/*']}\n");
+    let process = home.start().await;
+    let first = home.commit("example/shop", &waml("shop"));
+    let feature = home.commit_file("example/shop", "file", "a feature");
+    let bare = Bare(home.state("repos").join("example/shop.git"));
+    bare.run(&["update-ref", "refs/heads/feature", &feature]);
+    bare.run(&["update-ref", "refs/heads/main", &first]);
+    let early = ended(&process, Event::new(1, "shop", &feature)).await;
+    assert_refused(&early, "branch", "that `prod-cluster-1` takes");
+    assert_succeeded(&ended(&process, Event::new(2, "shop", &first)).await);
+    bare.run(&["update-ref", "refs/heads/release/2026/11", &feature]);
+    assert_succeeded(&ended(&process, Event::new(3, "shop", &feature)).await);
+}
+
+#[tokio::test]
+async fn a_secret_is_looked_for_at_the_path_that_the_waml_gives() {
+    let keeper = Keeper::start().await;
+    let home = on_prod(&format!(
+        "  platform: {{secrets: {{delivery: external-secrets, vault: {{address: '{}', mount: kv}}}}}}\n  \
+         lookups: {{secrets: vault, vault: {{token: {{file: token}}}}}}\n",
+        keeper.address()
+    ));
+    std::fs::write(home.path("token"), "good-token\n").unwrap();
+    let process = home.start().await;
+    let text = with("secrets: [{name: db, path: devx/common/db, mountPath: /etc/db}]");
+    let commit = home.commit("example/shop", &text);
+    // What the app would read without a path of its own.
+    keeper.put("devx/shop/db", &["user"]);
+    let none = ended(&process, Event::new(1, "shop", &commit)).await;
+    assert_refused(&none, "secrets", "write it to `devx/common/db` of the engine `kv`");
+    keeper.put("devx/common/db", &["user"]);
+    assert_succeeded(&ended(&process, Event::new(2, "shop", &commit)).await);
+    let log = process.log() + &home.manifests().files().into_values().collect::<String>();
+    assert!(!log.contains("good-token"));
+}
+
+#[tokio::test]
+async fn a_closed_window_is_told_with_its_reason() {
+    let home = on_prod(
+        "  policies: {windows: [{days: '*', from: '00:00', to: '24:00', closed: true, reason: the fair}]}\n",
+    );
+    let process = home.start().await;
+    let shut = ended(&process, Event::of_app(&home, 1, "shop")).await;
+    assert_refused(&shut, "windows", "the fair");
+}
+
+#[tokio::test]
+async fn a_disk_goes_only_when_the_waml_says_so() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let deploy = async |number, more: &str| {
+        let commit = home.commit("example/shop", &with(more));
+        ended(&process, Event::new(number, "shop", &commit)).await
+    };
+    let disk = "volumes: [{name: data, mountPath: /data, size: 1Gi, accessMode: ReadWriteMany}]";
+    assert_succeeded(&deploy(1, disk).await);
+    let claim = "manifests/prod-cluster-1/devx/shop/latest/persistentvolumeclaim.yaml";
+    assert!(home.manifests().files().contains_key(claim), "{:?}", home.manifests().files().keys());
+    assert_refused(&deploy(2, "labels: {a: b}").await, "stateful", "and the data in it");
+    assert!(home.manifests().files().contains_key(claim));
+    let said = "removes: [{kind: PersistentVolumeClaim, name: shop.data}]";
+    assert_succeeded(&deploy(3, said).await);
+    assert!(!home.manifests().files().contains_key(claim));
+    let idle = deploy(4, said).await;
+    assert_succeeded(&idle);
+    assert_eq!(idle["violations"][0]["rule"], "stateful", "{idle}");
+}
+
+#[tokio::test]
+async fn a_host_is_one_apps_whatever_routes_to_it_and_free_when_the_app_is_removed() {
+    for kind in ["kubernetes", "gateway"] {
+        let home = on_prod(&format!(
+            "  platform: {{ingress: {{kind: {kind}, gateways: {{public: {{name: g, namespace: n}}, internal: {{name: g, namespace: n}}}}}}}}\n"
+        ));
+        let process = home.start().await;
+        assert_succeeded(&ended(&process, Event::of_app(&home, 1, "shop")).await);
+        let again = Event { number: 2, ..Event::of_app(&home, 2, "shop") };
+        assert_succeeded(&ended(&process, again).await);
+        let commit =
+            home.commit("example/store", &waml("shop").replace("slug: shop", "slug: store"));
+        let clash = ended(&process, Event::new(3, "store", &commit)).await;
+        assert_refused(&clash, "hosts", "bart remove prod-cluster-1 devx/shop");
+        let ask =
+            process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/shop/remove");
+        let asked = ask.json(&serde_json::json!({"reason": "moved away"})).send().await.unwrap();
+        assert_eq!(asked.status(), 200, "{kind}");
+        assert_succeeded(&ended(&process, Event::new(4, "store", &commit)).await);
+        // The name stays whose it was: what is in Vault and in the cloud under it is theirs.
+        let other = Event::of_app(&home, 5, "shop");
+        let thief = home
+            .commit("example/thief", &waml("shop").replace("hostPrefix: shop", "hostPrefix: x"));
+        let thief = Event { repository: "example/thief".to_owned(), commit: thief, ..other };
+        let refused = ended(&process, thief).await;
+        assert_refused(
+            &refused,
+            "owner",
+            "owners move devx/shop --target prod-cluster-1 --to example/thief",
+        );
+    }
+}
