@@ -8,6 +8,7 @@ mod components; // what components are given
 mod expressions; // what a tag's expression stands for
 mod reads; // what a template reads
 mod shape; // what there is to read
+mod everywhere; // what there is whatever the samples
 mod undefined; // what is read and is not there
 mod defaults; // what is there and not read
 
@@ -19,7 +20,6 @@ use serde_json::Value as Json;
 
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
-use crate::model::platform::Platform;
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
@@ -32,7 +32,6 @@ use crate::pipeline::validate::{self, Valid};
 use crate::pipeline::{default, merge, planned, view as views};
 use crate::waml::Waml;
 use crate::waml::node::Node;
-use crate::waml::section::Section;
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -96,7 +95,7 @@ pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
 
 fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut Report) {
     let mut samples = samples(name, sources, &mut report.violations);
-    let mut shape = everywhere();
+    let mut shape = everywhere::shape();
     for template in versions {
         let checked = tried(template, &mut samples, &mut shape, &mut report.violations);
         report.templates.push(checked);
@@ -213,47 +212,27 @@ fn view(
     template: &Template,
     defaults: &Node,
 ) -> Option<Json> {
+    view_with(sample, target, template, defaults, &facts())
+}
+
+fn view_with(
+    sample: &Sample,
+    target: &TargetName,
+    template: &Template,
+    defaults: &Node,
+    facts: &Facts,
+) -> Option<Json> {
     let merged = merge::layers(&sample.waml, target).ok()?;
     if is_pinned_elsewhere(merged.template(), template) {
         return None;
     }
-    let (complete, facts) = (default::fill(merged, defaults), facts());
-    let valid = validate::all(complete, template, &sample.release, &facts).ok()?;
+    let complete = default::fill(merged, defaults);
+    let valid = validate::all(complete, template, &sample.release, facts).ok()?;
     Some(seen(&valid))
 }
 
 fn seen(valid: &Valid<'_>) -> Json {
     Json::Object(views::of(valid))
-}
-
-/// What there is for every template: the names at the top, and what a section can say.
-fn everywhere() -> Shape {
-    let mut shape = Shape::default();
-    shape.add_schema(&[], &schemars::schema_for!(Section).to_value());
-    shape.add_schema(&["target", "platform"], &schemars::schema_for!(Platform).to_value());
-    let text =
-        "schema: \"2\"\nname: x\nslug: x\nowner: x@example.com\nnamespace: x\ndeploy: {x: {}}\n";
-    let name = "minimal".to_owned();
-    let file = TemplateFile { path: name.clone(), text: text.to_owned() };
-    let sources = TemplateSources {
-        files: vec![
-            TemplateFile { path: "backend-default/defaults.yaml".to_owned(), text: String::new() },
-            TemplateFile {
-                path: "backend-default/latest/x.yaml.tmpl".to_owned(),
-                text: String::new(),
-            },
-        ],
-        ..TemplateSources::default()
-    };
-    let empty = Templates::compile(&sources).ok();
-    let sample = sample("backend-default", &file, &mut Vec::new());
-    if let (Some(empty), Some(sample)) = (&empty, &sample)
-        && let (Some(template), Some(target)) = (empty.iter().next(), sample.targets.first())
-        && let Some(view) = view(sample, target, template, &template.defaults)
-    {
-        shape.add(&view);
-    }
-    shape
 }
 
 /// The texts of all files by the engine's names.
