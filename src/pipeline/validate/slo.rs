@@ -38,15 +38,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn measured(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
-    match unmeasured(watched) {
-        Some((message, help)) => {
-            let violation = Violation::error(RULE, message).expected("measured by nothing");
-            report.add(root, violation.help(help));
-        }
-        None => {
-            bounds(watched, promise, root, report);
-            counted(watched, root, report);
-        }
+    if let Some((message, help)) = unmeasured(watched) {
+        let violation = Violation::error(RULE, message).expected("measured by nothing");
+        report.add(root, violation.help(help));
+    } else {
+        bounds(watched, promise, root, report);
+        counted(watched, root, report);
     }
 }
 
