@@ -156,6 +156,8 @@ fn every_sample_of_a_built_in_template_is_rendered() {
         "{}",
         "{ingress: {kind: kubernetes}, certificates: {kind: none}}",
         "{ingress: {kind: gateway}, certificates: {kind: cached-certificate}, network_policy: {enabled: true, ingress: {namespaces: [a]}, egress: {}}}",
+        "{monitoring: {http: istio}, secrets: {delivery: external-secrets}}",
+        "{monitoring: {enabled: false}, secrets: {delivery: vault-secrets-operator}}",
     ];
     let sources = the_deployer::catalogue::built_in();
     let samples: Vec<_> =
@@ -174,6 +176,15 @@ fn every_sample_of_a_built_in_template_is_rendered() {
             keep(&rendered, &format!("{}-{n}", sample.path.replace('/', "-")));
         }
     }
+}
+
+/// A company begins with these: what is told of its own must not drown in what is told of them.
+#[test]
+fn the_built_in_templates_are_without_a_warning() {
+    let sources = the_deployer::catalogue::built_in();
+    let report = the_deployer::pipeline::check::templates(&sources).unwrap();
+    assert_eq!(report.violations, []);
+    assert!(report.templates.iter().all(|one| one.objects > 0), "{:?}", report.templates);
 }
 
 fn keep(rendered: &Rendered, name: &str) {

@@ -8,7 +8,7 @@ mod components; // what components are given
 mod expressions; // what a tag's expression stands for
 mod reads; // what a template reads
 mod shape; // what there is to read
-mod everything; // an app with everything, for that
+mod everywhere; // what there is whatever the samples
 mod undefined; // what is read and is not there
 mod defaults; // what is there and not read
 
@@ -95,7 +95,7 @@ pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
 
 fn one(name: &str, versions: &[&Template], sources: &TemplateSources, report: &mut Report) {
     let mut samples = samples(name, sources, &mut report.violations);
-    let mut shape = everything::shape();
+    let mut shape = everywhere::shape();
     for template in versions {
         let checked = tried(template, &mut samples, &mut shape, &mut report.violations);
         report.templates.push(checked);
@@ -212,11 +212,10 @@ fn view(
     template: &Template,
     defaults: &Node,
 ) -> Option<Json> {
-    view_on(sample, target, template, defaults, &facts())
+    view_with(sample, target, template, defaults, &facts())
 }
 
-/// The same on a cluster that offers something.
-fn view_on(
+fn view_with(
     sample: &Sample,
     target: &TargetName,
     template: &Template,

@@ -1,7 +1,8 @@
 //! The service level objective can be kept, measured and missed.
 
 use super::{Report, Subject, is_from_waml};
-use crate::model::platform::monitoring::{Monitoring, SloClass, is_percent};
+use crate::model::platform::monitoring::{HttpMetrics, Monitoring, SloClass, is_percent};
+use crate::model::platform::network::IngressKind;
 use crate::model::violation::Violation;
 use crate::pipeline::view::slo::{FASTEST_BURN, Promise, promised, unmeasured, usual_bounds};
 use crate::pipeline::view::watched::Watched;
@@ -37,13 +38,37 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn measured(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
-    match unmeasured(watched) {
-        Some((message, help)) => {
-            let violation = Violation::error(RULE, message).expected("measured by nothing");
-            report.add(root, violation.help(help));
-        }
-        None => bounds(watched, promise, root, report),
+    if let Some((message, help)) = unmeasured(watched) {
+        let violation = Violation::error(RULE, message).expected("measured by nothing");
+        report.add(root, violation.help(help));
+    } else {
+        bounds(watched, promise, root, report);
+        counted(watched, root, report);
     }
+}
+
+/// Parts of the names of ingress classes by which their controllers are known not to be Traefik.
+const OTHER_CONTROLLERS: [&str; 8] =
+    ["nginx", "haproxy", "kong", "contour", "istio", "cilium", "alb", "gce"];
+
+/// Traefik counts only what goes through it.
+fn counted(watched: &Watched<'_>, root: &Path, report: &mut Report<'_>) {
+    let (monitoring, ingress) = (watched.monitoring(), &watched.target.platform.ingress);
+    let by_traefik = monitoring.http == HttpMetrics::Traefik;
+    if !by_traefik || ingress.kind != IngressKind::Kubernetes || !watched.measures("http") {
+        return;
+    }
+    let publics = watched.section.ingresses().iter().map(|one| one.public.unwrap_or(false));
+    let mut classes: Vec<&str> = publics.map(|public| ingress.class(public)).collect();
+    classes.retain(|class| OTHER_CONTROLLERS.iter().any(|other| class.contains(other)));
+    let Some(class) = classes.first() else { return };
+    let message = format!(
+        "requests through the ingress class {} are not counted: the objective is measured by Traefik's metrics",
+        quoted(class)
+    );
+    let violation = Violation::warning(RULE, message).expected("measured by nothing");
+    let help = "the target's operators can set `platform.monitoring.http: istio`, or a class of Traefik's in `platform.ingress.classes`";
+    report.add(root, violation.help(help));
 }
 
 /// Whether the class is one that there is, or none is named.

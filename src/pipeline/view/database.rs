@@ -71,7 +71,8 @@ fn cloud_sql(database: &Database, app: &AppKey, target: &Target) -> Json {
     })
 }
 
-fn instance(app: &AppKey, target: &Target) -> String {
+/// What the instance is called in the project.
+pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     unique::name(&target.name, app, LONGEST_INSTANCE)
 }
 

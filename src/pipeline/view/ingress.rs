@@ -33,6 +33,8 @@ pub(crate) struct IngressView {
 #[derive(Debug, Serialize)]
 pub(crate) struct RouteView {
     path: String,
+    /// The route in Traefik's words. Traefik names what it measures by it.
+    rule: String,
     service: String,
     port: u16,
     cache: Option<CacheView>,
@@ -64,6 +66,7 @@ pub(crate) fn ingresses(
     let view = |(index, ingress): (usize, &Ingress)| {
         let public = ingress.public.unwrap_or(false);
         let (host, tls) = (host(ingress, target), platform.tls(public));
+        let routes = routes(ingress, &host, &ports, slug);
         IngressView {
             name: name(slug, index),
             public,
@@ -74,7 +77,7 @@ pub(crate) fn ingresses(
             class: platform.class(public).to_owned(),
             gateway: platform.gateway(public).clone(),
             annotations: platform.annotations(public).clone(),
-            routes: routes(ingress, &ports, slug),
+            routes,
         }
     };
     ingresses.iter().enumerate().map(view).collect()
@@ -111,23 +114,6 @@ fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     once
 }
 
-/// The services' ports that an app's addresses lead to, each once.
-pub(crate) fn leads_to<'a>(
-    ingresses: &[Ingress],
-    services: &'a [Service],
-    slug: &'a str,
-) -> Vec<PortRef<'a>> {
-    let ports = tcp_ports(services, slug);
-    let routes: Vec<RouteView> =
-        ingresses.iter().flat_map(|one| routes(one, &ports, slug)).collect();
-    let meant = |port: &PortRef<'_>| {
-        routes.iter().any(|route| route.service == port.service && route.port == port.number)
-    };
-    let mut ports = ports;
-    ports.retain(meant);
-    ports
-}
-
 /// The whole host name.
 pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     match (&ingress.host, &ingress.host_prefix) {
@@ -137,7 +123,25 @@ pub(crate) fn host(ingress: &Ingress, target: &Target) -> String {
     }
 }
 
-fn routes(ingress: &Ingress, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView> {
+impl IngressView {
+    /// The object's name, and its routes in their order.
+    pub(crate) fn named_routes(&self) -> (&str, &[RouteView]) {
+        (&self.name, &self.routes)
+    }
+}
+
+impl RouteView {
+    pub(crate) fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Whether the route leads to a service's port.
+    pub(crate) fn leads_to(&self, port: &PortRef<'_>) -> bool {
+        self.service == port.service && self.port == port.number
+    }
+}
+
+fn routes(ingress: &Ingress, host: &str, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView> {
     let route =
         |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
             let number = number.or(ingress.port)?;
@@ -145,8 +149,10 @@ fn routes(ingress: &Ingress, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView
                 port.number == number && service.is_none_or(|service| port.service == service)
             };
             let port = ports.iter().find(leads)?;
+            let path = path.unwrap_or("/");
             Some(RouteView {
-                path: path.unwrap_or("/").to_owned(),
+                path: path.to_owned(),
+                rule: format!("Host(`{host}`) && PathPrefix(`{path}`)"),
                 service: port.service.to_owned(),
                 port: port.number,
                 cache: cache.or(ingress.cache).map(|cache| cached(cache, slug)),

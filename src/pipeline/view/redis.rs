@@ -7,7 +7,7 @@ use crate::model::platform::cloud::RedisKind;
 use crate::model::target::{Environment, Target};
 use crate::pipeline::validate::quantity::Quantity;
 use crate::pipeline::view::database::gibibytes;
-use crate::pipeline::view::{unique, without_nulls};
+use crate::pipeline::view::{naming, unique, without_nulls};
 use crate::waml::section::Section;
 use crate::waml::section_operations::Redis;
 
@@ -43,13 +43,18 @@ pub(super) fn env(section: &Section, app: &AppKey, target: &Target) -> Vec<(&'st
         }
         (Some(_), RedisKind::Memorystore) => {
             let (project, region) = (gcp.project_of(app), &gcp.region);
-            let id = unique::name(&target.name, app, LONGEST_INSTANCE);
+            let id = instance(app, target);
             vec![(
                 "REDIS_INSTANCE",
                 format!("projects/{project}/locations/{region}/instances/{id}"),
             )]
         }
     }
+}
+
+/// What the instance is called in the project.
+pub(super) fn instance(app: &AppKey, target: &Target) -> String {
+    unique::name(&target.name, app, LONGEST_INSTANCE)
 }
 
 fn name(app: &AppKey) -> String {
@@ -68,6 +73,8 @@ fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
     let log = if persistent { "yes" } else { "no" };
     json!({
         "name": name(app),
+        // No app's slug has a dot: an app that is called as the Redis is does not take its pods.
+        "label": naming::of(app.slug.as_str(), "redis"),
         "image": format!("{}:{version}", target.platform.cloud.redis_image),
         "port": PORT,
         "memory": memory,
@@ -88,7 +95,7 @@ fn memorystore(redis: &Redis, app: &AppKey, target: &Target) -> Json {
     json!({
         "name": name(app),
         "project": gcp.project_of(app),
-        "instance": unique::name(&target.name, app, LONGEST_INSTANCE),
+        "instance": instance(app, target),
         "displayName": app.to_string(),
         "region": gcp.region,
         "network": gcp.network,

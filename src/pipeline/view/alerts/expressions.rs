@@ -8,6 +8,7 @@ use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
 use crate::pipeline::alerts::{Alert, Needs};
 use crate::pipeline::validate::quantity::Quantity;
 use crate::pipeline::view::watched::Watched;
+use crate::pipeline::view::{database, redis};
 use crate::waml::section_operations::{Database, Engine};
 
 /// Calls that ended with a code that is the server's fault, as OpenTelemetry's conventions for gRPC servers have them.
@@ -25,8 +26,8 @@ pub(crate) fn expression(
         Needs::Autoscaler => autoscaler(watched)?,
         Needs::Schedule => schedule(watched, alert.name)?,
         Needs::Grpc => grpc(watched, alert.name)?,
-        Needs::Database => database(watched, alert.name)?,
-        Needs::Redis => redis(watched, alert.name)?,
+        Needs::Database => of_database(watched, alert.name)?,
+        Needs::Redis => of_redis(watched, alert.name)?,
         Needs::Objective => return Err("the app has no `slo`"),
     };
     let compared = match (alert.threshold, alert.needs) {
@@ -103,14 +104,14 @@ fn grpc(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     })
 }
 
-fn database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn of_database(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     let database = watched.section.database.as_ref().ok_or("the app has no `database`")?;
     let metrics = &watched.monitoring().database;
     let is_mysql = database.engine == Some(Engine::Mysql);
     match metrics.source.unwrap_or(StoreSource::Stackdriver) {
         StoreSource::Stackdriver => {
-            let own =
-                selector(watched, metrics, r#"database_id=~".+:{slug}-{namespace}-[0-9a-f]{16}""#);
+            let instance = database::instance(&watched.waml.app, watched.target);
+            let own = selector(watched, metrics, &format!(r#"database_id=~".+:{instance}""#));
             Ok(cloud_sql(name, &own, is_mysql))
         }
         StoreSource::Exporter => {
@@ -166,7 +167,7 @@ fn bytes(database: &Database) -> Result<u64, &'static str> {
     bytes.ok_or("the database has no `storage` that its size could be measured against")
 }
 
-fn redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
+fn of_redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.redis.as_ref().ok_or("the app has no `redis`")?;
     let metrics = &watched.monitoring().redis;
     match metrics.source.unwrap_or(StoreSource::Exporter) {
@@ -176,8 +177,9 @@ fn redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
             Ok(redis_exporter(name, &selector(watched, metrics, service)))
         }
         StoreSource::Stackdriver => {
-            let instance = r#"instance_id=~".+/{slug}-{namespace}-[0-9a-f]{16}""#;
-            memorystore(name, &selector(watched, metrics, instance))
+            let instance = redis::instance(&watched.waml.app, watched.target);
+            let own = selector(watched, metrics, &format!(r#"instance_id=~".+/{instance}""#));
+            memorystore(name, &own)
         }
     }
 }

@@ -37,7 +37,7 @@ fn words(name: &str) -> (&'static str, &'static str) {
         ),
         "jobLate" => (
             "a run has not begun when it was due",
-            "The next run is {{ $value | humanizeDuration }} late. Perhaps the last one still runs and `cron.concurrency` forbids a second, or the CronJob is suspended.",
+            "The next run is {{ $value | humanizeDuration }} late. Perhaps the last one still runs and `cron.concurrency` forbids a second, or it could not begin within `cron.startingDeadlineSeconds`.",
         ),
         "grpcErrors" => (
             "gRPC calls fail",

@@ -1,21 +1,16 @@
 //! What measures an objective: requests per second in all, and those that broke the promise.
 //!
-//! - Traefik counts by its own services. Their names are made by its providers, at
-//!   `pkg/provider/kubernetes/` of its sources: `crd/kubernetes_http.go` `fullServiceName`,
-//!   `ingress/kubernetes.go`, `gateway/httproute.go` `loadService`, each through
-//!   `pkg/provider/configuration.go` `Normalize`, with `@` and the provider's name behind.
+//! - Traefik counts by its own services, whose names `traefik` works out.
 //! - Istio counts by workload, or by service where the caller's proxy reports.
 //! - gRPC servers count themselves (go-grpc-prometheus and its likes in other languages).
 
 use std::collections::BTreeSet;
 
 use crate::model::platform::monitoring::{HttpMetrics, IstioReporter};
-use crate::model::platform::network::IngressKind;
 use crate::pipeline::view::alerts::GRPC_FAILED;
-use crate::pipeline::view::network::PortRef;
-use crate::pipeline::view::slo::Promise;
+use crate::pipeline::view::network;
+use crate::pipeline::view::slo::{Promise, traefik};
 use crate::pipeline::view::watched::Watched;
-use crate::pipeline::view::{ingress, network};
 
 /// One objective with the two numbers that tell whether it is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,10 +155,7 @@ fn grpc(watched: &Watched<'_>) -> Option<Requests> {
 }
 
 fn traefik(watched: &Watched<'_>) -> Option<Requests> {
-    let (section, slug) = (watched.section, watched.slug());
-    let routes = ingress::leads_to(section.ingresses(), section.services(), slug);
-    let names: BTreeSet<String> = routes.iter().map(|port| traefik_name(watched, port)).collect();
-    let names: Vec<String> = names.into_iter().collect();
+    let names: Vec<String> = traefik::names(watched).into_iter().collect();
     (!names.is_empty()).then(|| Requests {
         counter: "traefik_service_requests_total",
         histogram: "traefik_service_request_duration_seconds",
@@ -172,33 +164,6 @@ fn traefik(watched: &Watched<'_>) -> Option<Requests> {
         timed: "code!~\"5..\"",
         unit: 1000.0,
     })
-}
-
-/// What Traefik calls a service's port, as a regular expression. A canary has the app's traffic
-/// go to two services more.
-fn traefik_name(watched: &Watched<'_>, port: &PortRef<'_>) -> String {
-    let canary = if watched.section.canary.is_some() { "(-primary|-canary)?" } else { "" };
-    let plain = normalized(&format!("{}-{}", watched.namespace(), port.service)) + canary;
-    let number = port.number;
-    match watched.target.platform.ingress.kind {
-        IngressKind::Traefik => format!("{plain}-{number}@kubernetescrd"),
-        IngressKind::Kubernetes => {
-            format!("{plain}-({number}|{})@kubernetes", normalized(port.name))
-        }
-        // First it was by service and port, later by route, service and its place there.
-        IngressKind::Gateway => {
-            let service = format!("{}-{}{canary}", watched.namespace(), port.service);
-            format!(
-                "({plain}-(http-)?{number}|httproute-.+-svc-{service}-[0-9]+)@kubernetesgateway"
-            )
-        }
-    }
-}
-
-/// Traefik's names are their letters and digits, with one `-` between.
-fn normalized(name: &str) -> String {
-    let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("-")
 }
 
 fn istio(watched: &Watched<'_>) -> Option<Requests> {
@@ -247,10 +212,5 @@ mod tests {
         assert_eq!(bound(5000, 1000.0), "5(\\\\.0)?");
         assert_eq!(bound(1200, 1000.0), "1\\\\.2");
         assert_eq!(bound(250, 1.0), "250(\\\\.0)?");
-    }
-
-    #[test]
-    fn traefik_keeps_letters_and_digits() {
-        assert_eq!(normalized("devx-my--app-"), "devx-my-app");
     }
 }

@@ -1,0 +1,138 @@
+//! What there is for every template, whatever its samples: the names at the top of the view, what a
+//! section can say, and what the view makes of it on targets that offer different things.
+
+use serde_json::Value as Json;
+
+use crate::model::facts::Facts;
+use crate::model::platform::Platform;
+use crate::model::target::Clusters;
+use crate::model::template::{TemplateFile, TemplateSources};
+use crate::pipeline::check::shape::Shape;
+use crate::pipeline::check::{facts, sample, view_with};
+use crate::pipeline::templates::Templates;
+use crate::waml::section::Section;
+
+/// The least that a WAML can say.
+const LEAST: &str = r#"
+schema: "2"
+name: x
+slug: x
+owner: x@example.com
+namespace: x
+deploy: {x: {}}
+"#;
+
+/// All of which the view makes more than the WAML says.
+const MOST: &str = r#"
+schema: "2"
+name: x
+slug: x
+owner: x@example.com
+namespace: x
+deploy:
+  x:
+    image: {registry: example.com, repository: x/x}
+    service: [{ports: [{name: http, number: 80}]}]
+    ingress: [{hostPrefix: x, port: 80, cache: {maxAge: 60}}]
+    env: [{name: TOKEN, secret: {name: api, key: token}}]
+    secrets: [{name: mounted, mountPath: /run/x}]
+    vault: {paths: [x/x]}
+    volumes:
+    - {name: disk, mountPath: /a, size: 1Gi, accessMode: ReadWriteMany}
+    - {name: files, mountPath: /b, files: {x: x}}
+    slo: {requestClass: high}
+    alerts: {memoryNearLimit: {threshold: 0.9}}
+"#;
+
+const WITH_STORES: &str = r#"
+    database: {engine: postgres, version: "16", tier: db-custom-1-3840, storage: 10Gi}
+    redis: {version: "7.2", memory: 1Gi, persistent: true}
+    iam: {roles: [roles/pubsub.publisher]}
+"#;
+
+/// What targets offer, beside what they do by default.
+const PLATFORMS: [&str; 2] = [
+    r#"{
+        "secrets": {"delivery": "external-secrets"},
+        "cloud": {
+            "provider": "gcp", "gcp": {"project": "x-project", "region": "europe-west3", "network": "x"},
+            "database": "cloudsql", "redis": "memorystore"
+        }
+    }"#,
+    r#"{
+        "secrets": {
+            "delivery": "vault-secrets-operator", "vault": {"namespace": "x", "connection": "x/x"}
+        },
+        "cloud": {
+            "provider": "gcp", "gcp": {"project": "x-project", "region": "europe-west3"},
+            "database": "cloudsql", "redis": "in-cluster"
+        }
+    }"#,
+];
+
+pub(super) fn shape() -> Shape {
+    let mut shape = Shape::default();
+    shape.add_schema(&[], &schemars::schema_for!(Section).to_value());
+    shape.add_schema(&["target", "platform"], &schemars::schema_for!(Platform).to_value());
+    views().into_iter().flatten().for_each(|view| shape.add(&view));
+    shape
+}
+
+/// What templates see of each of these WAMLs; `None` for one that is refused.
+fn views() -> Vec<Option<Json>> {
+    let stores = format!("{}{}", MOST.trim_end(), WITH_STORES.trim_end());
+    let on_platforms = PLATFORMS.iter().map(|platform| view(&stores, &on(platform)?));
+    [view(LEAST, &facts()), view(MOST, &facts())].into_iter().chain(on_platforms).collect()
+}
+
+fn on(platform: &str) -> Option<Facts> {
+    let platform: Platform = serde_json::from_str(platform).ok()?;
+    Some(Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() })
+}
+
+/// By a template that has nothing.
+fn view(text: &str, facts: &Facts) -> Option<Json> {
+    let file =
+        |path: &str, text: &str| TemplateFile { path: path.to_owned(), text: text.to_owned() };
+    let sources = TemplateSources {
+        files: vec![
+            file("backend-default/defaults.yaml", ""),
+            file("backend-default/latest/x.yaml.tmpl", ""),
+        ],
+        ..TemplateSources::default()
+    };
+    let templates = Templates::compile(&sources).ok()?;
+    let sample = sample("backend-default", &file("x.yaml", text), &mut Vec::new())?;
+    let (template, target) = (templates.iter().next()?, sample.targets.first()?);
+    view_with(&sample, target, template, &template.defaults, facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_one_of_them_is_seen() {
+        let views = views();
+        assert_eq!(views.len(), 2 + PLATFORMS.len());
+        assert!(
+            views.iter().all(Option::is_some),
+            "{:?}",
+            views.iter().map(Option::is_some).collect::<Vec<_>>()
+        );
+        let has = |path: &str| views.iter().flatten().any(|view| view.pointer(path).is_some());
+        for path in [
+            "/slo/groups",
+            "/database/cloudsql/instance",
+            "/redis/memorystore/network",
+            "/redis/cluster/disk",
+            "/iam/grants/0/role",
+            "/vault/policy/name",
+            "/delivery/external/0/name",
+            "/delivery/static/0/name",
+            "/delivery/vault/namespace",
+        ] {
+            assert!(has(path), "{path}");
+        }
+    }
+}
