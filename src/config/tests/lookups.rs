@@ -78,6 +78,7 @@ fn a_secret_in_the_file_itself_is_refused_and_not_shown() {
          lookups: {secrets: kubernetes, kubernetes: {token: s3cret}}\n",
         "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
          lookups: {secrets: vault, vault: {token: s3cret}}\n",
+        "templates: {repository: {url: 'https://example.com/t.git', token: s3cret}}\n",
     ] {
         let shown = format!("{}{:?}", refused(text), sources(Some(text), &SECRETS).texts());
         assert!(shown.contains("holds a secret itself") && !shown.contains("s3cret"), "{shown}");
