@@ -11,6 +11,7 @@ use super::output::{self, Format, GOOD};
 use crate::app::operator::{Operator, Owned};
 use crate::clock::Clock;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use crate::waml::suggest;
 
 /// Shows whose apps are, and gives them to other repositories.
 ///
@@ -81,7 +82,7 @@ impl List {
 impl Move {
     async fn run(&self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open(&self.source).await?;
+        let operator = open_for(&self.source, Some(&self.target)).await?;
         let from = operator.move_owner(&self.target, &self.app, &self.to, &act).await;
         let from = from.map_err(failed)?.map_or("nobody".to_owned(), String::from);
         operator.close().await;
@@ -92,7 +93,22 @@ impl Move {
 
 /// The database of the configuration.
 pub(super) async fn open(source: &Source) -> Result<Operator, CliError> {
+    open_for(source, None).await
+}
+
+/// The same, for an act on a target that the configuration must know: one on a mistyped target
+/// would do nothing, and look as if it did.
+pub(super) async fn open_for(
+    source: &Source,
+    target: Option<&TargetName>,
+) -> Result<Operator, CliError> {
     let settings = source.load(Format::Text)?.settings;
+    let clusters = &settings.clusters;
+    if let Some(target) = target.filter(|target| clusters.find(target).is_none()) {
+        let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
+        let error = CliError::usage(format!("the configuration has no cluster `{target}`"));
+        return Err(error.hint(suggest::hint(target.as_str(), known)));
+    }
     Operator::open(&settings, Clock::system()).await.map_err(failed)
 }
 
