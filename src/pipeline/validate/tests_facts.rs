@@ -185,7 +185,7 @@ fn an_app_belongs_to_who_deployed_it_first() {
     assert_eq!(
         owned(Some("o/b"), &["o/b"]),
         [
-            "3:7: `n/a` on `t` belongs to o/b, which deployed it first, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`"
+            "3:7: `n/a` on `t` belongs to o/b, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so with `the-deployer owners move`"
         ]
     );
     assert_eq!(
