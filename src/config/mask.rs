@@ -65,7 +65,9 @@ fn is_secret_place(path: &Path) -> bool {
     let keys = keys(path);
     let names_one = |key: &&str| {
         let key = key.to_ascii_lowercase();
-        key != "tokens" && key != "secrets" && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+        key != "tokens"
+            && key != "secrets"
+            && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
     };
     match keys.last() {
         Some(&("file" | "env" | "sha256" | "name")) => false,
