@@ -1,7 +1,6 @@
 //! `the-deployer lock`, `unlock` and `locks`: who may not be deployed, by a person's word.
 
 use clap::{ArgGroup, Args};
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
@@ -180,13 +179,11 @@ fn as_json((id, lock): &(LockId, Placed)) -> Json {
 }
 
 fn table(locks: &[(LockId, Placed)]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"]);
-    for (id, Placed { scope, reason, by, since, until }) in locks {
+    let row = |(id, Placed { scope, reason, by, since, until }): &(LockId, Placed)| {
         let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
         let [id, scope, since] = [id.to_string(), scope.to_string(), since.to_string()];
-        table.add_row([id, scope, by.clone(), since, until, reason.clone()]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [id, scope, by.clone(), since, until, reason.clone()]
+    };
+    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
+    output::table(header, locks.iter().map(row).collect())
 }

@@ -1,7 +1,6 @@
 //! `the-deployer owners`: whose apps are, and giving one to another repository.
 
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::config::Source;
@@ -135,16 +134,14 @@ fn as_json(owned: &Owned) -> serde_json::Value {
 }
 
 fn table(all: &[Owned]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"]);
-    for Owned { target, app, repository, since, moved } in all {
+    let row = |Owned { target, app, repository, since, moved }: &Owned| {
         let why = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),
             |moved| format!("moved by {}: {}", moved.by, moved.reason),
         );
         let [target, app] = [target.to_string(), app.to_string()];
-        table.add_row([target, app, repository.to_string(), since.to_string(), why]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [target, app, repository.to_string(), since.to_string(), why]
+    };
+    let header = ["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"];
+    output::table(header, all.iter().map(row).collect())
 }
