@@ -114,6 +114,15 @@ fn secrets_exist_and_have_their_keys() {
             format!("9:80: there is no secret `gone` in the namespace `n` [secrets] → {made}"),
         ]
     );
+    let mut either = target();
+    either.platform.secrets.vault.address = Some("https://vault.example.com".to_owned());
+    let found = said(section, &Facts { secrets: answer(&["pasword"]), ..facts_on(either) });
+    assert_eq!(
+        found.last().unwrap(),
+        &format!(
+            "9:80: there is no secret `gone` [secrets] → write it to `n/a/gone` of the engine `secret` in Vault, or {made}"
+        )
+    );
     let mut vault = target();
     vault.platform = Platform {
         secrets: Secrets { delivery: Delivery::ExternalSecrets, ..Secrets::default() },
