@@ -78,7 +78,10 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
 fn closed(error: std::io::Error) -> CliError {
-    CliError::io(format!("cannot write to standard output: {error}"))
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => CliError::unread(),
+        _ => CliError::io(format!("cannot write to standard output: {error}")),
+    }
 }
 
 #[cfg(test)]
