@@ -21,6 +21,8 @@ enum Kind {
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
     Io,
+    /// Who reads what we print has enough, as `head` has. Nothing is said. Exit code 2.
+    Unread,
 }
 
 impl CliError {
@@ -44,6 +46,11 @@ impl CliError {
         Self { kind: Kind::Io, message: message.into(), hint: None }
     }
 
+    /// Nobody reads on.
+    pub fn unread() -> Self {
+        Self { kind: Kind::Unread, message: String::new(), hint: None }
+    }
+
     /// The same with what to do next.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
@@ -54,6 +61,7 @@ impl CliError {
     pub fn report(&self) -> ExitCode {
         match self.kind {
             Kind::Rejected => ExitCode::from(1),
+            Kind::Unread => ExitCode::from(2),
             Kind::Refused | Kind::Usage | Kind::Io => {
                 super::output::error(&self.message, self.hint.as_deref());
                 ExitCode::from(if matches!(self.kind, Kind::Refused) { 1 } else { 2 })

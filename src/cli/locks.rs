@@ -1,14 +1,13 @@
 //! `the-deployer lock`, `unlock` and `locks`: who may not be deployed, by a person's word.
 
 use clap::{ArgGroup, Args};
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
-use super::owners::{app, failed, open};
+use super::owners::{app, failed, open, open_for};
 use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
@@ -96,7 +95,7 @@ impl Who {
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open(&self.source).await?;
+        let operator = open_for(&self.source, self.target.as_ref()).await?;
         let until = self.until(&operator)?;
         let scope = self.scope()?;
         let shown = scope.to_string();
@@ -119,8 +118,11 @@ impl Lock {
 
     fn until(&self, operator: &Operator) -> Result<Option<Timestamp>, CliError> {
         let now = operator.after(SignedDuration::ZERO);
+        // A time beyond the calendar is none: the lock would never end, which nobody asked for.
+        let beyond =
+            || CliError::usage("--for is too long; a lock without it stays until `unlock`");
         let until = match self.lasting {
-            Some(lasting) => operator.after(lasting),
+            Some(lasting) => Some(operator.after(lasting).ok_or_else(beyond)?),
             None => self.until,
         };
         if until.is_some() && until <= now {
@@ -154,24 +156,34 @@ impl Locks {
         let locks = operator.locks().await.map_err(failed)?;
         operator.close().await;
         match self.output {
-            Format::Json => {
-                let one = |(id, lock): &(LockId, Placed)| json!({"id": id, "lock": lock});
-                output::json(&locks.iter().map(one).collect::<Vec<_>>())
-            }
+            Format::Json => output::json(&locks.iter().map(as_json).collect::<Vec<_>>()),
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
             Format::Text => output::print(&table(&locks)),
         }
     }
 }
 
+/// One flat object a lock; what its scope does not name is null.
+fn as_json((id, lock): &(LockId, Placed)) -> Json {
+    let Placed { scope, reason, by, since, until } = lock;
+    let (target, app, owner) = match scope {
+        LockScope::Everything => (None, None, None),
+        LockScope::Target(target) => (Some(target), None, None),
+        LockScope::App(target, app) => (Some(target), Some(app.to_string()), None),
+        LockScope::Owner(owner) => (None, None, Some(owner)),
+    };
+    json!({
+        "id": id, "stops": scope.to_string(), "target": target, "app": app, "owner": owner,
+        "reason": reason, "by": by, "since": since, "until": until,
+    })
+}
+
 fn table(locks: &[(LockId, Placed)]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"]);
-    for (id, Placed { scope, reason, by, since, until }) in locks {
+    let row = |(id, Placed { scope, reason, by, since, until }): &(LockId, Placed)| {
         let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
         let [id, scope, since] = [id.to_string(), scope.to_string(), since.to_string()];
-        table.add_row([id, scope, by.clone(), since, until, reason.clone()]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [id, scope, by.clone(), since, until, reason.clone()]
+    };
+    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
+    output::table(header, locks.iter().map(row).collect())
 }

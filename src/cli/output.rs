@@ -5,6 +5,7 @@
 use std::io::Write;
 
 use clap::ValueEnum;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::error::CliError;
@@ -39,6 +40,20 @@ pub fn print(text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(closed)
 }
 
+/// A table without lines, as wide as the terminal. Only the last column is folded: what is left of
+/// it are names and ids, which people copy.
+pub fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().take(N.saturating_sub(1)) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    // The first cell's padding would set the table off from the text around it.
+    let line = |line: &str| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned() + "\n";
+    table.lines().map(|text| line(&text)).collect()
+}
+
 /// Prints a value as JSON on standard output.
 ///
 /// # Errors
@@ -63,5 +78,19 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
 fn closed(error: std::io::Error) -> CliError {
-    CliError::io(format!("cannot write to standard output: {error}"))
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => CliError::unread(),
+        _ => CliError::io(format!("cannot write to standard output: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_keeps_its_columns_where_a_line_begins_with_an_empty_cell() {
+        let rows = vec![["a".to_owned(), "1".to_owned()], [String::new(), "2".to_owned()]];
+        assert_eq!(table(["KEY", "N"], rows), "KEY  N\na    1\n     2\n");
+    }
 }

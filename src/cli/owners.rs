@@ -1,7 +1,6 @@
 //! `the-deployer owners`: whose apps are, and giving one to another repository.
 
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::config::Source;
@@ -11,6 +10,7 @@ use super::output::{self, Format, GOOD};
 use crate::app::operator::{Operator, Owned};
 use crate::clock::Clock;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use crate::waml::suggest;
 
 /// Shows whose apps are, and gives them to other repositories.
 ///
@@ -81,7 +81,7 @@ impl List {
 impl Move {
     async fn run(&self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open(&self.source).await?;
+        let operator = open_for(&self.source, Some(&self.target)).await?;
         let from = operator.move_owner(&self.target, &self.app, &self.to, &act).await;
         let from = from.map_err(failed)?.map_or("nobody".to_owned(), String::from);
         operator.close().await;
@@ -92,7 +92,22 @@ impl Move {
 
 /// The database of the configuration.
 pub(super) async fn open(source: &Source) -> Result<Operator, CliError> {
+    open_for(source, None).await
+}
+
+/// The same, for an act on a target that the configuration must know: one on a mistyped target
+/// would do nothing, and look as if it did.
+pub(super) async fn open_for(
+    source: &Source,
+    target: Option<&TargetName>,
+) -> Result<Operator, CliError> {
     let settings = source.load(Format::Text)?.settings;
+    let clusters = &settings.clusters;
+    if let Some(target) = target.filter(|target| clusters.find(target).is_none()) {
+        let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
+        let error = CliError::usage(format!("the configuration has no cluster `{target}`"));
+        return Err(error.hint(suggest::hint(target.as_str(), known)));
+    }
     Operator::open(&settings, Clock::system()).await.map_err(failed)
 }
 
@@ -119,16 +134,14 @@ fn as_json(owned: &Owned) -> serde_json::Value {
 }
 
 fn table(all: &[Owned]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"]);
-    for Owned { target, app, repository, since, moved } in all {
+    let row = |Owned { target, app, repository, since, moved }: &Owned| {
         let why = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),
             |moved| format!("moved by {}: {}", moved.by, moved.reason),
         );
         let [target, app] = [target.to_string(), app.to_string()];
-        table.add_row([target, app, repository.to_string(), since.to_string(), why]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [target, app, repository.to_string(), since.to_string(), why]
+    };
+    let header = ["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"];
+    output::table(header, all.iter().map(row).collect())
 }

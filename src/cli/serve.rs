@@ -17,6 +17,10 @@ use crate::telemetry::{self, LogFormat};
 /// With no configuration it keeps SQLite, a manifest repository and the service repositories
 /// (repos/OWNER/NAME.git) under ./.the-deployer, listens on 127.0.0.1:8080, and makes the webhook's
 /// secret at its first start.
+///
+/// The configuration has the parts server, storage, forge, waml, templates, manifests, platform,
+/// clusters (each with platform, lookups, policies, argocd), registries, auth and limits.
+/// `config schema` says what each key means, `config check` what is wrong.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     #[command(flatten)]

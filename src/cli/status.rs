@@ -1,7 +1,6 @@
 //! `bart status`: what was deployed, and how it went.
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 
 use super::client::{Detail, List, Overview, Server};
 use super::diagnostics::{self, Sources};
@@ -65,15 +64,13 @@ impl Status {
 }
 
 fn table(deployments: &[Overview]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["DEPLOYMENT", "STATE", "APP", "TARGET", "TAG", "BY", "SUMMARY"]);
-    for one in deployments {
+    let row = |one: &Overview| {
         let app = one.app.as_deref().unwrap_or(&one.repository);
         let state = one.state.as_str();
-        table.add_row([&one.id, state, app, &one.target, &one.tag, &one.actor, &one.summary]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [&one.id, state, app, &one.target, &one.tag, &one.actor, &one.summary].map(str::to_owned)
+    };
+    let header = ["DEPLOYMENT", "STATE", "APP", "TARGET", "TAG", "BY", "SUMMARY"];
+    output::table(header, deployments.iter().map(row).collect())
 }
 
 fn page(detail: &Detail) -> String {

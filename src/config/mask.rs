@@ -30,7 +30,9 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     let mut found = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
-            ["forge" | "manifests", .., last] => matches!(*last, "token" | "webhook_secret"),
+            ["forge" | "manifests" | "templates", .., last] => {
+                matches!(*last, "token" | "webhook_secret")
+            }
             ["clusters", "lookups", .., last] => *last == "token",
             ["registries", last] => *last == "password",
             ["auth", "tokens"] => true,
@@ -63,7 +65,9 @@ fn is_secret_place(path: &Path) -> bool {
     let keys = keys(path);
     let names_one = |key: &&str| {
         let key = key.to_ascii_lowercase();
-        key != "tokens" && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+        key != "tokens"
+            && key != "secrets"
+            && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
     };
     match keys.last() {
         Some(&("file" | "env" | "sha256" | "name")) => false,
@@ -105,9 +109,9 @@ mod tests {
     #[test]
     fn secrets_are_starred_and_everything_else_stays() {
         let text = "forge:\n  github:\n    token: ghp_x # mine\n    webhook_secret: {file: /a, vlaue: abc}\n\
-                    auth: {tokens: [{name: ci, token: xyz}]}\nurl: \"https://me:pw@host/é\"\nplain: ok\n";
+                    auth: {tokens: [{name: ci, token: xyz}]}\nurl: \"https://me:pw@host/é\"\nlookups: {secrets: vault}\nplain: ok\n";
         let expected = "forge:\n  github:\n    token: ***** # mine\n    webhook_secret: {file: /a, vlaue: ***}\n\
-                        auth: {tokens: [{name: ci, token: ***}]}\nurl: **********************\nplain: ok\n";
+                        auth: {tokens: [{name: ci, token: ***}]}\nurl: **********************\nlookups: {secrets: vault}\nplain: ok\n";
         let masked = masked("f", text);
         assert!(
             !["ghp_x", "abc", "xyz", "pw"].iter().any(|secret| masked.contains(secret)),

@@ -68,6 +68,11 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
         );
         spec.insert("project".to_owned(), target.project().into());
         spec.insert("info".to_owned(), info(about));
+        // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
+        // one that is there alone, and never deletes it.
+        if let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) {
+            policy.insert("syncOptions".to_owned(), json!(["CreateNamespace=true"]));
+        }
     }
     emit::document(&application).into_bytes()
 }

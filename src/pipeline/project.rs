@@ -25,6 +25,9 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     // An app that makes Applications would leave these bounds.
     let denied = ["Application", "ApplicationSet", "AppProject"]
         .map(|kind| json!({"group": "argoproj.io", "kind": kind}));
+    // Of what belongs to the whole cluster an app brings its namespace, and nothing else: Argo CD
+    // asks the project also for a namespace that it makes itself.
+    let cluster_wide = json!([{"group": "", "kind": "Namespace"}]);
     let mut metadata = metadata(&target.project(), target);
     metadata.insert("annotations".to_owned(), json!({"argocd.argoproj.io/sync-wave": "-1"}));
     let project = json!({
@@ -35,7 +38,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
             "description": format!("The apps that the-deployer deploys to {}", target.name),
             "sourceRepos": [source.url],
             "destinations": destinations,
-            "clusterResourceWhitelist": [],
+            "clusterResourceWhitelist": cluster_wide,
             "namespaceResourceBlacklist": denied,
         },
     });
@@ -58,13 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_only_this_repository_and_this_cluster_and_nothing_of_the_whole_cluster() {
+    fn it_takes_only_this_repository_and_this_cluster_and_namespaces_of_the_whole_cluster() {
         let project = project(|target| "https://10.0.0.1:6443".clone_into(&mut target.server));
         let spec = &project.unwrap()["spec"];
         assert_eq!(spec["sourceRepos"], json!(["https://git/m"]));
         let everywhere = json!([{"server": "https://10.0.0.1:6443", "namespace": "*"}]);
         assert_eq!(spec["destinations"], everywhere);
-        assert_eq!(spec["clusterResourceWhitelist"], json!([]));
+        let namespaces = json!([{"group": "", "kind": "Namespace"}]);
+        assert_eq!(spec["clusterResourceWhitelist"], namespaces);
     }
 
     #[test]

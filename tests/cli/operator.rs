@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Output;
 
+use serde_json::Value as Json;
+
 use super::{program, said};
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -35,9 +37,10 @@ fn a_lock_is_placed_shown_and_taken_away() {
         assert!(list.contains(line), "{line} in {list}");
     }
     let json = done(folder, &["locks", "--output", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json: Json = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["id"], id.as_str());
-    assert_eq!(json[1]["lock"]["scope"]["owner"], "team@example.com");
+    assert_eq!((&json[0]["target"], &json[0]["app"]), (&"prod-1".into(), &"devx/shop".into()));
+    assert_eq!((&json[1]["owner"], &json[1]["target"]), (&"team@example.com".into(), &Json::Null));
     let away = ["unlock", &id, "--reason", "it is over", "--by", "jo"];
     assert!(done(folder, &away).starts_with("unlocked devx/shop on prod-1\n"));
     let again = run(folder, &away);
@@ -66,7 +69,7 @@ fn an_app_is_given_away_with_a_reason() {
     let list = done(folder, &["owners", "list", "--target", "prod-1"]);
     assert!(list.contains("acme/store") && list.contains("moved by jo: split off"), "{list}");
     let json = done(folder, &["owners", "list", "-o", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json: Json = serde_json::from_str(&json).unwrap();
     assert_eq!((&json[0]["app"], &json[0]["moved"]["by"]), (&"devx/shop".into(), &"jo".into()));
 }
 
@@ -100,6 +103,10 @@ fn what_is_not_said_right_changes_nothing() {
             ],
             "would end before it begins",
         ),
+        (
+            &["lock", "--everything", "--for", "99999999999h", "--reason", "x", "--by", "jo"],
+            "--for is too long",
+        ),
         (&["unlock", "nope", "--reason", "x", "--by", "jo"], "is not a legal lock id"),
         (
             &[
@@ -114,4 +121,25 @@ fn what_is_not_said_right_changes_nothing() {
         assert!(said(&output).contains(words), "{arguments:?}: {}", said(&output));
     }
     assert_eq!(done(folder, &["locks"]), "nothing is locked\n");
+}
+
+#[test]
+fn an_act_on_a_target_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let config = "clusters: [{name: prod-1, environment: production, domain: a.example.com}]";
+    std::fs::write(folder.join("config.yaml"), config).unwrap();
+    let who = ["--reason", "x", "--by", "jo", "--config", "config.yaml"];
+    let lock = |target| [&["lock", "--target", target], &who[..]].concat();
+    let give = |target| {
+        [&["owners", "move", "devx/shop", "--to", "a/b", "--target", target], &who[..]].concat()
+    };
+    for wrong in [lock("prod-2"), give("prod-2")] {
+        let output = run(folder, &wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", said(&output));
+        let words = "the configuration has no cluster `prod-2`\nhelp: did you mean `prod-1`?";
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
+    done(folder, &lock("prod-1"));
+    done(folder, &give("prod-1"));
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::wamls::{self, Found};
@@ -188,15 +187,13 @@ impl Told {
 }
 
 fn table(impacts: &[&impact::Impact]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["APP", "TARGET", "RESULT", "PODS", "ABOUT"]);
-    for impact in impacts {
+    let row = |impact: &&impact::Impact| {
         let pods = if impact.restarts.is_empty() { "" } else { "restart" };
         let (verdict, about) = (impact.verdict.as_str(), about(impact));
-        table.add_row([&impact.app, &impact.target, verdict, pods, &about]);
-    }
-    table.lines().map(|line| line.trim().to_owned() + "\n").collect()
+        [&impact.app, &impact.target, verdict, pods, &about].map(str::to_owned)
+    };
+    let header = ["APP", "TARGET", "RESULT", "PODS", "ABOUT"];
+    output::table(header, impacts.iter().map(row).collect())
 }
 
 /// The objects that change, or why there are none.

@@ -119,6 +119,12 @@ impl Resolver<'_> {
         access: Option<file::KubernetesAccess>,
         target: &Target,
     ) -> Option<SecretsLookup> {
+        if target.platform.secrets.delivery != Delivery::Kubernetes {
+            // A first deployment would be refused for want of what only it brings.
+            let message = "the secrets of this cluster come with the apps' own manifests";
+            let help = "look them up in Vault: `secrets: vault`; or nowhere: `secrets: none`";
+            self.report.wrong(&format!("{path}.secrets"), message, help);
+        }
         let Some(file::KubernetesAccess { server, token, ca }) = access else {
             let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
             self.report.wrong(path, "there is no token for the API server", help);

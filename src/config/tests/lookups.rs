@@ -99,6 +99,7 @@ fn a_secret_in_the_file_itself_is_refused_and_not_shown() {
          lookups: {secrets: kubernetes, kubernetes: {token: s3cret}}\n",
         "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
          lookups: {secrets: vault, vault: {token: s3cret}}\n",
+        "templates: {repository: {url: 'https://example.com/t.git', token: s3cret}}\n",
     ] {
         let shown = format!("{}{:?}", refused(text), sources(Some(text), &SECRETS).texts());
         assert!(shown.contains("holds a secret itself") && !shown.contains("s3cret"), "{shown}");
@@ -115,4 +116,19 @@ fn a_password_in_the_clear_is_doubtful() {
     assert_eq!(loaded(&text("127.0.0.1:5000")).warnings, []);
     let warnings = loaded(&text("registry.example.com")).warnings;
     assert!(warnings[0].message.contains("in the clear"), "{warnings:?}");
+}
+
+#[test]
+fn what_the_apps_bring_themselves_is_not_looked_for_in_the_cluster() {
+    for delivery in ["external-secrets", "vault-secrets-operator", "vault-agent"] {
+        let text = format!(
+            "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
+             server: https://10.0.0.1\n  platform: {{secrets: {{delivery: {delivery}}}}}\n  \
+             lookups: {{secrets: kubernetes, kubernetes: {{token: {{env: TOKEN}}}}}}\n"
+        );
+        let lines = refused(&text);
+        let expected =
+            "config.yaml:7:22: the secrets of this cluster come with the apps' own manifests";
+        assert!(lines.contains(expected), "{lines}");
+    }
 }

@@ -293,3 +293,34 @@ fn the_schema_documents_every_key() {
         assert_eq!(one["additionalProperties"], false);
     }
 }
+
+/// The example of the page, with secrets that the tests have.
+fn example() -> String {
+    let page = include_str!("../../../docs/configuration.md");
+    let (_, rest) = page.split_once("```yaml\n").unwrap();
+    let example = rest.split_once("```").unwrap().0;
+    let mut parts = example.split("{file: ");
+    let first = parts.next().unwrap().to_owned();
+    parts
+        .fold(first, |text, part| text + "{env: TOKEN}" + part.split_once('}').unwrap().1)
+        .replace("file: /run/secrets/api-token", "env: TOKEN")
+}
+
+#[test]
+fn the_example_of_the_page_can_be_used() {
+    assert_eq!(loaded(&example()).warnings, []);
+}
+
+#[test]
+fn the_page_has_every_key() {
+    let schema = schema().to_value();
+    let page = include_str!("../../../docs/configuration.md");
+    let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
+    names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
+    names.extend(["Server", "Storage", "GitHub", "Waml", "Token", "Limits", "Forge", "Templates"]);
+    let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
+    for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {
+        let written = page.contains(&format!("{key}:"));
+        assert!(written || ["env", "sha256"].contains(&key.as_str()), "{key} is not on the page");
+    }
+}

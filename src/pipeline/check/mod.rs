@@ -68,6 +68,8 @@ pub struct Checked {
 /// A WAML to try a template with.
 pub(super) struct Sample {
     waml: Waml,
+    /// Where it begins.
+    place: Position,
     /// The targets for which it is accepted.
     pub(super) targets: Vec<TargetName>,
     release: Release,
@@ -156,7 +158,7 @@ fn sample(name: &str, file: &TemplateFile, found: &mut Vec<Violation>) -> Option
         commit: CommitSha::parse("0".repeat(40)).ok()?,
         tag: ImageTag::parse("sample").ok()?,
     };
-    Some(Sample { waml, targets, release })
+    Some(Sample { waml, place, targets, release })
 }
 
 /// Renders every sample for every target, as the service does, and keeps what the template saw.
@@ -183,9 +185,9 @@ fn tried(
             match planned(merged, template, &sample.release, &facts(), &mut |_| {}) {
                 Ok(rendered) => {
                     checked.objects += rendered.files.len();
-                    found.extend(rendered.warnings);
+                    found.extend(placed(rendered.warnings, &sample.place));
                 }
-                Err(rejection) => found.extend(rejection.violations),
+                Err(rejection) => found.extend(placed(rejection.violations, &sample.place)),
             }
             if let Some(view) = view(sample, &target, template, &template.defaults) {
                 shape.add(&view);
@@ -193,6 +195,14 @@ fn tried(
         }
     }
     checked
+}
+
+/// What is wrong with a sample as a whole is told at its beginning, so that one knows which it is.
+fn placed(violations: Vec<Violation>, place: &Position) -> impl Iterator<Item = Violation> {
+    violations.into_iter().map(|one| match one.position {
+        Some(_) => one,
+        None => Violation { position: Some(place.clone()), ..one },
+    })
 }
 
 /// Whether the sample is for another version of the template than this one.

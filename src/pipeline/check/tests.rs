@@ -180,3 +180,13 @@ fn what_a_sample_renders_is_judged_as_a_deployment_would_be() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_policy_without_a_path_is_told_with_the_sample_that_breaks_it() {
+    let policy =
+        "- {name: never, expression: \"size(objects) == 0\", message: there are objects}\n";
+    let mut sources = set("", "data: {{ {\"a\": service[0].ports[0].name} | yaml }}\n");
+    sources.policies = vec![file("never.yaml", policy)];
+    let lines = told(&sources);
+    assert_eq!(lines, ["error: t/samples/one.yaml:1:1: there are objects [policy/never]"]);
+}

@@ -37,8 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 fn other_app(subject: &Subject<'_>, theirs: &RepoName) -> Violation {
     let (app, target, us) = (&subject.waml.app, subject.target, &subject.release.repository);
-    let message =
-        format!("`{app}` on `{target}` belongs to {theirs}, which deployed it first, not to {us}");
+    let message = format!("`{app}` on `{target}` belongs to {theirs}, not to {us}");
     Violation::error(RULE, message).expected(format!("belongs to {theirs}")).help(format!(
         "choose another slug; if the app has really moved, an operator says so: {}",
         moving(subject)

@@ -65,26 +65,33 @@ fn key(
 }
 
 fn no_secret(name: &str, optional: bool, subject: &Subject<'_>) -> Violation {
-    let app = &subject.waml.app;
-    let delivery = subject.cluster.map(|target| (target, target.platform.secrets.delivery));
-    let (wherein, remedy) = match delivery {
-        Some((target, delivery)) if delivery != Delivery::Kubernetes => {
-            let mount = &target.platform.secrets.vault.mount;
-            let named = |secret: &Named<'_>| secret.name == name;
-            let all = wanted(subject.section, app);
-            let path = all.into_iter().find(named).map(|secret| secret.path).unwrap_or_default();
-            ("in Vault".to_owned(), format!("write it to `{path}` of the engine `{mount}`"))
-        }
-        _ => (
-            format!("in the namespace `{}`", app.namespace),
-            format!("have it made in the namespace `{}` of the cluster", app.namespace),
-        ),
-    };
+    let (wherein, remedy) = place(name, subject);
     let age = unknown::age(&subject.facts.secrets, subject);
-    let message = format!("there is no secret `{name}` {wherein}{age}");
+    let message = format!("there is no secret `{name}`{wherein}{age}");
     let severity = if optional { Severity::Warning } else { Severity::Error };
     let violation = Violation { severity, ..Violation::error(RULE, message) };
     violation.expected("no such secret").help(format!("{remedy} first, or correct the name"))
+}
+
+/// Where it was looked for, and what to do. A cluster whose Secrets somebody else makes may be looked
+/// at itself, or the Vault that they are made from.
+fn place(name: &str, subject: &Subject<'_>) -> (String, String) {
+    let app = &subject.waml.app;
+    let cluster = format!("have it made in the namespace `{}` of the cluster", app.namespace);
+    let secrets = subject.cluster.map(|target| &target.platform.secrets);
+    let Some(secrets) =
+        secrets.filter(|one| one.delivery != Delivery::Kubernetes || one.vault.address.is_some())
+    else {
+        return (format!(" in the namespace `{}`", app.namespace), cluster);
+    };
+    let all = wanted(subject.section, app);
+    let named = all.into_iter().find(|secret: &Named<'_>| secret.name == name);
+    let path = named.map(|secret| secret.path).unwrap_or_default();
+    let vault = format!("write it to `{path}` of the engine `{}`", secrets.vault.mount);
+    match secrets.delivery {
+        Delivery::Kubernetes => (String::new(), format!("{vault} in Vault, or {cluster}")),
+        _ => (" in Vault".to_owned(), vault),
+    }
 }
 
 /// Where the first secret is named.

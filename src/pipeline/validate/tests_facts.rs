@@ -114,6 +114,15 @@ fn secrets_exist_and_have_their_keys() {
             format!("9:80: there is no secret `gone` in the namespace `n` [secrets] → {made}"),
         ]
     );
+    let mut either = target();
+    either.platform.secrets.vault.address = Some("https://vault.example.com".to_owned());
+    let found = said(section, &Facts { secrets: answer(&["pasword"]), ..facts_on(either) });
+    assert_eq!(
+        found.last().unwrap(),
+        &format!(
+            "9:80: there is no secret `gone` [secrets] → write it to `n/a/gone` of the engine `secret` in Vault, or {made}"
+        )
+    );
     let mut vault = target();
     vault.platform = Platform {
         secrets: Secrets { delivery: Delivery::ExternalSecrets, ..Secrets::default() },
@@ -185,7 +194,7 @@ fn an_app_belongs_to_who_deployed_it_first() {
     assert_eq!(
         owned(Some("o/b"), &["o/b"]),
         [
-            "3:7: `n/a` on `t` belongs to o/b, which deployed it first, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
+            "3:7: `n/a` on `t` belongs to o/b, not to o/a [owner] → choose another slug; if the app has really moved, an operator says so: `the-deployer owners move n/a --target t --to o/a --reason TEXT`"
         ]
     );
     assert_eq!(
