@@ -17,7 +17,7 @@ fn texts(folder: &Path, end: &str, all: &mut String) {
     }
 }
 
-/// The words behind "`PROGRAM ", as in `bart status`.
+/// The words behind the program's name, where a backtick is before it: `bart status`.
 fn named(text: &str, program: &str) -> BTreeSet<String> {
     let begin = format!("`{program} ");
     let behind = text.split(&begin).skip(1);
