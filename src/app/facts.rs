@@ -217,7 +217,11 @@ fn apart(
     let (routes, live) = match looked {
         Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked),
         Fact::Known { value: index::Looked { routes, live }, at } => {
-            (Fact::Known { value: routes, at }, Fact::Known { value: live, at })
+            let live = match live {
+                Ok(value) => Fact::Known { value, at },
+                Err(why) => Fact::Missing { why },
+            };
+            (Fact::Known { value: routes, at }, live)
         }
         Fact::Missing { why } => (Fact::Missing { why: why.clone() }, Fact::Missing { why }),
     };

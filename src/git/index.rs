@@ -124,7 +124,8 @@ impl Follower {
         Ok(changes)
     }
 
-    /// The files of an app's `latest`, by name; empty if there is no such app.
+    /// The files of an app's `latest`, by name; empty if there is no such app. And the names of
+    /// those that were left out, as too many or too large.
     ///
     /// # Errors
     /// As [`Follower::changes`].
@@ -132,11 +133,19 @@ impl Follower {
         &mut self,
         target: &TargetName,
         app: &AppKey,
-    ) -> Result<Vec<ManifestFile>, WriteError> {
+    ) -> Result<(Vec<ManifestFile>, Vec<String>), WriteError> {
         let folder = layout::latest_folder(target, app);
-        self.reading(|repo, root, _| match tree::find(root, &folder)? {
-            Some((id, ObjectType::Tree)) => read(repo, &files(&repo.find_tree(id)?, |_| true)),
-            _ => Ok(Vec::new()),
+        self.reading(|repo, root, _| {
+            let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
+                return Ok((Vec::new(), Vec::new()));
+            };
+            let there = files(&repo.find_tree(id)?, |_| true);
+            let some = there.get(..FILES).unwrap_or(&there);
+            let read = read(repo, some)?;
+            let is_read = |name: &String| read.iter().any(|file| file.name == *name);
+            let left = there.into_iter().map(|(name, _)| name).filter(|name| !is_read(name));
+            let left = left.collect();
+            Ok((read, left))
         })
     }
 
@@ -242,6 +251,7 @@ impl Follower {
             (Some(latest), _) => files(&repo.find_tree(latest)?, self.wanted),
             (None, _) => Vec::new(),
         };
+        let files = files.into_iter().take(FILES).collect();
         Ok(SeenApp { tree: id, latest, files })
     }
 
@@ -267,7 +277,7 @@ fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<(String, Oid)>, git
 fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<(String, Oid)> {
     let blobs = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
     let named = blobs.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id())));
-    named.filter(|(name, _)| wanted(name)).take(FILES).collect()
+    named.filter(|(name, _)| wanted(name)).collect()
 }
 
 fn read(repo: &Repository, files: &[(String, Oid)]) -> Result<Vec<ManifestFile>, git2::Error> {

@@ -8,7 +8,7 @@ use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
 use crate::waml::node::{Map, Node, Value};
-use crate::waml::section::{Identity, always_exists, identity};
+use crate::waml::section::{Identity, always_exists, identity, refines};
 
 /// One section for one target with nothing left to fill.
 #[derive(Debug, Clone)]
@@ -36,6 +36,7 @@ pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
         }
     }
     drop_emptied(&mut tree, "");
+    hand_down(&mut tree, "ingress", "paths", "cache");
     strip_nulls(&mut tree);
     Complete { waml, target, tree }
 }
@@ -79,8 +80,31 @@ fn add(map: &mut Map, key: &str, default: &Node, place: &crate::model::violation
     }
 }
 
-/// An element of which `null`s have left nothing but its name is gone. Only now: a default of the
-/// same name has met it, and was kept out.
+/// What each element of a list says for the elements of a list in it, unless they say it themselves, if
+/// only by a `null`.
+fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
+    let Value::Map(map) = &mut tree.value else { return };
+    let Some(Value::List(elements)) = map.get_mut(list).map(|entry| &mut entry.node.value) else {
+        return;
+    };
+    for element in elements {
+        let Value::Map(map) = &mut element.value else { continue };
+        let Some(said) = map.get(key).filter(|said| !said.node.is_null()).cloned() else {
+            continue;
+        };
+        let Some(Value::List(below)) = map.get_mut(inner).map(|entry| &mut entry.node.value) else {
+            continue;
+        };
+        for one in below {
+            if let Value::Map(map) = &mut one.value {
+                map.entry(key.to_owned()).or_insert_with(|| said.clone());
+            }
+        }
+    }
+}
+
+/// An element of which `null`s have left nothing but its name is gone, unless they took away only what
+/// refines it. Only now: a default of the same name has met it, and was kept out.
 fn drop_emptied(node: &mut Node, key: &str) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}
@@ -104,9 +128,9 @@ fn is_emptied_in(element: &Node, key: &str) -> bool {
 
 fn is_emptied(element: &Node, identity: Identity) -> bool {
     let Some(map) = element.as_map() else { return false };
-    let mut rest =
-        map.iter().filter(|(key, _)| !identity.keys().contains(&key.as_str())).peekable();
-    rest.peek().is_some() && rest.all(|(_, entry)| entry.node.is_null())
+    let is_rest = |key: &str| !identity.keys().contains(&key);
+    let rest = || map.iter().filter(|(key, _)| is_rest(key));
+    rest().all(|(_, entry)| entry.node.is_null()) && rest().any(|(key, _)| !refines(key))
 }
 
 fn strip_nulls(node: &mut Node) {

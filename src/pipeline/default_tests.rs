@@ -82,7 +82,19 @@ fn an_element_that_null_takes_away_is_not_put_back_by_a_default() {
     let defaults = "{env: [{name: LEVEL, value: info}], ingress: {port: 8000}}";
     assert_eq!(filled("{env: [{name: LEVEL, value: null}]}", defaults), r#"{"env":[]}"#);
     assert_eq!(
-        filled("{ingress: [{hostPrefix: a, public: null}]}", defaults),
+        filled("{ingress: [{hostPrefix: a, paths: null}]}", defaults),
         r#"{"ingress":[],"env":[{"name":"LEVEL","value":"info"}]}"#
+    );
+}
+
+#[test]
+fn what_only_refines_an_element_can_be_taken_from_it_alone() {
+    let defaults = "{ingress: {cache: {maxAge: 0}}}";
+    assert_eq!(
+        filled(
+            "{ingress: [{hostPrefix: a, public: null, paths: [{path: /}, {path: /x, cache: null}, {path: /y, servicePort: null}]}]}",
+            defaults
+        ),
+        r#"{"ingress":[{"hostPrefix":"a","paths":[{"path":"/","cache":{"maxAge":0}},{"path":"/x"}],"cache":{"maxAge":0}}]}"#
     );
 }

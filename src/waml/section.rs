@@ -148,6 +148,23 @@ impl Identity {
     }
 }
 
+/// Keys that only refine the element of a list that they stand in: taking one of these away leaves the
+/// element what it is.
+pub fn refines(key: &str) -> bool {
+    matches!(
+        key,
+        "cache"
+            | "public"
+            | "readOnly"
+            | "optional"
+            | "protocol"
+            | "targetPort"
+            | "storageClass"
+            | "accessMode"
+            | "plain"
+    )
+}
+
 /// Whether every app has this part, so that the template's defaults for it always apply.
 ///
 /// The others are optional things: a default fills holes in them where the WAML has them, and

@@ -25,7 +25,8 @@ fn read_back(case: &str) -> Vec<String> {
 
 #[test]
 fn what_we_render_is_read_back_whatever_the_kind() {
-    let site = ["/", "/assets", "/fonts"].map(|path| format!("www.prod-eu.internal{path}"));
+    let site = ["/", "/api/session", "/assets", "/fonts"]
+        .map(|path| format!("www.prod-eu.internal{path}"));
     for case in ["frontend", "frontend-kubernetes", "frontend-gateway"] {
         assert_eq!(read_back(case), site, "{case}");
     }

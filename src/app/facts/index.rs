@@ -28,12 +28,12 @@ const ASKING: Duration = Duration::from_secs(4);
 const TARGETS: usize = 256;
 
 /// What one look found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Looked {
     /// Routes of other apps on the hosts.
     pub(super) routes: Vec<Route>,
-    /// What the app's `latest` has.
-    pub(super) live: Vec<LiveObject>,
+    /// What the app's `latest` has; or why that is not known whole.
+    pub(super) live: Result<Vec<LiveObject>, String>,
 }
 
 /// An index for each target, made when it is first asked for.
@@ -70,7 +70,9 @@ impl Indexes {
         let seen = place.freshen(now, FRESH).await?;
         match read(&index, app, hosts).await {
             Ok(looked) => Ok((looked, seen.at)),
-            Err(_) if !seen.branch => Ok((Looked::default(), seen.at)),
+            Err(_) if !seen.branch => {
+                Ok((Looked { routes: Vec::new(), live: Ok(Vec::new()) }, seen.at))
+            }
             // The clone may just be made anew: who asks the server waits until that is done.
             Err(_) => {
                 let seen = place.freshen(now, SignedDuration::ZERO).await?;
@@ -170,10 +172,17 @@ impl Index {
     /// Reads what has changed, and answers. Blocks.
     fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
         let routes = if hosts.is_empty() { Vec::new() } else { self.others(app, hosts)? };
-        let files = self.follower.latest(&self.target, app);
-        let files = files.map_err(|error| not_known(&error))?;
-        let Read { found: live, unreadable } = reading::objects(&files);
+        let latest = self.follower.latest(&self.target, app);
+        let (files, left_out) = latest.map_err(|error| not_known(&error))?;
+        let Read { found, unreadable } = reading::objects(&files);
         self.tell(app, &unreadable);
+        let missed = unreadable.first().or(left_out.first());
+        let live = match missed {
+            None => Ok(found),
+            Some(file) => {
+                Err(format!("{file} in the app's `latest` is no manifest that can be read"))
+            }
+        };
         Ok(Looked { routes, live })
     }
 

@@ -155,11 +155,11 @@ fn routes(ingress: &Ingress, host: &str, ports: &[PortRef<'_>], slug: &str) -> V
                 rule: format!("Host(`{host}`) && PathPrefix(`{path}`)"),
                 service: port.service.to_owned(),
                 port: port.number,
-                cache: cache.or(ingress.cache).map(|cache| cached(cache, slug)),
+                cache: cache.map(|cache| cached(cache, slug)),
             })
         };
     match ingress.paths.as_deref() {
-        None | Some([]) => route(None, None, None, None).into_iter().collect(),
+        None | Some([]) => route(None, None, None, ingress.cache).into_iter().collect(),
         Some(paths) => paths
             .iter()
             .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
