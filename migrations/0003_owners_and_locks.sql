@@ -12,7 +12,7 @@ CREATE TABLE owners (
     PRIMARY KEY (target, namespace, slug)
 );
 
--- Who came first before there was this table.
+-- Before there was this table: whose deployment is live, since a repository may have been renamed.
 INSERT INTO owners (target, namespace, slug, repository, since)
 SELECT d.target, d.namespace, d.slug, d.repository, d.finished_at
 FROM deployments d
@@ -22,7 +22,7 @@ WHERE d.state = 'succeeded' AND d.namespace IS NOT NULL AND d.slug IS NOT NULL
     SELECT 1 FROM deployments e
     WHERE e.state = 'succeeded' AND e.target = d.target AND e.namespace = d.namespace
       AND e.slug = d.slug
-      AND (e.finished_at < d.finished_at OR (e.finished_at = d.finished_at AND e.id < d.id))
+      AND (e.finished_at > d.finished_at OR (e.finished_at = d.finished_at AND e.id > d.id))
   );
 
 CREATE TABLE locks (

@@ -123,11 +123,16 @@ impl Asked<'_> {
         if secrets.is_empty() {
             return Fact::NotAsked;
         }
+        if secrets.len() > MOST_SECRETS {
+            let why =
+                format!("the WAML names more than {MOST_SECRETS} secrets; no more are looked up");
+            return Fact::Missing { why };
+        }
         let all = async {
             let ask = |(name, question): (&String, &SecretQuestion)| {
                 place.keys(&app.namespace, name.clone(), question.clone(), self.now)
             };
-            let asking: Vec<_> = secrets.iter().take(MOST_SECRETS).map(ask).collect();
+            let asking: Vec<_> = secrets.iter().map(ask).collect();
             let mut answers = futures::stream::iter(asking).buffer_unordered(SECRETS_AT_ONCE);
             let mut found = BTreeMap::new();
             while let Some(answer) = answers.next().await {

@@ -15,8 +15,9 @@ const CONFIG: &str = "clusters:\n- {name: prod-cluster-1, environment: productio
 /// With the files of `init` and deployments of three apps.
 async fn three_apps(home: &Home) -> Bare {
     let mut init = Command::new(env!("CARGO_BIN_EXE_the-deployer"));
-    let init = init.args(["init", "--config", "config.yaml"]).current_dir(home.path("")).output();
-    assert!(init.unwrap().status.success());
+    init.env_clear().args(["init", "--config", "config.yaml"]).current_dir(home.path(""));
+    let init = init.output().unwrap();
+    assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
     let process = home.start().await;
     for (number, app) in [(1, "shop"), (2, "cart"), (3, "mail")] {
         let id = Event::of_app(home, number, app).accepted(&process).await;

@@ -54,8 +54,8 @@ struct Standing {
     current_at: Timestamp,
     /// Why what is in use may not be what is on the branch.
     trouble: Option<String>,
-    /// The commit that was refused last, so that it is judged once.
-    refused: Option<CommitSha>,
+    /// The commit that was refused last and why, so that it is judged once.
+    refused: Option<(CommitSha, String)>,
 }
 
 impl InUse {
@@ -156,7 +156,7 @@ impl InUse {
             self.is_current();
             return false;
         }
-        if self.standing().refused.as_ref() == Some(&tip) {
+        if self.is_refused(&tip) {
             return false;
         }
         match repository.load(&tip).await {
@@ -185,9 +185,21 @@ impl InUse {
     fn refuse(&self, commit: CommitSha, error: &LoadError) {
         log_refusal(&commit, error);
         self.0.metrics.refused();
+        let why = refused(&commit, error);
         let mut standing = self.standing();
-        standing.trouble = Some(refused(&commit, error));
-        standing.refused = Some(commit);
+        standing.trouble = Some(why.clone());
+        standing.refused = Some((commit, why));
+    }
+
+    /// Whether that commit was refused before. Then that is the trouble again, whatever else was
+    /// meanwhile.
+    fn is_refused(&self, tip: &CommitSha) -> bool {
+        let mut standing = self.standing();
+        let why = standing.refused.as_ref().filter(|(commit, _)| commit == tip);
+        let why = why.map(|(_, why)| why.clone());
+        let is_refused = why.is_some();
+        standing.trouble = why.or(standing.trouble.take());
+        is_refused
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

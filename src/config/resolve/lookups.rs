@@ -130,13 +130,6 @@ impl Resolver<'_> {
             self.report.wrong(path, "there is no token for the API server", help);
             return None;
         };
-        if target.platform.secrets.delivery != Delivery::Kubernetes {
-            // What brings the secrets there is deployed with the app: its first deployment would
-            // wait for itself.
-            let message = "no secret is in the cluster before its app is deployed there";
-            let help = "use `secrets: vault`, or `none`; by `platform.secrets.delivery`, a deployment brings what makes them";
-            self.report.wrong(&format!("{path}.secrets"), message, help);
-        }
         let server = server.unwrap_or_else(|| target.server.clone());
         self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
         let ca = ca.and_then(|file| self.certificates(&format!("{path}.kubernetes.ca"), &file));

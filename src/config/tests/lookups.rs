@@ -84,7 +84,7 @@ fn what_cannot_be_looked_up_is_told_at_its_place() {
         "config.yaml:14:52: there is no token for the API server",
         "`clusters[3].lookups.kubernetes.server` must be",
         "/none cannot be read",
-        "config.yaml:19:22: no secret is in the cluster before its app is deployed there",
+        "config.yaml:19:22: the secrets of this cluster come with the apps' own manifests",
         "config.yaml:20:19: looking things up takes a second and no more than a minute",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
