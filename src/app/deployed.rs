@@ -9,6 +9,7 @@ use crate::config::settings::Settings;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::release::Release;
+use crate::model::removal::Ended;
 use crate::store::{Filter, Store};
 
 /// The newest deployment of an app to a target that succeeded.
@@ -59,7 +60,19 @@ pub async fn deployed(settings: &Settings) -> Result<Vec<Deployed>, StartError> 
     Ok(fetched.buffered(AT_ONCE).collect().await)
 }
 
-/// Of each app and target the newest; by app and target.
+/// Whether the app was taken off the target after that deployment; ids are in the order of time.
+async fn was_removed(
+    store: &Store,
+    app: &AppKey,
+    deployment: &Deployment,
+) -> Result<bool, StartError> {
+    let removals = store.removals(&deployment.request.target, app).await;
+    let removals = removals.map_err(boxed("the database"))?;
+    let took_it = |ended: &Ended| ended.commit.is_some();
+    Ok(removals.iter().any(|one| one.id > deployment.id && one.ended.as_ref().is_some_and(took_it)))
+}
+
+/// Of each app and target the newest that is still there; by app and target.
 async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> {
     let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
     let (mut seen, mut found, mut looked_at) = (BTreeSet::new(), Vec::new(), 0);
@@ -70,7 +83,8 @@ async fn newest(store: &Store) -> Result<Vec<(AppKey, Deployment)>, StartError> 
         looked_at += page.deployments.len();
         for deployment in page.deployments {
             let Some(app) = deployment.app.clone() else { continue };
-            if seen.insert((app.clone(), deployment.request.target.clone())) {
+            let is_newest = seen.insert((app.clone(), deployment.request.target.clone()));
+            if is_newest && !was_removed(store, &app, &deployment).await? {
                 found.push((app, deployment));
             }
         }

@@ -290,10 +290,14 @@ fn folders_are_compared_too_and_mistakes_have_their_exit_codes() {
 async fn without_a_folder_the_wamls_are_those_that_are_deployed() {
     let home = Home::embedded();
     let process = home.start().await;
-    for (number, app) in [(1, "shop"), (2, "mail")] {
+    for (number, app) in [(1, "shop"), (2, "mail"), (4, "gone")] {
         let id = Event::of_app(&home, number, app).accepted(&process).await;
         process.ended(&id).await;
     }
+    let path = "/api/v1/apps/prod-cluster-1/devx/gone/remove";
+    let asked = process.request(reqwest::Method::POST, path);
+    let removed = asked.json(&serde_json::json!({"reason": "moved"})).send().await.unwrap();
+    assert!(removed.status().is_success());
     let broken = Event::new(3, "shop", &"ab".repeat(20)).accepted(&process).await;
     process.ended(&broken).await;
     let ours = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("templates");
