@@ -6,8 +6,6 @@
 //!
 //! The names are those of the injector, `agent-inject/agent/annotations.go` of hashicorp/vault-k8s.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value as Json};
 
 use crate::model::id::AppKey;
@@ -95,16 +93,7 @@ fn template(path: &str, folder: &str) -> String {
 /// A text as an interpreted string literal of Go (The Go Programming Language Specification,
 /// "String literals").
 fn go_string(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() || "/._-".contains(c) {
-            out.push(c);
-        } else {
-            let _ = write!(out, "\\U{:08x}", u32::from(c));
-        }
-    }
-    out.push('"');
-    out
+    vault::quoted(text, "/._-")
 }
 
 #[cfg(test)]

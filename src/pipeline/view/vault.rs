@@ -75,9 +75,15 @@ fn policy(mount: &str, paths: &[String]) -> String {
 /// A string of HCL. The rule `vault` lets only paths through that need no escape; this one keeps
 /// what an operator wrote for the mount inside its quotes, too.
 fn hcl_string(text: &str) -> String {
+    quoted(text, "/._-+*")
+}
+
+/// In quotes, all but letters, digits and the `plain` characters escaped by number, as HCL and Go
+/// read it alike.
+pub(super) fn quoted(text: &str, plain: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
-        if c.is_ascii_alphanumeric() || "/._-+*".contains(c) {
+        if c.is_ascii_alphanumeric() || plain.contains(c) {
             out.push(c);
         } else {
             let _ = write!(out, "\\U{:08x}", u32::from(c));
