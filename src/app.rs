@@ -10,6 +10,7 @@ mod outside; // what a job asks of the world
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
 
 use std::collections::BTreeMap;
@@ -129,6 +130,7 @@ impl App {
             forge,
             templates: templates.clone(),
             facts: gatherer,
+            store: store.clone(),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),

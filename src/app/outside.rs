@@ -7,25 +7,28 @@ use jiff::Timestamp;
 
 use crate::app::facts::Gatherer;
 use crate::app::problem;
+use crate::app::tell;
 use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
-use crate::controller::outside::{NotPlanned, Outside, Planned, Problem, Remedy, Written};
+use crate::controller::outside::{
+    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+};
 use crate::controller::stages::Stages;
-use crate::forge::{Forge, Status};
+use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, Questions};
-use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
-use crate::model::status::ForgeStatus;
+use crate::model::id::{CommitSha, TargetName};
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
+use crate::store::{Message, Store};
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
 
@@ -43,6 +46,7 @@ pub(crate) struct World {
     pub(crate) manifests: Arc<[Manifests]>,
     pub(crate) clusters: Clusters,
     pub(crate) facts: Gatherer,
+    pub(crate) store: Store,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
@@ -255,20 +259,7 @@ impl Outside for World {
         }))
     }
 
-    async fn report(
-        &self,
-        deployment: &DeployId,
-        repository: &RepoName,
-        forge_id: i64,
-        status: &ForgeStatus,
-    ) -> Result<(), Problem> {
-        let status = Status {
-            state: status.state,
-            description: status.description().to_owned(),
-            log_url: Some(format!("{}/api/v1/deployments/{deployment}", self.external_url)),
-            environment_url: None,
-        };
-        let told = self.forge.report(repository, forge_id, &status).await;
-        told.map_err(|error| problem::of_forge(&error))
+    async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
+        tell::tell(self, message, now).await
     }
 }

@@ -1,24 +1,34 @@
-//! The forge is told what the store has for it: in order per deployment, deployments side by
-//! side.
+//! People and programs are told what the store has for them: in order per deployment and sink,
+//! deployments side by side, each family of sinks at its own pace.
 
 use futures::{StreamExt as _, stream};
 
 use crate::controller::Parts;
 use crate::controller::outcome;
 use crate::controller::outside::Outside;
+use crate::model::notice::Family;
 use crate::store::{Answer, Held, Message, StoreError};
 
-/// How many statuses are taken at once; they must all be sent within a lease.
+/// How many messages are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 32;
 
 /// How many are on their way at once: forges limit how many requests one may have open.
 const AT_ONCE: usize = 8;
 
 impl<O: Outside> Parts<O> {
-    /// Sends what may be sent now; how many that were.
+    /// Sends what may be sent now, to everybody; how many that were.
     pub(super) async fn send_some(&self) -> Result<usize, StoreError> {
-        let messages = self.store.take_messages(self.clock.now(), self.settings.lease, TAKEN);
-        let messages = messages.await?;
+        let mut sent = 0;
+        for family in self.store.audience().families() {
+            sent += self.send_to(&family).await?;
+        }
+        Ok(sent)
+    }
+
+    /// Sends what may be sent now to one family; how many that were.
+    pub(super) async fn send_to(&self, family: &Family) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let messages = self.store.take_messages(family, now, self.settings.lease, TAKEN).await?;
         let taken = messages.len();
         let told = stream::iter(messages.into_iter().map(|message| self.tell(message)));
         // What has been told is recorded at once, and together what was told together.
@@ -30,14 +40,12 @@ impl<O: Outside> Parts<O> {
     }
 
     async fn tell(&self, message: Message) -> (Message, Answer) {
-        let Message { deployment, repository, forge_id, status, .. } = &message;
-        let told = self.outside.report(deployment, repository, *forge_id, status);
-        let answer = match told.await {
-            Ok(()) => Answer::Sent,
-            Err(problem) => {
+        let answer = match self.outside.tell(&message, self.clock.now()).await {
+            Ok(delivered) => outcome::delivered(delivered),
+            Err(trouble) => {
                 let (patience, now) = (&self.settings.report_patience, self.clock.now());
-                let reason = problem.message.clone();
-                let answer = outcome::after_report(problem, message.attempts, patience, now);
+                let reason = trouble.problem.message.clone();
+                let answer = outcome::not_delivered(trouble, message.attempts, patience, now);
                 log(&message, &answer, &reason);
                 answer
             }
@@ -49,13 +57,14 @@ impl<O: Outside> Parts<O> {
         let held = self.store.answered(answers, self.clock.now()).await?;
         for ((message, answer), held) in answers.iter().zip(held) {
             self.metrics.report(match answer {
-                Answer::Sent => "sent",
-                Answer::Again(_) => "put_off",
+                Answer::Sent { .. } => "sent",
+                Answer::Skipped(_) => "skipped",
+                Answer::Again { .. } => "put_off",
                 Answer::Parked(_) => "parked",
             });
             if held == Held::Lost {
-                let deployment = &message.deployment;
-                tracing::warn!(%deployment, seq = message.seq, "another sender took over");
+                let Message { deployment, sink, seq, .. } = message;
+                tracing::warn!(%deployment, %sink, seq, "another sender took over");
             }
         }
         Ok(())
@@ -63,14 +72,15 @@ impl<O: Outside> Parts<O> {
 }
 
 fn log(message: &Message, answer: &Answer, reason: &str) {
-    let (deployment, state) = (&message.deployment, message.status.state.as_str());
+    let Message { deployment, sink, status, .. } = message;
+    let state = status.state.as_str();
     match answer {
-        Answer::Sent => {}
-        Answer::Again(at) => {
-            tracing::warn!(%deployment, state, reason, %at, "status not sent, tried again");
+        Answer::Sent { .. } | Answer::Skipped(_) => {}
+        Answer::Again { at, .. } => {
+            tracing::warn!(%deployment, %sink, state, reason, %at, "not told, tried again");
         }
         Answer::Parked(_) => {
-            tracing::error!(%deployment, state, reason, "status not sent, given up");
+            tracing::error!(%deployment, %sink, state, reason, "not told, given up");
         }
     }
 }

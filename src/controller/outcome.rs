@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::controller::outside::{Problem, Remedy, Written};
+use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy, Written};
 use crate::model::deployment::{ForgeState, Pushed};
 use crate::model::id::ImageTag;
 use crate::model::revision::Digest;
@@ -94,14 +94,22 @@ pub fn after(
     Next::End(Box::new(failed(state, &sentence, violations, known)))
 }
 
-/// What happens after the forge did not take a status, tried so often with this time.
-pub fn after_report(
-    problem: Problem,
+/// What is recorded of a message that was taken, or had nothing to say.
+pub fn delivered(delivered: Delivered) -> Answer {
+    match delivered {
+        Delivered::Yes { reference } => Answer::Sent { reference },
+        Delivered::Nothing(reason) => Answer::Skipped(reason),
+    }
+}
+
+/// What happens after somebody did not take a message, tried so often with this time.
+pub fn not_delivered(
+    trouble: NotDelivered,
     attempts: u32,
     patience: &Patience,
     now: Timestamp,
 ) -> Answer {
-    let Problem { remedy, message } = problem;
+    let NotDelivered { problem: Problem { remedy, message }, unsure } = trouble;
     let failures = attempts.saturating_sub(1);
     let next = match remedy {
         Remedy::Reject => return Answer::Parked(message),
@@ -110,7 +118,7 @@ pub fn after_report(
         Remedy::GiveUp => patience.next(failures, None, now),
     };
     let parked = || Answer::Parked(format!("given up after {attempts} attempts: {message}"));
-    next.map_or_else(parked, Answer::Again)
+    next.map_or_else(parked, |at| Answer::Again { at, unsure })
 }
 
 /// The end of a deployment that is in the manifest repository.
@@ -271,8 +279,12 @@ mod tests {
 
     #[test]
     fn a_status_is_parked_when_refused_or_after_the_last_attempt() {
-        let report = |remedy, attempts| after_report(problem(remedy), attempts, &PATIENCE, NOW);
-        let at = |seconds| Answer::Again(Timestamp::from_second(seconds).unwrap());
+        let report = |remedy, attempts| {
+            let trouble = NotDelivered { problem: problem(remedy), unsure: true };
+            not_delivered(trouble, attempts, &PATIENCE, NOW)
+        };
+        let at =
+            |seconds| Answer::Again { at: Timestamp::from_second(seconds).unwrap(), unsure: true };
         assert_eq!(report(Remedy::Retry { after: None }, 1), at(1));
         assert_eq!(report(Remedy::GiveUp, 3), at(4));
         assert!(matches!(report(Remedy::Reject, 1), Answer::Parked(_)));

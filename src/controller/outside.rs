@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{AppKey, CommitSha, DeployId, RepoName};
+use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
-use crate::model::status::ForgeStatus;
 use crate::model::violation::{Rejection, Violation};
+use crate::store::Message;
 
 /// The world outside. Every call must end by itself, with a timeout of its own.
 pub trait Outside: Send + Sync + 'static {
@@ -49,14 +49,34 @@ pub trait Outside: Send + Sync + 'static {
         deployment: &Deployment,
     ) -> impl Future<Output = Result<Option<Pushed>, Problem>> + Send;
 
-    /// Tells the forge.
-    fn report(
+    /// Tells somebody what became of a deployment. One that may have arrived before
+    /// ([`Message::unsure`]) is looked for first, and not sent a second time.
+    fn tell(
         &self,
-        deployment: &DeployId,
-        repository: &RepoName,
-        forge_id: i64,
-        status: &ForgeStatus,
-    ) -> impl Future<Output = Result<(), Problem>> + Send;
+        message: &Message,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Delivered, NotDelivered>> + Send;
+}
+
+/// How telling ended well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivered {
+    /// The other side has it.
+    Yes {
+        /// What the other side calls it, where that is of use later: a thread, a check run.
+        reference: Option<String>,
+    },
+    /// There was nothing to say, for this reason.
+    Nothing(String),
+}
+
+/// Why somebody was not told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotDelivered {
+    /// What is wrong, and what is to be done about it.
+    pub problem: Problem,
+    /// Whether it may have arrived nevertheless: it was sent, and no answer came.
+    pub unsure: bool,
 }
 
 /// What is to be written.

@@ -19,3 +19,4 @@ pub mod deployment; // one release to one target: the record
 pub mod lane; // who is next, and who is superseded
 pub mod removal; // an app taken off a target: the record
 pub mod status; // what the forge is told
+pub mod notice; // who is told

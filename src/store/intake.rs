@@ -7,7 +7,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, lane, outbox};
+use crate::store::{Store, StoreError, Write, lane};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +42,9 @@ impl Store {
                 |first| Ok(Accepted::Duplicate(first)),
             );
         }
-        outbox::tell(&mut write, id, &ForgeStatus::queued(), now).await?;
+        self.tell(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
-        lane::supersede(&mut write, &lane, &lane.turn(now).superseded, now).await?;
+        lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
         write.commit().await?;
         Ok(Accepted::New)
     }

@@ -10,7 +10,7 @@ use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::lane::{Entry, Lane, Place};
 use crate::model::status::ForgeStatus;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, Write, outbox};
+use crate::store::{Store, StoreError, Write};
 
 const DOING: &str = "looking at a lane";
 
@@ -96,6 +96,7 @@ async fn newest_ended(
 
 /// Ends each of these in favour of the newer one beside it.
 pub(super) async fn supersede(
+    store: &Store,
     write: &mut Write,
     lane: &Lane,
     superseded: &[(DeployId, DeployId)],
@@ -104,13 +105,14 @@ pub(super) async fn supersede(
     for (id, by) in superseded {
         let places = lane.open.iter().map(|entry| &entry.place).chain(&lane.newest_ended);
         let by_forge_id = places.filter(|p| p.id == *by).map(|p| p.forge_id).next().unwrap_or(0);
-        end(write, id, &ForgeStatus::superseded(by, by_forge_id), now).await?;
+        end(store, write, id, &ForgeStatus::superseded(by, by_forge_id), now).await?;
     }
     Ok(())
 }
 
 /// Ends one, unless its worker ended it or began to push since the lane was read.
 async fn end(
+    store: &Store,
     write: &mut Write,
     id: &DeployId,
     status: &ForgeStatus,
@@ -128,7 +130,7 @@ async fn end(
     .await
     .map_err(StoreError::doing("superseding a deployment"))?;
     if done.rows_affected() == 1 {
-        outbox::tell(write, id, status, now).await?;
+        store.tell(write, id, status, now).await?;
     }
     Ok(())
 }

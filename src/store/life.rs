@@ -10,7 +10,7 @@ use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, lane, outbox, owners};
+use crate::store::{Store, StoreError, Write, lane, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,7 +89,7 @@ impl Store {
             return Ok(PushTurn::Lost);
         }
         if let PushTurn::Superseded { by } = &turn {
-            lane::supersede(&mut write, &lane, &[(me.id, by.clone())], now).await?;
+            lane::supersede(self, &mut write, &lane, &[(me.id, by.clone())], now).await?;
         }
         write.commit().await?;
         Ok(turn)
@@ -154,7 +154,7 @@ impl Store {
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
         }
-        outbox::tell(&mut write, &claim.deployment.id, status, now).await?;
+        self.tell(&mut write, &claim.deployment.id, status, now).await?;
         write.commit().await?;
         Ok(Held::Yes)
     }

@@ -19,7 +19,7 @@ mod error;
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
 mod life; // begin_push, retry_at, finish
-mod outbox; // what the forge is still to be told
+mod outbox; // what is still to be told, and to whom
 mod owners; // whose an app is
 mod locks; // who may not be deployed
 mod queue; // claim, extend, release
@@ -42,6 +42,7 @@ pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 
+use crate::model::notice::Audience;
 use crate::store::connect::Kind;
 
 /// The database. Clones share it.
@@ -52,6 +53,7 @@ pub struct Store {
     durable: AnyPool,
     kind: Kind,
     writers: Writers,
+    audience: Arc<Audience>,
 }
 
 impl Store {
@@ -61,7 +63,18 @@ impl Store {
     /// `postgres://…` must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        Ok(Self { pool, durable, kind, writers: Writers::default() })
+        Ok(Self { pool, durable, kind, writers: Writers::default(), audience: Arc::default() })
+    }
+
+    /// The same database, with messages for these from now on.
+    #[must_use]
+    pub fn telling(self, audience: Audience) -> Self {
+        Self { audience: Arc::new(audience), ..self }
+    }
+
+    /// Whom messages are left for.
+    pub fn audience(&self) -> &Audience {
+        &self.audience
     }
 
     /// Closes all connections, after the operations under way.

@@ -1,27 +1,34 @@
-//! What the forge is still to be told: written with the change it tells of, sent in order,
-//! each once.
+//! What is still to be told: a message for each sink, written with the change it tells of, sent in
+//! order, each once.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::ForgeState;
-use crate::model::id::{DeployId, RepoName};
+use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
+use crate::model::notice::{Family, Sink};
 use crate::model::status::ForgeStatus;
 use crate::store::queue::Held;
 use crate::store::row::{Row, storable};
 use crate::store::{Store, StoreError, Write};
 
-/// One status that a sender has taken, with what it takes to send it.
+/// One message that a sender has taken, with what it takes to send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a message that is taken and not answered for waits until its lease ends"]
 pub struct Message {
     /// The deployment it tells of.
     pub deployment: DeployId,
-    /// Its place among the deployment's statuses, from 1.
-    pub seq: i64,
     /// Whom to tell.
+    pub sink: Sink,
+    /// Its place among the deployment's messages for that sink, from 1.
+    pub seq: i64,
+    /// The deployment's repository.
     pub repository: RepoName,
+    /// Its commit.
+    pub commit: CommitSha,
+    /// Its target.
+    pub target: TargetName,
     /// The forge's number of the deployment.
     pub forge_id: i64,
     /// What to tell.
@@ -30,54 +37,75 @@ pub struct Message {
     pub at: Timestamp,
     /// How often it was tried, with this time; fences off slower senders.
     pub attempts: u32,
+    /// An earlier attempt may have arrived: look before it is sent again.
+    pub unsure: bool,
 }
 
-/// One status of a deployment, for people.
+/// One message about a deployment, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Its place among the deployment's statuses, from 1.
+    /// Who is told.
+    pub sink: Sink,
+    /// Its place among the deployment's messages for that sink, from 1.
     pub seq: i64,
-    /// What the forge is told.
+    /// What they are told.
     pub status: ForgeStatus,
     /// When it came to be so.
     pub at: Timestamp,
-    /// When the forge took it.
+    /// When they took it.
     pub sent_at: Option<Timestamp>,
-    /// Why nobody tries to send it any more.
+    /// Why nobody tries to send it any more, although somebody should know.
     pub parked: Option<String>,
+    /// Why there was nothing to say after all.
+    pub skipped: Option<String>,
+    /// What the other side calls it.
+    pub reference: Option<String>,
 }
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The forge took it.
-    Sent,
-    /// The forge did not take it; it is tried again then, and later ones wait behind it.
-    Again(Timestamp),
+    /// The other side took it.
+    Sent {
+        /// What the other side calls it, where that is of use later.
+        reference: Option<String>,
+    },
+    /// There was nothing to say, for this reason.
+    Skipped(String),
+    /// The other side did not take it; later ones of its deployment and sink wait behind it.
+    Again {
+        /// When it is tried again.
+        at: Timestamp,
+        /// Whether it may have arrived nevertheless.
+        unsure: bool,
+    },
     /// Nobody tries to send it any more, for this reason; the next of its deployment has its turn.
     Parked(String),
 }
 
-const DOING: &str = "taking statuses to send";
+const DOING: &str = "taking messages to send";
 
 impl Store {
-    /// Takes statuses that may be sent now, at most one of each deployment, oldest first.
+    /// Takes messages of a family that may be sent now, at most one of each deployment and sink,
+    /// oldest first.
     ///
     /// They are this sender's for the length of the lease; a sender that dies leaves them to
-    /// another. So a status is told twice only if a sender dies between telling and [`Store::answered`].
+    /// another, who is told that it may have arrived.
     pub async fn take_messages(
         &self,
+        family: &Family,
         now: Timestamp,
         lease: Duration,
         most: u32,
     ) -> Result<Vec<Message>, StoreError> {
         let mut write = self.begin(DOING).await?;
-        let sql = "SELECT o.deployment AS id, o.seq FROM outbox o \
-             WHERE o.sent_at IS NULL AND o.parked IS NULL AND o.due_at <= $1 AND NOT EXISTS \
-             (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.seq < o.seq \
-             AND e.sent_at IS NULL AND e.parked IS NULL) \
-             ORDER BY o.due_at LIMIT $2";
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure FROM outbox o \
+             WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
+             (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
+             AND e.seq < o.seq AND e.outcome IS NULL) \
+             ORDER BY o.due_at, o.at LIMIT $3";
         let rows = sqlx::query(self.locking(sql, "FOR UPDATE SKIP LOCKED"))
+            .bind(family.to_string())
             .bind(now.as_millisecond())
             .bind(i64::from(most))
             .fetch_all(write.sql())
@@ -87,8 +115,7 @@ impl Store {
         // again, and take more than the limit.
         let mut messages = Vec::with_capacity(rows.len());
         for row in rows.into_iter().map(Row::new) {
-            let (id, seq) = (row.id("id")?, row.number("seq")?);
-            messages.extend(take(&mut write, &id, seq, now, lease).await?);
+            messages.extend(take(&mut write, &row, now, lease).await?);
         }
         write.commit().await?;
         Ok(messages)
@@ -100,7 +127,7 @@ impl Store {
         answers: &[(Message, Answer)],
         now: Timestamp,
     ) -> Result<Vec<Held>, StoreError> {
-        let mut write = self.begin("recording what became of statuses").await?;
+        let mut write = self.begin("recording what became of messages").await?;
         let mut held = Vec::with_capacity(answers.len());
         for (message, answer) in answers {
             held.push(record(&mut write, message, answer, now).await?);
@@ -109,41 +136,66 @@ impl Store {
         Ok(held)
     }
 
-    /// Everything that the forge was or will be told of a deployment, in order.
-    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+    /// Everything that anybody was or will be told of a deployment: by sink, then in order.
+    pub async fn messages(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
         let rows = sqlx::query(
-            "SELECT deployment AS id, seq, state, description, at, sent_at, parked FROM outbox \
-             WHERE deployment = $1 ORDER BY seq",
+            "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
+             reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq",
         )
         .bind(id.as_str())
         .fetch_all(&self.pool)
         .await
-        .map_err(StoreError::doing("reading a deployment's statuses"))?;
+        .map_err(StoreError::doing("reading a deployment's messages"))?;
         rows.into_iter().map(|row| told(&Row::new(row))).collect()
+    }
+
+    /// What the forge was or will be told of a deployment, in order.
+    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
+        let mut all = self.messages(id).await?;
+        all.retain(|told| told.sink == Sink::Forge);
+        Ok(all)
+    }
+
+    /// Leaves a message for everybody who is told of that state; the deployment's row must have
+    /// been written in the same transaction, so that two never draw the same number.
+    pub(super) async fn tell(
+        &self,
+        write: &mut Write,
+        id: &DeployId,
+        status: &ForgeStatus,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for sink in self.audience.of(status.state) {
+            leave(write, id, &sink, status, now).await?;
+        }
+        Ok(())
     }
 }
 
-/// Leaves a status for the forge; the deployment's row must have been written in the same
-/// transaction, so that two never draw the same number.
-pub(super) async fn tell(
+/// Leaves a message for one sink.
+pub(super) async fn leave(
     write: &mut Write,
     id: &DeployId,
+    sink: &Sink,
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO outbox (deployment, seq, state, description, at, due_at, attempts) \
-         SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $4, 0 FROM outbox \
-         WHERE deployment = $1",
+        "INSERT INTO outbox (deployment, sink, seq, family, state, description, at, due_at, \
+         attempts, unsure) \
+         SELECT $1, $2, COALESCE(MAX(seq), 0) + 1, $3, $4, $5, $6, $6, 0, 0 FROM outbox \
+         WHERE deployment = $1 AND sink = $2",
     )
     .bind(id.as_str())
+    .bind(sink.to_string())
+    .bind(sink.family().to_string())
     .bind(status.state.as_str())
     .bind(status.description())
     .bind(now.as_millisecond())
     .execute(write.sql())
     .await
     .map(drop)
-    .map_err(StoreError::doing("leaving a status for the forge"))
+    .map_err(StoreError::doing("leaving a message"))
 }
 
 async fn record(
@@ -152,73 +204,110 @@ async fn record(
     answer: &Answer,
     now: Timestamp,
 ) -> Result<Held, StoreError> {
-    let (sent_at, due_at, parked) = match answer {
-        Answer::Sent => (Some(now.as_millisecond()), None, None),
-        Answer::Again(at) => (None, Some(at.as_millisecond()), None),
-        Answer::Parked(reason) => (None, None, Some(storable(reason))),
+    let mut due_at = None;
+    let (mut unsure, mut reference) = (false, None);
+    let (outcome, reason) = match answer {
+        Answer::Sent { reference: called } => {
+            reference.clone_from(called);
+            (Some("sent"), None)
+        }
+        Answer::Skipped(reason) => (Some("skipped"), Some(storable(reason))),
+        Answer::Parked(reason) => (Some("parked"), Some(storable(reason))),
+        Answer::Again { at, unsure: still } => {
+            due_at = Some(at.as_millisecond());
+            unsure = *still;
+            (None, None)
+        }
     };
     let done = sqlx::query(
-        "UPDATE outbox SET sent_at = $4, due_at = COALESCE($5, due_at), parked = $6 \
-         WHERE deployment = $1 AND seq = $2 AND attempts = $3 \
-         AND sent_at IS NULL AND parked IS NULL",
+        "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
+         due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END \
+         WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL",
     )
     .bind(message.deployment.as_str())
+    .bind(message.sink.to_string())
     .bind(message.seq)
     .bind(i64::from(message.attempts))
-    .bind(sent_at)
+    .bind(outcome)
+    .bind(reason)
+    .bind(reference)
+    .bind(i64::from(unsure))
     .bind(due_at)
-    .bind(parked)
+    .bind(now.as_millisecond())
     .execute(write.sql())
     .await
-    .map_err(StoreError::doing("recording what became of a status"))?;
+    .map_err(StoreError::doing("recording what became of a message"))?;
     Ok(Held::by_rows(done.rows_affected()))
 }
 
+/// From here on it may have arrived: a sender that dies says nothing more.
 async fn take(
     write: &mut Write,
-    id: &DeployId,
-    seq: i64,
+    due: &Row,
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Message>, StoreError> {
+    let unsure = due.number("unsure")? != 0;
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     let row = sqlx::query(
-        "UPDATE outbox SET due_at = $4, attempts = attempts + 1 \
-         WHERE deployment = $1 AND seq = $2 AND due_at <= $3 AND sent_at IS NULL \
-         AND parked IS NULL RETURNING deployment AS id, seq, state, description, at, attempts, \
-         (SELECT d.repository FROM deployments d WHERE d.id = deployment) AS repository, \
-         (SELECT d.forge_id FROM deployments d WHERE d.id = deployment) AS forge_id",
+        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, unsure = 1 \
+         WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
+         RETURNING deployment AS id, sink, seq, state, description, at, attempts",
     )
-    .bind(id.as_str())
-    .bind(seq)
+    .bind(due.text("id")?)
+    .bind(due.text("sink")?)
+    .bind(due.number("seq")?)
     .bind(now.as_millisecond())
     .bind(now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond())
     .fetch_optional(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
-    row.map(|row| message(&Row::new(row))).transpose()
+    let Some(row) = row.map(Row::new) else { return Ok(None) };
+    let about = sqlx::query(
+        "SELECT id, repository, target, commit_id, forge_id FROM deployments WHERE id = $1",
+    )
+    .bind(row.text("id")?)
+    .fetch_one(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    message(&row, &Row::new(about), unsure).map(Some)
 }
 
-fn message(row: &Row) -> Result<Message, StoreError> {
+fn message(row: &Row, about: &Row, unsure: bool) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
+        sink: sink(row)?,
         seq: row.number("seq")?,
-        repository: row.id("repository")?,
-        forge_id: row.number("forge_id")?,
+        repository: about.id("repository")?,
+        commit: about.id("commit_id")?,
+        target: about.id("target")?,
+        forge_id: about.number("forge_id")?,
         status: status(row)?,
         at: row.time("at")?,
         attempts: row.count("attempts")?,
+        unsure,
     })
 }
 
 fn told(row: &Row) -> Result<Told, StoreError> {
+    let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
+    let done_at = row.maybe_time("done_at")?;
+    let was = |word: &str| outcome.as_deref() == Some(word);
     Ok(Told {
+        sink: sink(row)?,
         seq: row.number("seq")?,
         status: status(row)?,
         at: row.time("at")?,
-        sent_at: row.maybe_time("sent_at")?,
-        parked: row.maybe_text("parked")?,
+        sent_at: done_at.filter(|_| was("sent")),
+        parked: reason.clone().filter(|_| was("parked")),
+        skipped: reason.filter(|_| was("skipped")),
+        reference: row.maybe_text("reference")?,
     })
+}
+
+fn sink(row: &Row) -> Result<Sink, StoreError> {
+    let word = row.text("sink")?;
+    Sink::parse(&word).ok_or_else(|| row.corrupt("sink", &word))
 }
 
 fn status(row: &Row) -> Result<ForgeStatus, StoreError> {

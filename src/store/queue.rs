@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane, outbox};
+use crate::store::{Store, StoreError, Write, acts, lane};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -66,9 +66,9 @@ impl Store {
             }
             let lane = lane::read(&mut write, &repository, &target).await?;
             let turn = lane.turn(now);
-            lane::supersede(&mut write, &lane, &turn.superseded, now).await?;
+            lane::supersede(self, &mut write, &lane, &turn.superseded, now).await?;
             let claim = match &turn.take {
-                Some(id) => take(&mut write, id, worker, now, lease).await?,
+                Some(id) => take(self, &mut write, id, worker, now, lease).await?,
                 None => None,
             };
             write.commit().await?;
@@ -169,6 +169,7 @@ impl Store {
 /// Marks the deployment as the worker's, unless its former worker came to life since the lane
 /// was read. One that still had a worker lost it: that attempt has failed.
 async fn take(
+    store: &Store,
     write: &mut Write,
     id: &DeployId,
     worker: &str,
@@ -192,7 +193,7 @@ async fn take(
     let Some(row) = row.map(Row::new) else { return Ok(None) };
     let claim = Claim { deployment: row::deployment(&row)?, failures: row.count("failures")? };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
-        outbox::tell(write, id, &ForgeStatus::in_progress(), now).await?;
+        store.tell(write, id, &ForgeStatus::in_progress(), now).await?;
     }
     Ok(Some(claim))
 }

@@ -110,8 +110,8 @@ impl Store {
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state = 'queued') AS queued, \
              (SELECT COUNT(*) FROM deployments WHERE finished_at IS NULL AND state <> 'queued') AS running, \
              (SELECT MIN(received_at) FROM deployments WHERE finished_at IS NULL) AS oldest, \
-             (SELECT COUNT(*) FROM outbox WHERE sent_at IS NULL AND parked IS NULL) AS unsent, \
-             (SELECT COUNT(*) FROM outbox WHERE parked IS NOT NULL) AS parked",
+             (SELECT COUNT(*) FROM outbox WHERE outcome IS NULL) AS unsent, \
+             (SELECT COUNT(*) FROM outbox WHERE outcome = 'parked') AS parked",
         )
         .fetch_one(&self.pool)
         .await

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
-use the_deployer::controller::outside::{NotPlanned, Outside, Planned, Problem, Remedy, Written};
+use the_deployer::controller::outside::{
+    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+};
 use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
 use the_deployer::model::event::DeploymentRequest;
-use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, RepoName, Slug};
+use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
-use the_deployer::model::status::ForgeStatus;
 use the_deployer::model::violation::Violation;
+use the_deployer::store::Message;
 use tokio::sync::Notify;
 
 /// Where a job can be held up; to drop it there is a crash.
@@ -192,19 +194,15 @@ impl Outside for World {
         }))
     }
 
-    async fn report(
-        &self,
-        _deployment: &DeployId,
-        _repository: &RepoName,
-        forge_id: i64,
-        status: &ForgeStatus,
-    ) -> Result<(), Problem> {
+    async fn tell(&self, message: &Message, _now: Timestamp) -> Result<Delivered, NotDelivered> {
         self.point(Point::BeforeReport).await;
-        problem(self.lock().reports_refused, "no right to write statuses")?;
+        let refused = problem(self.lock().reports_refused, "no right to write statuses");
+        refused.map_err(|problem| NotDelivered { problem, unsure: false })?;
+        let Message { forge_id, status, .. } = message;
         let description = status.description().to_owned();
-        self.lock().told.push((forge_id, status.state, description));
+        self.lock().told.push((*forge_id, status.state, description));
         self.point(Point::AfterReport).await;
-        Ok(())
+        Ok(Delivered::Yes { reference: None })
     }
 }
 

@@ -1,14 +1,17 @@
 //! Statuses are sent in order and once.
 
 use the_deployer::model::deployment::ForgeState;
+use the_deployer::model::notice::Family;
 use the_deployer::store::{Answer, Held, Message, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
 use crate::store::{LEASE, accept, claim};
 
+const SENT: Answer = Answer::Sent { reference: None };
+
 async fn take(store: &Store, seconds: i64) -> Vec<Message> {
-    store.take_messages(at(seconds), LEASE, 10).await.unwrap()
+    store.take_messages(&Family::Forge, at(seconds), LEASE, 10).await.unwrap()
 }
 
 async fn answer(store: &Store, message: &Message, answer: Answer, seconds: i64) -> Held {
@@ -24,10 +27,10 @@ async fn statuses_of_a_deployment_go_one_after_the_other() {
         assert_eq!((&first.deployment, first.seq), (&id, 1));
         assert_eq!((first.forge_id, first.repository.as_str()), (1, "acme/web"));
         assert_eq!(take(&db.store, 3).await, [], "the second waits for the first");
-        assert_eq!(answer(&db.store, &first, Answer::Sent, 4).await, Held::Yes);
+        assert_eq!(answer(&db.store, &first, SENT, 4).await, Held::Yes);
         let second = take(&db.store, 5).await.pop().unwrap();
         assert_eq!(second.status.state, ForgeState::InProgress);
-        assert_eq!(answer(&db.store, &second, Answer::Sent, 6).await, Held::Yes);
+        assert_eq!(answer(&db.store, &second, SENT, 6).await, Held::Yes);
         assert_eq!(take(&db.store, 999).await, []);
         let told = db.store.statuses(&id).await.unwrap();
         let sent: Vec<_> = told.iter().map(|told| told.sent_at).collect();
@@ -80,8 +83,8 @@ async fn a_dead_senders_status_is_sent_by_another() {
         let heir = take(&db.store, 62).await.pop().unwrap();
         assert_eq!(heir.attempts, 2);
         assert_eq!(answer(&db.store, &dead, Answer::Parked("no".to_owned()), 63).await, Held::Lost);
-        assert_eq!(answer(&db.store, &heir, Answer::Sent, 63).await, Held::Yes);
-        assert_eq!(answer(&db.store, &heir, Answer::Sent, 64).await, Held::Lost, "once is enough");
+        assert_eq!(answer(&db.store, &heir, SENT, 63).await, Held::Yes);
+        assert_eq!(answer(&db.store, &heir, SENT, 64).await, Held::Lost, "once is enough");
     })
     .await;
 }
@@ -92,7 +95,10 @@ async fn a_status_that_is_not_taken_is_tried_again_and_later_ones_wait() {
         accept(&db.store, "web", 1).await;
         let _claim = claim(&db.store, 2).await;
         let first = take(&db.store, 3).await.pop().unwrap();
-        assert_eq!(answer(&db.store, &first, Answer::Again(at(30)), 4).await, Held::Yes);
+        assert_eq!(
+            answer(&db.store, &first, Answer::Again { at: at(30), unsure: false }, 4).await,
+            Held::Yes
+        );
         assert_eq!(take(&db.store, 29).await, []);
         assert_eq!(take(&db.store, 30).await.pop().unwrap().seq, 1);
     })

@@ -1,0 +1,24 @@
+//! Who is told what became of a deployment: each sink's adapter, behind one door.
+
+mod forge; // the forge: statuses of deployments
+
+use jiff::Timestamp;
+
+use crate::app::outside::World;
+use crate::controller::outside::{Delivered, NotDelivered};
+use crate::model::notice::Sink;
+use crate::store::Message;
+
+/// Tells the message's sink.
+pub(super) async fn tell(
+    world: &World,
+    message: &Message,
+    _now: Timestamp,
+) -> Result<Delivered, NotDelivered> {
+    match &message.sink {
+        Sink::Forge => forge::status(world, message).await,
+        Sink::Commit | Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) => {
+            Ok(Delivered::Nothing(format!("{} is not configured any more", message.sink)))
+        }
+    }
+}

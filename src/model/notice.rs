@@ -1,0 +1,151 @@
+//! Whom a change of a deployment's life is told to. One change, several sinks; each has its own
+//! order and its own troubles.
+
+use std::fmt;
+
+use crate::model::deployment::ForgeState;
+
+/// Somewhere that a change is told to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sink {
+    /// The deployment's statuses at the forge.
+    Forge,
+    /// The commit status `deploy/<target>` beside them.
+    Commit,
+    /// The check run that shows violations at their lines.
+    Check,
+    /// The team's channel.
+    Channel,
+    /// The person who started the deployment.
+    Person,
+    /// The webhook for events of that configured name.
+    Events(String),
+}
+
+/// Sinks behind the same door: they share its limits, and wait together while it is closed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// The forge.
+    Forge,
+    /// Slack.
+    Slack,
+    /// One webhook for events.
+    Events(String),
+}
+
+/// Whom this installation tells, beside the forge, which always is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Audience {
+    /// Commit statuses are written.
+    pub commits: bool,
+    /// Check runs are written.
+    pub checks: bool,
+    /// Slack is told: the channel, and the person.
+    pub slack: bool,
+    /// The names of the webhooks for events.
+    pub events: Vec<String>,
+}
+
+impl Sink {
+    /// Whose limits it shares.
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Forge | Self::Commit | Self::Check => Family::Forge,
+            Self::Channel | Self::Person => Family::Slack,
+            Self::Events(name) => Family::Events(name.clone()),
+        }
+    }
+
+    /// The sink of the word that is stored.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "forge" => Some(Self::Forge),
+            "commit" => Some(Self::Commit),
+            "check" => Some(Self::Check),
+            "channel" => Some(Self::Channel),
+            "person" => Some(Self::Person),
+            other => other.strip_prefix("events/").map(|name| Self::Events(name.to_owned())),
+        }
+    }
+}
+
+/// The word that is stored, logged and shown.
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forge => f.write_str("forge"),
+            Self::Commit => f.write_str("commit"),
+            Self::Check => f.write_str("check"),
+            Self::Channel => f.write_str("channel"),
+            Self::Person => f.write_str("person"),
+            Self::Events(name) => write!(f, "events/{name}"),
+        }
+    }
+}
+
+/// The word that is stored, logged and shown.
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forge => f.write_str("forge"),
+            Self::Slack => f.write_str("slack"),
+            Self::Events(name) => write!(f, "events/{name}"),
+        }
+    }
+}
+
+impl Audience {
+    /// Every family that messages may wait for.
+    pub fn families(&self) -> Vec<Family> {
+        let slack = self.slack.then_some(Family::Slack);
+        let events = self.events.iter().cloned().map(Family::Events);
+        std::iter::once(Family::Forge).chain(slack).chain(events).collect()
+    }
+
+    /// Who is told that a deployment has come to that state. Whether there is anything to say is
+    /// decided when it is said.
+    pub fn of(&self, state: ForgeState) -> Vec<Sink> {
+        let ended = matches!(state, ForgeState::Success | ForgeState::Failure | ForgeState::Error);
+        let begun_or_ended = state != ForgeState::InProgress;
+        let mut sinks = vec![Sink::Forge];
+        sinks.extend((self.commits && begun_or_ended).then_some(Sink::Commit));
+        sinks.extend((self.checks && ended).then_some(Sink::Check));
+        sinks.extend((self.slack && ended).then_some(Sink::Channel));
+        sinks.extend((self.slack && ended).then_some(Sink::Person));
+        sinks.extend(self.events.iter().cloned().map(Sink::Events));
+        sinks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sink_is_read_as_it_was_written() {
+        let events = Sink::Events("ware/house".to_owned());
+        for sink in [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events] {
+            assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
+        }
+        assert_eq!(Sink::parse("pigeon"), None);
+    }
+
+    #[test]
+    fn nobody_but_the_forge_is_told_where_nothing_is_configured() {
+        assert_eq!(Audience::default().of(ForgeState::Failure), [Sink::Forge]);
+        assert_eq!(Audience::default().families(), [Family::Forge]);
+    }
+
+    #[test]
+    fn people_hear_of_ends_only() {
+        let all =
+            Audience { commits: true, checks: true, slack: true, events: vec!["w".to_owned()] };
+        let events = || Sink::Events("w".to_owned());
+        assert_eq!(all.of(ForgeState::Queued), [Sink::Forge, Sink::Commit, events()]);
+        assert_eq!(all.of(ForgeState::InProgress), [Sink::Forge, events()]);
+        assert_eq!(all.of(ForgeState::Inactive), [Sink::Forge, Sink::Commit, events()]);
+        let ended = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
+        assert_eq!(all.of(ForgeState::Error), ended);
+        assert_eq!(all.families().len(), 3);
+    }
+}
