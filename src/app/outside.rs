@@ -18,7 +18,7 @@ use crate::controller::stages::Stages;
 use crate::forge::Forge;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository};
-use crate::model::deployment::{Deployment, Pushed, Stage};
+use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::{CommitSha, TargetName};
@@ -26,6 +26,7 @@ use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
+use crate::pipeline::reading::routes;
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
@@ -177,7 +178,21 @@ fn rejected(
     templates_commit: Option<CommitSha>,
 ) -> NotPlanned {
     let app = waml.map(|waml| waml.app.clone());
-    NotPlanned::Rejected { rejection, app, template: None, templates_commit }
+    let contact = waml.map(contact);
+    NotPlanned::Rejected { rejection, app, template: None, templates_commit, contact }
+}
+
+fn contact(waml: &Waml) -> Contact {
+    let Waml { name, owner, slack, .. } = waml;
+    Contact { name: name.clone(), owner: owner.clone(), slack: slack.clone(), successes: false }
+}
+
+/// The first host that the manifests route to it; one with a star leads nowhere.
+fn address(rendered: &Rendered) -> Option<String> {
+    let routing = rendered.files.iter().filter(|file| routes::can_be_in(&file.name));
+    let routes = routes::of(&rendered.app, &routing.cloned().collect::<Vec<_>>()).found;
+    let route = routes.into_iter().find(|route| !route.host.contains('*'))?;
+    Some(format!("https://{}{}", route.host, route.path))
 }
 
 /// Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
@@ -221,8 +236,10 @@ impl Outside for World {
         );
         Ok(Planned {
             revision: change.revision().clone(),
+            address: address(&rendered),
             template: rendered.template,
             templates_commit: rendered.templates_commit,
+            contact: Some(contact(&waml)),
             warnings: rendered.warnings,
             extra: Box::new(change),
         })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::controller::stages::Stages;
-use crate::model::deployment::{Deployment, Pushed};
+use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
@@ -88,6 +88,10 @@ pub struct Planned<Extra> {
     pub template: String,
     /// The commit of the templates, where they come from a repository.
     pub templates_commit: Option<CommitSha>,
+    /// Where the people of the app are reached.
+    pub contact: Option<Contact>,
+    /// Where the app will be reached, if it has a host.
+    pub address: Option<String>,
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.
@@ -107,6 +111,8 @@ pub enum NotPlanned {
         template: Option<String>,
         /// The commit of the templates, where they come from a repository.
         templates_commit: Option<CommitSha>,
+        /// Where the people of the app are reached, where the WAML could be read so far.
+        contact: Option<Contact>,
     },
     /// Planning could not be done.
     Problem(Problem),

@@ -35,8 +35,26 @@ pub struct Deployment {
     pub template: Option<String>,
     /// The commit of the templates that it was planned with, where they come from a repository.
     pub templates_commit: Option<CommitSha>,
+    /// Where the people of its app are reached, once the WAML has been read.
+    pub contact: Option<Contact>,
+    /// Where the app is reached, once known: `https://my-app.prod.example.com/`.
+    pub address: Option<String>,
     /// How often a worker began on it.
     pub attempts: u32,
+}
+
+/// Where the people of an app are reached, as its WAML says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// The app's name, for people.
+    pub name: String,
+    /// The owning team's e-mail address.
+    pub owner: String,
+    /// The team's Slack channel.
+    pub slack: Option<String>,
+    /// Whether the channel also hears of successes.
+    #[serde(default)]
+    pub successes: bool,
 }
 
 /// Where a deployment is in its life.

@@ -47,4 +47,7 @@ pub struct DeploymentRequest {
     pub actor: String,
     /// Why, if they said; at most 500 characters.
     pub description: String,
+    /// Whether the forge calls the environment a production one.
+    #[serde(default)]
+    pub production: bool,
 }

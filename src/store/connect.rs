@@ -48,6 +48,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "owners and locks", include_str!("../../migrations/0003_owners_and_locks.sql")),
     (4, "acts", include_str!("../../migrations/0004_acts.sql")),
     (5, "sinks of the outbox", include_str!("../../migrations/0005_outbox_sinks.sql")),
+    (6, "people", include_str!("../../migrations/0006_people.sql")),
 ];
 
 /// The connections to one database.

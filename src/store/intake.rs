@@ -57,12 +57,13 @@ async fn insert(
     id: &DeployId,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let DeploymentRequest { forge_id, release, target, git_ref, actor, description } = request;
+    let DeploymentRequest { forge_id, release, target, git_ref, actor, description, production } =
+        request;
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '[]', $13, \
-         '[]', $12, 0, 0) ON CONFLICT DO NOTHING",
+         attempts, failures, production) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '[]', $13, \
+         '[]', $12, 0, 0, $14) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(delivery.as_str())
@@ -77,6 +78,7 @@ async fn insert(
     .bind(State::Queued.as_str())
     .bind(now.as_millisecond())
     .bind("waiting for a worker")
+    .bind(i64::from(*production))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

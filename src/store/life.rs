@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::deployment::{Pushed, StageTime, State};
+use crate::model::deployment::{Contact, Pushed, StageTime, State};
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::Place;
 use crate::model::status::ForgeStatus;
@@ -21,6 +21,10 @@ pub struct Known {
     pub template: Option<String>,
     /// The commit of the templates.
     pub templates_commit: Option<CommitSha>,
+    /// Where the people of the app are reached.
+    pub contact: Option<Contact>,
+    /// Where the app is reached.
+    pub address: Option<String>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
 }
@@ -167,11 +171,12 @@ async fn move_on(
     state: State,
     known: &Known,
 ) -> Result<Held, StoreError> {
-    let Known { app, template, templates_commit, stages } = known;
+    let Known { app, template, templates_commit, contact, address, stages } = known;
     let done = sqlx::query(
         "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
          slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
-         templates_commit = COALESCE($8, templates_commit) \
+         templates_commit = COALESCE($8, templates_commit), contact = COALESCE($9, contact), \
+         address = COALESCE($10, address) \
          WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
     )
     .bind(claim.deployment.id.as_str())
@@ -182,6 +187,8 @@ async fn move_on(
     .bind(template.clone())
     .bind(to_json(stages))
     .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
+    .bind(contact.as_ref().map(to_json))
+    .bind(address.clone())
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording a deployment's progress"))?;

@@ -101,6 +101,8 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         pushed: row.json("pushed")?,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,
+        contact: row.json("contact")?,
+        address: row.maybe_text("address")?,
         attempts: row.count("attempts")?,
     })
 }
@@ -117,6 +119,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         git_ref: row.text("git_ref")?,
         actor: row.text("actor")?,
         description: row.text("description")?,
+        production: row.number("production")? != 0,
     })
 }
 

@@ -18,6 +18,7 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         git_ref: "main".to_owned(),
         actor: "jo".to_owned(),
         description: String::new(),
+        production: false,
     }
 }
 

@@ -111,6 +111,7 @@ impl State {
                 app: Some(app),
                 template: None,
                 templates_commit: None,
+                contact: None,
             });
         }
         let text = if self.alike.contains(forge_id) { "alike" } else { release.tag.as_str() };
@@ -126,6 +127,8 @@ impl State {
             revision,
             template: "backend@latest".to_owned(),
             templates_commit: None,
+            contact: None,
+            address: None,
             warnings: vec![],
             extra: (),
         })

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use the_deployer::model::deployment::{ForgeState, Stage, StageTime, State};
+use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, State};
 use the_deployer::model::id::{AppKey, Namespace, Slug};
 use the_deployer::store::{End, Ending, Held, Known, PushTurn};
 
@@ -25,6 +25,13 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             }),
             template: Some("backend-default@latest".to_owned()),
             templates_commit: Some("b".repeat(40).parse().unwrap()),
+            contact: Some(Contact {
+                name: "Web".to_owned(),
+                owner: "squad@example.com".to_owned(),
+                slack: Some("#squad".to_owned()),
+                successes: false,
+            }),
+            address: Some("https://web.example.com/".to_owned()),
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
@@ -35,6 +42,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(at(4))));
         assert_eq!((done.app, done.stages), (known.app, known.stages), "what was known stays");
         assert_eq!(done.templates_commit, known.templates_commit);
+        assert_eq!((done.contact, done.address), (known.contact, known.address));
         assert_eq!(End::Succeeded(done.pushed.unwrap()), ending.end);
         let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
         assert_eq!(told(&db.store, &id).await, states);

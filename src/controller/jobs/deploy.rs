@@ -109,10 +109,12 @@ async fn plan<O: Outside>(
             known.app = Some(planned.revision.app.clone());
             known.template = Some(planned.template.clone());
             known.templates_commit.clone_from(&planned.templates_commit);
+            known.contact.clone_from(&planned.contact);
+            known.address.clone_from(&planned.address);
             Ok(planned)
         }
-        Err(NotPlanned::Rejected { rejection, app, template, templates_commit }) => {
-            *known = Known { app, template, templates_commit, ..Known::default() };
+        Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {
+            *known = Known { app, template, templates_commit, contact, ..Known::default() };
             Err(Stop::Trouble(Trouble::Rejected(rejection)))
         }
         Err(NotPlanned::Problem(problem)) => Err(problem.into()),

@@ -40,6 +40,8 @@ pub(super) struct Overview {
     template: Option<String>,
     /// Of the repository that the template comes from, if it comes from one.
     templates_commit: Option<String>,
+    address: Option<String>,
+    production: bool,
     attempts: u32,
     errors: usize,
     warnings: usize,
@@ -89,9 +91,12 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         pushed,
         template,
         templates_commit,
+        contact: _,
+        address,
         attempts,
     } = deployment;
-    let DeploymentRequest { forge_id, release, target, git_ref, actor, description } = request;
+    let DeploymentRequest { forge_id, release, target, git_ref, actor, description, production } =
+        request;
     let Release { repository, commit, tag } = release;
     let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
     let overview = Overview {
@@ -111,6 +116,8 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         summary,
         template,
         templates_commit: templates_commit.map(String::from),
+        address,
+        production,
         attempts,
         errors: count(Severity::Error),
         warnings: count(Severity::Warning),

@@ -95,6 +95,8 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
         pushed: None,
         templates_commit: None,
         template: None,
+        contact: None,
+        address: None,
         attempts: 0,
     }
 }

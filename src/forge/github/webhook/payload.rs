@@ -32,6 +32,7 @@ pub(super) struct Deployment {
     pub(super) description: Field,
     pub(super) creator: Option<User>,
     pub(super) payload: Payload,
+    pub(super) production_environment: serde_json::Value,
 }
 
 /// `repository` of the event.

@@ -57,6 +57,7 @@ fn request(
         git_ref,
         actor: actor(sender, deployment.creator.as_ref())?,
         description: cut(description, DESCRIPTION_CHARACTERS),
+        production: deployment.production_environment == serde_json::Value::Bool(true),
     })
 }
 
