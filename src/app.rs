@@ -36,7 +36,9 @@ use crate::forge::Forge;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
+use crate::model::notice::Audience;
 use crate::model::violation::Rejection;
+use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
 use crate::server::auth::{Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
@@ -95,6 +97,8 @@ type Boxed = Box<dyn std::error::Error>;
 /// GitHub's own clients give up after ten seconds; so do we.
 const CONNECT: Duration = Duration::from_secs(10);
 const FORGE_CALL: Duration = Duration::from_secs(30);
+/// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
+const EVENT: Duration = Duration::from_secs(10);
 /// A server that says nothing for so long has lost us.
 const GIT_SILENCE: Duration = Duration::from_mins(1);
 /// A first clone of a large repository takes minutes.
@@ -113,6 +117,7 @@ impl App {
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        let store = store.telling(audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
@@ -131,6 +136,7 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
+            receivers: receivers(&settings).map_err(StartError::of("the webhooks for events"))?.into(),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -219,9 +225,33 @@ fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> St
     move |error| StartError::of(part)(Box::new(error))
 }
 
-fn http_client() -> Result<reqwest::Client, Boxed> {
+fn client_builder() -> reqwest::ClientBuilder {
     let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
-    Ok(reqwest::Client::builder().user_agent(agent).connect_timeout(CONNECT).build()?)
+    reqwest::Client::builder().user_agent(agent).connect_timeout(CONNECT)
+}
+
+fn http_client() -> Result<reqwest::Client, Boxed> {
+    Ok(client_builder().build()?)
+}
+
+/// Who is told, beside the forge.
+fn audience(settings: &Settings) -> Audience {
+    let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
+    Audience { events, ..Audience::default() }
+}
+
+/// Where events go. One client for all: it follows no redirects.
+fn receivers(settings: &Settings) -> Result<Vec<Receiver>, Boxed> {
+    let client = Receiver::client(client_builder())?;
+    let receiver = |one: &settings::webhooks::EventWebhook| Receiver {
+        name: one.name.clone(),
+        url: one.url.clone(),
+        key: one.key.clone(),
+        wants: one.events.clone(),
+        client: client.clone(),
+        timeout: EVENT,
+    };
+    Ok(settings.event_webhooks.iter().map(receiver).collect())
 }
 
 fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {

@@ -10,8 +10,8 @@ pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER → PUSH
 pub mod catalogue; // templates, and where they come from
 pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
 pub mod forge; // CODE HOSTS: GitHub, local
+pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
-pub mod notify; // PEOPLE: what they read, and Slack
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
 pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
 pub mod server; // HTTP

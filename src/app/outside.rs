@@ -24,6 +24,7 @@ use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::{CommitSha, TargetName};
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
+use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
 use crate::pipeline::reading::routes;
@@ -48,6 +49,7 @@ pub(crate) struct World {
     pub(crate) clusters: Clusters,
     pub(crate) facts: Gatherer,
     pub(crate) store: Store,
+    pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,

@@ -1,12 +1,16 @@
 //! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
+pub mod notify; // who is told
+pub mod webhooks; // programs that receive events
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::config::file::notify::Notify;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 use crate::model::target::Environment;
@@ -39,7 +43,9 @@ pub struct File {
     pub platform: Option<Json>,
     /// The registries that are asked whether an image's tag exists.
     pub registries: Option<Vec<Registry>>,
-    /// Who may call the API.
+    /// Who is told what becomes of deployments, beside the forge.
+    pub notify: Option<Notify>,
+    /// Who may call the API, and see the pages.
     pub auth: Option<Auth>,
     /// Bounds.
     pub limits: Option<Limits>,
@@ -326,12 +332,26 @@ pub struct Registry {
     pub insecure: Option<bool>,
 }
 
-/// Who may call the API.
+/// Who may call the API, and see the pages.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
-    /// Tokens for programs.
+    /// Tokens for programs, and for people who look at the pages.
     pub tokens: Option<Vec<Token>>,
+    /// Who may see the pages: `token`, who has one of the tokens; `open`, everybody who can reach
+    /// the listener. Default: `token`.
+    pub pages: Option<Pages>,
+}
+
+/// Who may see the pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pages {
+    /// Who gives one of the tokens as the password; everybody, where there are none.
+    #[default]
+    Token,
+    /// Everybody who can reach the listener.
+    Open,
 }
 
 /// A token for the API: its name, and exactly one of the others.

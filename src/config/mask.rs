@@ -35,6 +35,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             }
             ["clusters", "lookups", .., last] => *last == "token",
             ["registries", last] => *last == "password",
+            ["notify", "webhooks", last] => *last == "secret",
             ["auth", "tokens"] => true,
             _ => false,
         };

@@ -1,5 +1,7 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod webhooks; // programs that receive events
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,6 +11,8 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
+use crate::config::file::Pages;
+use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
@@ -34,8 +38,12 @@ pub struct Settings {
     pub clusters: Clusters,
     /// What is looked up outside, and how.
     pub lookups: Lookups,
+    /// The programs that receive events.
+    pub event_webhooks: Vec<EventWebhook>,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
     pub tokens: Vec<ApiToken>,
+    /// Who may see the pages.
+    pub pages: Pages,
     /// Bounds.
     pub limits: Limits,
 }

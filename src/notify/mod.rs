@@ -1,14 +1,18 @@
-//! PEOPLE: what they read of a deployment, and how it reaches them.
+//! PEOPLE AND PROGRAMS ARE TOLD: what is said, and the clients that say it. What is said is made
+//! by pure functions; when, and what happens after a failure, is decided elsewhere.
 //!
 //! ```text
-//! story (pure)    what the team has been told so far ─▶ what is said now, under which message
+//! story (pure)    what a team was told so far ─▶ what is said now, under which message
+//! route (pure)    where that goes, and where if it cannot go there
 //! message (pure)  a deployment and how it ended ─▶ Letter: blocks, and the same as text
-//! slack           Letter ─▶ Slack, by a bot token or an incoming webhook
+//! slack           Letter ─▶ Slack, by a bot's token or an incoming webhook
+//! events (pure)   a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
 //! ```
-//!
-//! Knows nothing of stores, retries or other sinks: a [`slack::error::SlackError`] says what may
-//! help, and whoever called decides when.
 
-pub mod story; // what is said now, after what was said before
-pub mod message; // every sentence that a person reads
-pub mod slack; // Slack: a bot, or an incoming webhook
+pub mod story; // what a team is told now, after what it was told before, pure
+pub mod route; // where that goes, pure
+pub mod message; // every sentence that a person reads, pure
+pub mod slack; // a bot, or an incoming webhook
+pub mod events; // CloudEvents for programs, pure
+pub mod signature; // how they are signed, pure
+pub mod webhook; // who they are sent to

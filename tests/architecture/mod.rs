@@ -20,6 +20,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("catalogue", &["model", "waml"]),
     ("git", &["model"]),
     ("forge", &["model"]),
+    ("notify", &["model"]),
     ("store", &["model"]),
     ("facts", &["model"]),
     (
@@ -27,8 +28,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
     ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
-    // A webhook's rules are a setting; the forge says what they are made of.
-    ("config", &["model", "waml", "forge"]),
+    // A webhook's rules and a key for events are settings; others say what they are made of.
+    ("config", &["model", "waml", "forge", "notify"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
@@ -42,6 +43,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "forge",
             "store",
             "facts",
+            "notify",
             "controller",
             "server",
             "config",
@@ -67,6 +69,8 @@ const PURE: &[&str] = &[
     "git/message",
     "git/refusal",
     "forge/github/webhook",
+    "notify/events",
+    "notify/signature",
     "facts/image",
     "facts/challenge",
     "facts/cache",

@@ -1,5 +1,6 @@
 //! Who is told what became of a deployment: each sink's adapter, behind one door.
 
+mod events; // programs: events of every change
 mod forge; // the forge: statuses of deployments
 
 use jiff::Timestamp;
@@ -13,11 +14,12 @@ use crate::store::Message;
 pub(super) async fn tell(
     world: &World,
     message: &Message,
-    _now: Timestamp,
+    now: Timestamp,
 ) -> Result<Delivered, NotDelivered> {
     match &message.sink {
         Sink::Forge => forge::status(world, message).await,
-        Sink::Commit | Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) => {
+        Sink::Events(name) => events::send(world, message, name, now).await,
+        Sink::Commit | Sink::Check | Sink::Channel | Sink::Person => {
             Ok(Delivered::Nothing(format!("{} is not configured any more", message.sink)))
         }
     }

@@ -18,6 +18,7 @@ mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod templates; // where templates come from
+mod webhooks; // programs that receive events
 
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -50,11 +51,14 @@ impl Resolver<'_> {
             clusters,
             platform,
             registries,
+            notify,
             auth,
             limits,
         } = file;
         let storage = self.storage(storage.unwrap_or_default());
-        let tokens = self.tokens(auth.and_then(|auth| auth.tokens).unwrap_or_default());
+        let auth = auth.unwrap_or_default();
+        let pages = auth.pages.unwrap_or_default();
+        let tokens = self.tokens(auth.tokens.unwrap_or_default());
         let open = tokens.is_empty() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
@@ -64,6 +68,8 @@ impl Resolver<'_> {
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
+        let notify = notify.unwrap_or_default();
+        let event_webhooks = self.event_webhooks(notify.webhooks.unwrap_or_default());
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
         let templates = self.templates(templates.unwrap_or_default(), &storage.folder);
@@ -78,7 +84,9 @@ impl Resolver<'_> {
             manifests,
             clusters,
             lookups,
+            event_webhooks,
             tokens,
+            pages,
             limits,
         })
     }

@@ -1,6 +1,7 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
 mod lookups; // registries, and where secrets are looked up
+mod webhooks;
 mod mistakes;
 
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::*;
+use crate::config::file::Pages;
 use crate::config::settings::{Forge, SecretsLookup, Templates, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
@@ -22,7 +24,11 @@ fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
     }
 }
 
-const SECRETS: [(&str, &str); 2] = [("TOKEN", "t0ken-text"), ("HOOK", "h00k-text")];
+const SECRETS: [(&str, &str); 3] = [
+    ("TOKEN", "t0ken-text"),
+    ("HOOK", "h00k-text"),
+    ("SIGNING", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+];
 
 fn loaded(text: &str) -> Loaded {
     sources(Some(text), &SECRETS).load().unwrap_or_else(|rejection| panic!("{rejection:#?}"))
@@ -74,7 +80,11 @@ registries:
 - {host: ghcr.io, username: deployer, password: {env: HOOK}}
 - {host: "localhost:5000", insecure: true}
 - {host: "*"}
+notify:
+  webhooks:
+  - {name: warehouse, url: "https://w.example.com/in", secret: {env: SIGNING}}
 auth:
+  pages: open
   tokens:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
@@ -107,7 +117,9 @@ fn everything_can_be_set() {
         manifests,
         clusters,
         lookups,
+        event_webhooks,
         tokens,
+        pages,
         limits,
     } = loaded(WHOLE).settings;
     assert_eq!(server.listen.to_string(), "0.0.0.0:9000");
@@ -139,6 +151,7 @@ fn everything_can_be_set() {
         (dev.argocd.namespace.as_str(), dev.project().as_str()),
         ("argocd", "the-deployer-dev")
     );
+    assert_eq!((event_webhooks.len(), pages), (1, Pages::Open));
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
     let registries: Vec<_> = lookups
@@ -304,6 +317,7 @@ fn example() -> String {
     parts
         .fold(first, |text, part| text + "{env: TOKEN}" + part.split_once('}').unwrap().1)
         .replace("file: /run/secrets/api-token", "env: TOKEN")
+        .replace("    secret: {env: TOKEN}", "    secret: {env: SIGNING}")
 }
 
 #[test]
@@ -317,6 +331,7 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
+    names.extend(["Notify", "EventWebhook", "Auth"]);
     names.extend(["Server", "Storage", "GitHub", "Waml", "Token", "Limits", "Forge", "Templates"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
     for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {

@@ -1,0 +1,89 @@
+//! Programs are told: the events of a change, one after the other.
+//!
+//! What may have arrived is sent again: the receiver knows an event by its id. So nothing is looked
+//! for first, and of two events of one change the first may come twice.
+
+use jiff::Timestamp;
+
+use crate::app::outside::World;
+use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
+use crate::model::deployment::{Deployment, State};
+use crate::notify::events::{self, Before, Change, Event, Origin};
+use crate::notify::webhook::{NotTaken, Receiver};
+use crate::store::{Filter, Message, StoreError};
+
+/// Sends the events of a message to the receiver of that name.
+pub(super) async fn send(
+    world: &World,
+    message: &Message,
+    name: &str,
+    now: Timestamp,
+) -> Result<Delivered, NotDelivered> {
+    let Some(receiver) = world.receivers.iter().find(|one| one.name == name) else {
+        return Ok(Delivered::Nothing(format!("{} is not configured any more", message.sink)));
+    };
+    let wanted = match events_of(world, message, receiver).await {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(unread(&error)),
+    };
+    for event in &wanted {
+        receiver.send(event, now).await.map_err(trouble)?;
+    }
+    Ok(match wanted.into_iter().next() {
+        Some(first) => Delivered::Yes { reference: Some(first.id) },
+        None => Delivered::Nothing(format!("{name} wants no event of this")),
+    })
+}
+
+async fn events_of(
+    world: &World,
+    message: &Message,
+    receiver: &Receiver,
+) -> Result<Vec<Event>, StoreError> {
+    let Some(deployment) = world.store.deployment(&message.deployment).await? else {
+        return Ok(Vec::new());
+    };
+    let before = before(world, &deployment).await?;
+    let Message { status, seq, at, .. } = message;
+    let change = Change { deployment: &deployment, state: status.state, seq: *seq, at: *at };
+    let origin = Origin { url: world.external_url.clone(), forge: world.forge_url.clone() };
+    let mut events = events::of(change, &origin, before);
+    events.retain(|event| receiver.wants.contains(&event.kind));
+    Ok(events)
+}
+
+/// Whether the app was on the target before: deployed, and not removed since.
+async fn before(world: &World, deployment: &Deployment) -> Result<Before, StoreError> {
+    let Some(app) = &deployment.app else { return Ok(Before::Absent) };
+    let target = &deployment.request.target;
+    let filter = Filter {
+        state: Some(State::Succeeded),
+        target: Some(target.clone()),
+        app: Some(app.clone()),
+        ..Filter::default()
+    };
+    let page = world.store.deployments(&filter, Some(&deployment.id), 1).await?;
+    let Some(last) = page.deployments.into_iter().next() else { return Ok(Before::Absent) };
+    let gone = world.store.removals(target, app).await?.into_iter().any(|removal| {
+        let done = removal.ended.is_some_and(|ended| ended.commit.is_some());
+        done && last.id < removal.id && removal.id < deployment.id
+    });
+    Ok(if gone { Before::Absent } else { Before::There })
+}
+
+/// What a person must mend first is waited for like an outage, as long as for everything; only
+/// what would be refused for ever is put aside at once.
+fn trouble(error: NotTaken) -> NotDelivered {
+    let (remedy, unsure) = match &error {
+        NotTaken::Unreachable { .. } => (Remedy::Retry { after: None }, true),
+        NotTaken::Later { after, .. } => (Remedy::Retry { after: *after }, false),
+        NotTaken::Refused { .. } => (Remedy::GiveUp, false),
+        NotTaken::Unfit { .. } => (Remedy::Reject, false),
+    };
+    NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure }
+}
+
+fn unread(error: &StoreError) -> NotDelivered {
+    let remedy = Remedy::Retry { after: None };
+    NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure: false }
+}

@@ -1,0 +1,14 @@
+//! Who is told what becomes of deployments, beside the forge.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::file::webhooks::EventWebhook;
+
+/// Who is told what becomes of deployments, beside the forge.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Notify {
+    /// Programs that receive a signed event of every change: see `docs/events.md`.
+    pub webhooks: Option<Vec<EventWebhook>>,
+}

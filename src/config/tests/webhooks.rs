@@ -1,0 +1,58 @@
+//! Programs that receive events, and who may see the pages.
+
+use super::{loaded, refused};
+use crate::config::file::Pages;
+use crate::model::announcement::Announcement;
+
+const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+#[test]
+fn a_webhook_gets_every_event_unless_some_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, KEY).unwrap();
+    let text = format!(
+        "notify:\n  webhooks:\n  - {{name: all, url: 'https://a.example.com/in', secret: {{file: {0}}}}}\n  \
+         - {{name: ends, url: 'http://127.0.0.1:1/', secret: {{file: {0}}}, events: [pipelinerun.finished]}}\n",
+        key.display()
+    );
+    let webhooks = loaded(&text).settings.event_webhooks;
+    let [all, ends] = webhooks.as_slice() else { panic!("two") };
+    assert_eq!((all.name.as_str(), all.url.as_str()), ("all", "https://a.example.com/in"));
+    assert_eq!(all.events, Announcement::ALL);
+    assert_eq!(ends.events, [Announcement::Finished]);
+    assert!(!format!("{webhooks:?}").contains("MfKQ9r8"), "a secret does not print");
+}
+
+#[test]
+fn a_webhook_that_cannot_be_meant_is_told_at_its_place() {
+    let text = refused(
+        "notify:\n  webhooks:\n  \
+         - {name: a, url: 'http://warehouse.example.com/in', secret: {env: TOKEN}}\n  \
+         - {name: a, url: 'https://me:pw@warehouse.example.com', secret: {env: NONE}}\n  \
+         - {name: b, url: 'https://w.example.com', secret: {env: TOKEN}, events: []}\n  \
+         - {name: c, url: 'https://w.example.com', secret: {env: TOKEN}, events: [deployed]}\n  \
+         - {name: D d, url: 'ftp://w.example.com', secret: plain}\n",
+    );
+    for part in [
+        "3:20: events would go over the network in the clear",
+        "3:55: this is not a signing secret",
+        "there is a webhook called a already",
+        "the variable NONE is not set",
+        "it would get no event at all",
+        "`deployed`",
+        "`notify.webhooks[4].secret` holds a secret itself",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert_eq!(text.matches("it would get no event at all").count(), 1, "{text}");
+    assert!(!text.contains("plain"), "{text}");
+    assert!(!text.contains("me:pw"), "{text}");
+}
+
+#[test]
+fn pages_are_behind_the_tokens_unless_they_are_opened() {
+    assert_eq!(loaded("{}").settings.pages, Pages::Token);
+    assert_eq!(loaded("auth: {pages: open}").settings.pages, Pages::Open);
+    assert!(refused("auth: {pages: public}").contains("public"));
+}

@@ -1,0 +1,195 @@
+//! What programs are told of a deployment: CloudEvents 1.0 with CDEvents 0.5.1 in them. Pure.
+//!
+//! A message of the outbox becomes the events of that change: a run is queued, started or finished,
+//! and one that has changed what is on its target says so of the service, too. What stands in an
+//! event depends only on what is settled by then, so that the same event, sent again, says the
+//! same. `docs/events.md` is for who receives them.
+
+mod record; // what a warehouse wants to know
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use serde_json::{Value as Json, json};
+
+use crate::model::announcement::Announcement;
+use crate::model::deployment::{Deployment, ForgeState, State};
+use crate::model::id::AppKey;
+use crate::model::status::one_line;
+use record::Record;
+
+/// The media type of an event in structured mode.
+pub const MEDIA_TYPE: &str = "application/cloudevents+json";
+
+/// The version of CDEvents; its schemas are in `tests/notify/cdevents/`.
+const CDEVENTS: &str = "0.5.1";
+/// The version that each type of event has in it.
+const TYPES: &str = "0.3.0";
+
+/// CloudEvents asks of everybody to forward events up to this size; in bytes.
+pub const LARGEST: usize = 64 * 1024;
+
+/// What went wrong, for people; in characters.
+const LONGEST_ERRORS: usize = 1000;
+
+/// One event, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Unique and stable: an event that comes again has it again.
+    pub id: String,
+    /// What it tells of.
+    pub kind: Announcement,
+    /// The JSON text, no larger than [`LARGEST`].
+    pub body: String,
+}
+
+/// A change of a deployment's state.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// The deployment; by now it may have come further.
+    pub deployment: &'a Deployment,
+    /// What it came to.
+    pub state: ForgeState,
+    /// The change's place among those of the deployment, from 1.
+    pub seq: i64,
+    /// When it came to be so.
+    pub at: Timestamp,
+}
+
+/// Where events come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Our address, without a slash at its end.
+    pub url: String,
+    /// Where people look at repositories: `https://github.com`.
+    pub forge: Option<String>,
+}
+
+/// Whether the app was on the target before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It was, and is another now.
+    There,
+    /// It was not.
+    Absent,
+}
+
+/// The events of a change, in their order; none where no run changed.
+pub fn of(change: Change<'_>, origin: &Origin, before: Before) -> Vec<Event> {
+    let Change { deployment, state, .. } = change;
+    let ended = |outcome| Some(run(Announcement::Finished, change, origin, Some(outcome)));
+    let run = match state {
+        ForgeState::Queued => Some(run(Announcement::Queued, change, origin, None)),
+        ForgeState::InProgress => Some(run(Announcement::Started, change, origin, None)),
+        ForgeState::Success => ended("success"),
+        ForgeState::Failure => ended("failure"),
+        ForgeState::Error => ended("error"),
+        ForgeState::Inactive => match deployment.state {
+            State::Superseded | State::Cancelled => ended("cancel"),
+            // Its run ended long ago; what took its place tells of itself.
+            State::Queued | State::Running | State::Pushing | State::Succeeded | State::Failed => {
+                None
+            }
+        },
+    };
+    let service = service(change, origin, before).filter(|_| state == ForgeState::Success);
+    run.into_iter().chain(service).collect()
+}
+
+fn run(kind: Announcement, change: Change<'_>, origin: &Origin, outcome: Option<&str>) -> Event {
+    let Change { deployment, .. } = change;
+    let release = &deployment.request.release;
+    let mut content = json!({
+        "pipelineName": format!("deploy {} to {}", release.repository, deployment.request.target),
+        "uri": page(deployment, origin),
+    });
+    if let (Some(outcome), Some(content)) = (outcome, content.as_object_mut()) {
+        content.insert("outcome".to_owned(), outcome.into());
+        if outcome != "success" {
+            let errors = one_line(&deployment.summary, LONGEST_ERRORS);
+            content.insert("errors".to_owned(), errors.into());
+        }
+    }
+    let subject = json!({"id": deployment.id, "content": content});
+    event(kind, "", &subject, change, origin, outcome.is_some())
+}
+
+/// That what is on the target is another now; nothing where it is the same as before.
+fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event> {
+    let Change { deployment, .. } = change;
+    let app = deployment.app.as_ref()?;
+    deployment.pushed.as_ref().filter(|pushed| pushed.changed)?;
+    let kind = match before {
+        Before::There => Announcement::Upgraded,
+        Before::Absent => Announcement::Deployed,
+    };
+    let content = json!({
+        "environment": {"id": deployment.request.target},
+        "artifactId": package(deployment, origin),
+    });
+    let subject = json!({"id": service_id(deployment, app), "content": content});
+    Some(event(kind, "-service", &subject, change, origin, true))
+}
+
+fn event(
+    kind: Announcement,
+    suffix: &str,
+    subject: &Json,
+    change: Change<'_>,
+    origin: &Origin,
+    ended: bool,
+) -> Event {
+    let Change { deployment, seq, at, .. } = change;
+    let id = format!("{}-{seq}{suffix}", deployment.id);
+    let name = format!("dev.cdevents.{}.{TYPES}", kind.as_str());
+    let schema = kind.as_str().replace('.', "-");
+    let body = json!({
+        "specversion": "1.0",
+        "id": id,
+        "source": origin.url,
+        "type": name,
+        "subject": subject["id"],
+        "time": at,
+        "datacontenttype": "application/json",
+        "dataschema": format!("https://cdevents.dev/{CDEVENTS}/schema/{schema}-event"),
+        "data": {
+            "context": {
+                "specversion": CDEVENTS,
+                "id": id,
+                "source": origin.url,
+                "type": name,
+                "timestamp": at,
+            },
+            "subject": subject,
+            "customData": Record::of(change, page(deployment, origin), ended),
+            "customDataContentType": "application/json",
+        },
+    });
+    Event { id, kind, body: body.to_string() }
+}
+
+/// The page that people look at.
+fn page(deployment: &Deployment, origin: &Origin) -> String {
+    format!("{}/deployments/{}", origin.url, deployment.id)
+}
+
+fn service_id(deployment: &Deployment, app: &AppKey) -> String {
+    format!("{}/{app}", deployment.request.target)
+}
+
+/// What is deployed, as a package URL: of the source, since nobody has asked the registry for the
+/// image's digest. <https://github.com/package-url/purl-spec>
+fn package(deployment: &Deployment, origin: &Origin) -> String {
+    let release = &deployment.request.release;
+    let (repository, commit) = (&release.repository, &release.commit);
+    match origin.forge.as_deref() {
+        // Names are lower case there, says the type's definition.
+        Some("https://github.com") => {
+            format!("pkg:github/{}@{commit}", repository.as_str().to_lowercase())
+        }
+        Some(forge) => {
+            format!("pkg:generic/{repository}@{commit}?vcs_url=git%2B{forge}/{repository}%40{commit}")
+        }
+        None => format!("pkg:generic/{repository}@{commit}"),
+    }
+}

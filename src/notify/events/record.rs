@@ -1,0 +1,229 @@
+//! The record of a deployment as a data warehouse wants it: `customData`, versioned, bounded.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Change;
+use crate::model::deployment::{Contact, Deployment, Pushed, StageTime};
+use crate::model::event::DeploymentRequest;
+use crate::model::release::Release;
+use crate::model::status::one_line;
+use crate::model::violation::{Severity, Violation};
+
+/// Raised when a field goes or means something else; a new field leaves it.
+const VERSION: u32 = 1;
+
+/// Texts of people and of rules are cut after so many characters.
+const LONGEST_TEXT: usize = 500;
+/// What all violations of an event may take, in bytes of JSON; the rest of an event is far below
+/// the other half of [`super::LARGEST`].
+const VIOLATIONS: usize = 32 * 1024;
+
+/// A deployment as it was at the change.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Record<'a> {
+    version: u32,
+    deployment: &'a str,
+    /// The change's place among those of the deployment, from 1.
+    sequence: i64,
+    state: &'static str,
+    url: String,
+    target: &'a str,
+    production: bool,
+    repository: &'a str,
+    commit: &'a str,
+    #[serde(rename = "ref")]
+    git_ref: String,
+    tag: &'a str,
+    actor: String,
+    description: String,
+    /// The forge's number of the deployment.
+    forge_id: i64,
+    received_at: Timestamp,
+    /// What is known at its end only.
+    #[serde(flatten)]
+    ended: Option<Ended<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended<'a> {
+    finished_at: Option<Timestamp>,
+    summary: String,
+    app: Option<App<'a>>,
+    address: Option<String>,
+    template: Option<&'a str>,
+    templates_commit: Option<&'a str>,
+    attempts: u32,
+    stages: Vec<Stage>,
+    errors: usize,
+    warnings: usize,
+    violations: Vec<Line>,
+    /// How many are not in the list because it would be too long.
+    violations_left_out: usize,
+    manifests: Option<Manifests<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct App<'a> {
+    namespace: &'a str,
+    slug: &'a str,
+    name: Option<String>,
+    owner: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stage {
+    stage: &'static str,
+    micros: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    rule: String,
+    severity: Severity,
+    message: String,
+    path: String,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    expected: Option<String>,
+    help: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifests<'a> {
+    commit: &'a str,
+    changed: bool,
+    digest: &'a str,
+    files: usize,
+}
+
+impl<'a> Record<'a> {
+    /// Takes the deployment apart; a new field asks here whether programs are told.
+    pub(super) fn of(change: Change<'a>, url: String, ended: bool) -> Self {
+        let Change { deployment, state, seq, at: _ } = change;
+        let DeploymentRequest {
+            forge_id,
+            release: Release { repository, commit, tag },
+            target,
+            git_ref,
+            actor,
+            description,
+            production,
+        } = &deployment.request;
+        Self {
+            version: VERSION,
+            deployment: deployment.id.as_str(),
+            sequence: seq,
+            state: state.as_str(),
+            url,
+            target: target.as_str(),
+            production: *production,
+            repository: repository.as_str(),
+            commit: commit.as_str(),
+            git_ref: text(git_ref),
+            tag: tag.as_str(),
+            actor: text(actor),
+            description: text(description),
+            forge_id: *forge_id,
+            received_at: deployment.received_at,
+            ended: ended.then(|| Ended::of(deployment)),
+        }
+    }
+}
+
+impl<'a> Ended<'a> {
+    fn of(deployment: &'a Deployment) -> Self {
+        let Deployment {
+            id: _,
+            request: _,
+            app,
+            state: _,
+            received_at: _,
+            finished_at,
+            stages,
+            summary,
+            violations,
+            pushed,
+            template,
+            templates_commit,
+            contact,
+            address,
+            attempts,
+        } = deployment;
+        let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
+        let listed = within(violations);
+        Self {
+            finished_at: *finished_at,
+            summary: text(summary),
+            app: app.as_ref().map(|app| App {
+                namespace: app.namespace.as_str(),
+                slug: app.slug.as_str(),
+                name: contact.as_ref().map(|Contact { name, .. }| text(name)),
+                owner: contact.as_ref().map(|Contact { owner, .. }| text(owner)),
+            }),
+            address: address.as_deref().map(text),
+            template: template.as_deref(),
+            templates_commit: templates_commit.as_ref().map(|commit| commit.as_str()),
+            attempts: *attempts,
+            stages: stages.iter().map(stage).collect(),
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            violations_left_out: violations.len() - listed.len(),
+            violations: listed,
+            manifests: pushed.as_ref().map(manifests),
+        }
+    }
+}
+
+fn stage(time: &StageTime) -> Stage {
+    let StageTime { stage, micros } = time;
+    Stage { stage: stage.as_str(), micros: *micros }
+}
+
+fn manifests(pushed: &Pushed) -> Manifests<'_> {
+    let Pushed { commit, changed, digest, files } = pushed;
+    Manifests {
+        commit: commit.as_str(),
+        changed: *changed,
+        digest: &digest.0,
+        files: files.len(),
+    }
+}
+
+/// The first violations, as many as may be.
+fn within(violations: &[Violation]) -> Vec<Line> {
+    let mut left = VIOLATIONS;
+    let fits = |line: &Line| {
+        let size = serde_json::to_vec(line).map_or(usize::MAX, |json| json.len());
+        let rest = left.checked_sub(size);
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    violations.iter().map(line).take_while(fits).collect()
+}
+
+fn line(violation: &Violation) -> Line {
+    let Violation { rule, severity, message, path, position, expected, help } = violation;
+    Line {
+        rule: text(rule),
+        severity: *severity,
+        message: text(message),
+        path: text(path),
+        file: position.as_ref().map(|at| text(&at.file)),
+        line: position.as_ref().map(|at| at.line),
+        column: position.as_ref().map(|at| at.column),
+        expected: expected.as_deref().map(text),
+        help: help.as_deref().map(text),
+    }
+}
+
+fn text(text: &str) -> String {
+    one_line(text, LONGEST_TEXT)
+}

@@ -1,0 +1,142 @@
+use super::*;
+use crate::model::deployment::{Pushed, Stage, StageTime};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
+use crate::model::release::Release;
+use crate::model::revision::Digest;
+use crate::model::violation::Violation;
+
+fn deployment(state: State) -> Deployment {
+    let commit = |c: &str| CommitSha::parse(c.repeat(40)).unwrap();
+    Deployment {
+        id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
+        request: DeploymentRequest {
+            forge_id: 7,
+            release: Release {
+                repository: RepoName::parse("Acme/Web").unwrap(),
+                commit: commit("a"),
+                tag: ImageTag::parse("1.2").unwrap(),
+            },
+            target: TargetName::parse("prod").unwrap(),
+            git_ref: "main".to_owned(),
+            actor: "octo".to_owned(),
+            description: String::new(),
+            production: true,
+        },
+        app: Some(AppKey {
+            namespace: Namespace::parse("shop").unwrap(),
+            slug: Slug::parse("web").unwrap(),
+        }),
+        state,
+        received_at: Timestamp::UNIX_EPOCH,
+        finished_at: state.is_final().then_some(Timestamp::UNIX_EPOCH),
+        stages: vec![StageTime { stage: Stage::Push, micros: 61_000 }],
+        summary: "port 80 is not served".to_owned(),
+        violations: vec![],
+        pushed: (state == State::Succeeded).then(|| Pushed {
+            commit: commit("b"),
+            changed: true,
+            digest: Digest("sha256:cc".to_owned()),
+            files: vec!["deployment.yaml".to_owned()],
+        }),
+        template: None,
+        templates_commit: None,
+        contact: None,
+        address: None,
+        attempts: 1,
+    }
+}
+
+fn told(deployment: &Deployment, state: ForgeState, before: Before) -> Vec<(Announcement, Json)> {
+    let change = Change { deployment, state, seq: 3, at: Timestamp::UNIX_EPOCH };
+    let forge = Some("https://github.com".to_owned());
+    let origin = Origin { url: "https://deployer.example.com".to_owned(), forge };
+    let read = |event: Event| {
+        assert!(event.body.len() <= LARGEST, "{} bytes", event.body.len());
+        let json: Json = serde_json::from_str(&event.body).unwrap();
+        assert_eq!(json["id"], event.id);
+        (event.kind, json)
+    };
+    of(change, &origin, before).into_iter().map(read).collect()
+}
+
+fn kinds(deployment: &Deployment, state: ForgeState) -> Vec<Announcement> {
+    told(deployment, state, Before::There).into_iter().map(|(kind, _)| kind).collect()
+}
+
+#[test]
+fn a_life_has_an_event_for_each_change() {
+    use Announcement::{Deployed, Finished, Queued, Started, Upgraded};
+    let good = deployment(State::Succeeded);
+    assert_eq!(kinds(&good, ForgeState::Queued), [Queued]);
+    assert_eq!(kinds(&good, ForgeState::InProgress), [Started]);
+    assert_eq!(kinds(&good, ForgeState::Success), [Finished, Upgraded]);
+    let first = told(&good, ForgeState::Success, Before::Absent);
+    assert_eq!(first.last().unwrap().0, Deployed);
+    let bad = deployment(State::Failed);
+    assert_eq!(kinds(&bad, ForgeState::Failure), [Finished]);
+    assert_eq!(kinds(&bad, ForgeState::Error), [Finished]);
+}
+
+#[test]
+fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_has_ended_long_ago() {
+    let overtaken = deployment(State::Superseded);
+    let told = told(&overtaken, ForgeState::Inactive, Before::There);
+    assert_eq!(told[0].1["data"]["subject"]["content"]["outcome"], "cancel");
+    assert_eq!(kinds(&deployment(State::Succeeded), ForgeState::Inactive), []);
+}
+
+#[test]
+fn what_changed_nothing_is_no_change_of_the_service() {
+    let mut same = deployment(State::Succeeded);
+    same.pushed.as_mut().unwrap().changed = false;
+    assert_eq!(kinds(&same, ForgeState::Success), [Announcement::Finished]);
+}
+
+#[test]
+fn two_events_of_one_change_have_two_ids() {
+    let told = told(&deployment(State::Succeeded), ForgeState::Success, Before::There);
+    assert_eq!(told[0].1["id"], "20261121-054812123-3f9a2c-3");
+    assert_eq!(told[1].1["id"], "20261121-054812123-3f9a2c-3-service");
+}
+
+#[test]
+fn an_event_says_nothing_that_was_not_settled_when_it_came_to_be() {
+    let queued = told(&deployment(State::Queued), ForgeState::Queued, Before::Absent);
+    let later = told(&deployment(State::Succeeded), ForgeState::Queued, Before::There);
+    assert_eq!(queued, later);
+}
+
+#[test]
+fn what_is_deployed_is_named_by_its_source() {
+    let package = |forge: Option<&str>| {
+        let forge = forge.map(str::to_owned);
+        package(&deployment(State::Succeeded), &Origin { url: String::new(), forge })
+    };
+    let commit = "a".repeat(40);
+    assert_eq!(package(Some("https://github.com")), format!("pkg:github/acme/web@{commit}"));
+    assert_eq!(
+        package(Some("https://ghe.example.com")),
+        format!(
+            "pkg:generic/Acme/Web@{commit}?vcs_url=git%2Bhttps://ghe.example.com/Acme/Web%40{commit}"
+        )
+    );
+    assert_eq!(package(None), format!("pkg:generic/Acme/Web@{commit}"));
+}
+
+#[test]
+fn however_much_is_wrong_an_event_stays_small_and_says_what_it_left_out() {
+    let mut bad = deployment(State::Failed);
+    let long = "\u{1F4A5}\"\\\u{7}".repeat(100_000);
+    bad.summary = long.clone();
+    bad.request.git_ref = long.clone();
+    bad.request.description = long.clone();
+    let violation = Violation::error("ports", &long).help(&long).expected(&long);
+    bad.violations = vec![violation; 1000];
+    let told = told(&bad, ForgeState::Failure, Before::There);
+    let record = &told[0].1["data"]["customData"];
+    assert_eq!(record["errors"], 1000);
+    let listed = record["violations"].as_array().unwrap().len();
+    assert!(listed > 0);
+    assert_eq!(record["violationsLeftOut"], 1000 - listed);
+}

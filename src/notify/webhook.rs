@@ -1,0 +1,202 @@
+//! A receiver of events: one POST, signed, with an end. Tries nothing twice by itself, and goes
+//! nowhere but where it was told to.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+
+use crate::model::announcement::Announcement;
+use crate::notify::events::{Event, MEDIA_TYPE};
+use crate::notify::signature::{self, Key};
+
+/// Somebody who wants events.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    /// What the configuration calls it. Its address may be a secret: it is shown nowhere.
+    pub name: String,
+    /// Where events are sent.
+    pub url: String,
+    /// What they are signed with.
+    pub key: Key,
+    /// Which ones it wants.
+    pub wants: Vec<Announcement>,
+    /// How they are sent; it must follow no redirects, or a signed event would go to strangers.
+    pub client: reqwest::Client,
+    /// How long one try may take.
+    pub timeout: Duration,
+}
+
+/// Why an event was not taken; says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// No answer: it may have arrived nevertheless.
+    #[error("the webhook {name} cannot be reached: {reason}")]
+    Unreachable {
+        /// The receiver.
+        name: String,
+        /// Why, without the address.
+        reason: String,
+    },
+    /// It says that it will take it later.
+    #[error("the webhook {name} is busy or down: it answered {status}")]
+    Later {
+        /// The receiver.
+        name: String,
+        /// Its answer.
+        status: u16,
+        /// When it wants to be asked again.
+        after: Option<Duration>,
+    },
+    /// It takes nothing from us, until a person mends that.
+    #[error("the webhook {name} refuses us with {status}: {hint}")]
+    Refused {
+        /// The receiver.
+        name: String,
+        /// Its answer.
+        status: u16,
+        /// What is probably wrong.
+        hint: &'static str,
+    },
+    /// It will not take this event, however often it comes.
+    #[error("the webhook {name} does not take this event: it answered {status}")]
+    Unfit {
+        /// The receiver.
+        name: String,
+        /// Its answer.
+        status: u16,
+    },
+}
+
+impl Receiver {
+    /// A client for receivers.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn client(builder: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
+        builder.redirect(reqwest::redirect::Policy::none()).referer(false).build()
+    }
+
+    /// Sends one event. The same one may be sent again: its id tells.
+    ///
+    /// # Errors
+    /// [`NotTaken`]
+    pub async fn send(&self, event: &Event, now: Timestamp) -> Result<(), NotTaken> {
+        let second = now.as_second();
+        let signature = self.key.sign(&event.id, second, event.body.as_bytes());
+        let request = self
+            .client
+            .post(&self.url)
+            .timeout(self.timeout)
+            .header(CONTENT_TYPE, MEDIA_TYPE)
+            .header(signature::ID, &event.id)
+            .header(signature::TIMESTAMP, second)
+            .header(signature::SIGNATURE, signature)
+            .body(event.body.clone());
+        match request.send().await {
+            Ok(answer) => self.judge(answer.status(), answer.headers(), now),
+            Err(error) => {
+                let name = self.name.clone();
+                Err(NotTaken::Unreachable { name, reason: innermost(&error.without_url()) })
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<(), NotTaken> {
+        let (name, number) = (self.name.clone(), status.as_u16());
+        let hint = match number {
+            200..=299 => return Ok(()),
+            408 | 425 | 429 | 500..=599 => {
+                return Err(NotTaken::Later { name, status: number, after: wish(headers, now) });
+            }
+            400 | 413 | 415 | 422 => return Err(NotTaken::Unfit { name, status: number }),
+            300..=399 => "it sends us elsewhere; set notify.webhooks to where it is now",
+            401 | 403 => "compare the secret in notify.webhooks with the receiver's",
+            404 | 405 | 410 => "nobody takes events there; compare the url in notify.webhooks",
+            _ => "look into the receiver's log",
+        };
+        Err(NotTaken::Refused { name, status: number, hint })
+    }
+}
+
+/// `Retry-After`: seconds, or a date.
+fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    Duration::try_from(at.duration_since(now)).ok()
+}
+
+/// Of a chain of causes the last, which says what happened: `connection refused`.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn receiver() -> Receiver {
+        Receiver {
+            name: "warehouse".to_owned(),
+            url: "https://hidden.example.com/t0ken".to_owned(),
+            key: Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap(),
+            wants: Announcement::ALL.to_vec(),
+            client: reqwest::Client::new(),
+            timeout: Duration::from_secs(1),
+        }
+    }
+
+    fn judged(status: u16, retry_after: Option<&str>) -> Result<(), NotTaken> {
+        let mut headers = HeaderMap::new();
+        if let Some(text) = retry_after {
+            headers.insert(RETRY_AFTER, text.parse().unwrap());
+        }
+        receiver().judge(StatusCode::from_u16(status).unwrap(), &headers, NOW)
+    }
+
+    #[test]
+    fn every_answer_means_one_of_four_things() {
+        for status in [200, 201, 202, 204] {
+            assert_eq!(judged(status, None), Ok(()));
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            assert!(matches!(judged(status, None), Err(NotTaken::Later { .. })), "{status}");
+        }
+        for status in [400, 413, 415, 422] {
+            assert!(matches!(judged(status, None), Err(NotTaken::Unfit { .. })), "{status}");
+        }
+        for status in [301, 302, 307, 308, 304, 401, 403, 404, 405, 410, 418] {
+            let refused = judged(status, None).unwrap_err();
+            assert!(matches!(refused, NotTaken::Refused { .. }), "{status}");
+            assert!(!refused.to_string().contains("t0ken"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_wish_is_in_seconds_or_a_date_and_nonsense_is_none() {
+        let wished = |text| match judged(503, Some(text)) {
+            Err(NotTaken::Later { after, .. }) => after,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(wished("120"), Some(Duration::from_mins(2)));
+        assert_eq!(wished("Thu, 01 Jan 1970 00:10:00 GMT"), Some(Duration::from_mins(10)));
+        assert_eq!(wished("Wed, 31 Dec 1969 23:00:00 GMT"), None, "that is over");
+        assert_eq!(wished("soon"), None);
+        assert_eq!(wished("-1"), None);
+    }
+}
