@@ -14,7 +14,10 @@ const ONE_OF: &str = "give exactly one of `file` and `env`";
 const MOST: usize = 20;
 
 impl Resolver<'_> {
-    pub(super) fn event_webhooks(&mut self, webhooks: Vec<file::EventWebhook>) -> Vec<EventWebhook> {
+    pub(super) fn event_webhooks(
+        &mut self,
+        webhooks: Vec<file::EventWebhook>,
+    ) -> Vec<EventWebhook> {
         if webhooks.len() > MOST {
             let message = format!("there are {} webhooks; there may be {MOST}", webhooks.len());
             let help = "send events to one program that passes them on";
@@ -61,14 +64,13 @@ impl Resolver<'_> {
 }
 
 /// Whether nobody on the way can read along.
-fn is_safe(url: &str) -> bool {
+pub(super) fn is_safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     match (url.scheme(), url.host_str()) {
         ("https", Some(_)) => true,
         ("http", Some(host)) => {
             let host = host.trim_matches(['[', ']']);
-            host == "localhost"
-                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
         _ => false,
     }
