@@ -187,8 +187,13 @@ fn rejected(
 }
 
 fn contact(waml: &Waml) -> Contact {
-    let Waml { name, owner, slack, .. } = waml;
-    Contact { name: name.clone(), owner: owner.clone(), slack: slack.clone(), successes: false }
+    let Waml { name, owner, slack, successes, .. } = waml;
+    Contact {
+        name: name.clone(),
+        owner: owner.clone(),
+        slack: slack.clone(),
+        successes: *successes,
+    }
 }
 
 /// The first host that the manifests route to it; one with a star leads nowhere.
