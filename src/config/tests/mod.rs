@@ -86,7 +86,7 @@ registries:
 notify:
   slack:
     token: {env: BOT}
-    default_channel: "#deploys"
+    default_channel: deploys
     api_url: https://slack.example.com/api/
     people: {octocat: U0123456}
     email: "{login}@example.com"
