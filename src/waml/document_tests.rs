@@ -28,7 +28,8 @@ fn the_examples_are_read_as_they_stand() {
 #[test]
 fn a_team_hears_of_successes_where_it_asks_for_them() {
     let read = |notify: &str| {
-        Waml::parse(".weave.yaml", format!("{HEAD}{notify}deploy: {{prod: {{}}}}\n").as_bytes()).unwrap()
+        Waml::parse(".weave.yaml", format!("{HEAD}{notify}deploy: {{prod: {{}}}}\n").as_bytes())
+            .unwrap()
     };
     assert!(!read("").successes && !read("notify: {}\n").successes);
     assert!(!read("notify: {success: false}\n").successes);
@@ -39,7 +40,7 @@ fn a_team_hears_of_successes_where_it_asks_for_them() {
     assert_eq!(broken.violations[0].help.as_deref(), Some("did you mean `success`?"));
     assert_eq!(
         broken.violations[1].to_string(),
-        ".weave.yaml:6:33: `notify.success` must be `true` or `false`, but `often` is neither [schema]"
+        ".weave.yaml:6:33: `notify.success` must be `true` or `false`, but `often` is not a boolean [schema]"
     );
 }
 

@@ -18,14 +18,37 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
     let id = office.deployer.deployment(failed).await.id;
     let sha = shop.repository.tip("main");
     let text = told.text.replace(id.as_str(), "ID").replace(&sha, "SHA").replace(&sha[..8], "SH");
-    assert_snapshot!(text, @"");
+    assert_snapshot!(text, @r"
+    shop v2 was not deployed to prod-cluster-1
+    Rejected, because of these 3 things; nothing was changed:
+    *App*
+    My App (devx/shop)
+    *Target*
+    prod-cluster-1
+    *Tag*
+    v2
+    *Commit*
+    SH of main
+    *Started by*
+    @U00000001
+    .weave.yaml:12:77
+    no service has the port 81 [ingress]
+    → use one of shop:8000 (http)
+    .weave.yaml:16:5
+    no request to the app would be counted: it has no ingress that leads to a port, and no `grpc` [slo]
+    → add an `ingress`, or `grpc` where the app serves gRPC; or remove `slo`
+    .weave.yaml:18:5
+    `deploy.prod-cluster-1` has no key `colour` [unknown-key]
+    → use one of `template`, `image`, `command`, `args`, `env`, `secrets`, `service`, `ingress`, `resources`, `scaling`, `autoscaling`, `probes`, `slo`, `alerts`, `iam`, `vault`, `grpc`, `database`, `redis`, `cron` and 7 more
+    deployment ID
+    ");
     let good = &office.deployer.deployments().await[0].id;
     let origin = office.deployer.github.api_url().replace("/api/v3", "");
     let wanted = [
         format!("Log https://deploy.example.com/deployments/{id}"),
         format!("Commit {} {origin}/example/shop/commit/{sha}", &sha[..8]),
         format!("Last good: v1 https://deploy.example.com/deployments/{good}"),
-        format!(".weave.yaml:11:77 {origin}/example/shop/blob/{sha}/.weave.yaml#L11"),
+        format!(".weave.yaml:12:77 {origin}/example/shop/blob/{sha}/.weave.yaml#L12"),
     ];
     for link in wanted {
         assert!(told.links.contains(&link), "{link} in {:#?}", told.links);
@@ -171,7 +194,7 @@ async fn where_no_channel_takes_it_that_is_recorded() {
     }
     let failed = office.app("shop").fails("v1").await;
     let [told] = office.told(failed, &Sink::Channel).await.try_into().unwrap();
-    assert_snapshot!(told.parked.unwrap(), @"");
+    assert_snapshot!(told.parked.unwrap(), @"no channel takes it: #squad-devx: it is archived: name another one in `slack` of the WAML, or open it again (is_archived); #deploys: it is archived: name another one in `slack` of the WAML, or open it again (is_archived)");
     office.closes_with_parked(1).await;
 }
 
@@ -200,7 +223,7 @@ async fn nobody_is_called_by_what_a_developer_writes() {
 async fn hundreds_of_violations_fit_into_one_message() {
     let office = Office::open().await;
     let shop = office.app("shop");
-    let many: String = (0..300).map(|n| format!("    {}{n}: 1\n", "ä".repeat(500))).collect();
+    let many: String = (0..300).map(|n| format!("    {}{n}: 1\n", "ä".repeat(200))).collect();
     shop.asks("v1", &(shop.waml() + &many)).await;
     office.settle().await;
     let [told] = office.squad().try_into().unwrap();

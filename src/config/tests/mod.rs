@@ -164,7 +164,9 @@ fn everything_can_be_set() {
     );
     assert_eq!((event_webhooks.len(), pages), (1, Pages::Open));
     let slack = slack.unwrap();
-    assert!(matches!(slack.door, Door::Bot { api_url, .. } if api_url == "https://slack.example.com/api"));
+    assert!(
+        matches!(slack.door, Door::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
+    );
     assert_eq!((slack.direct_messages, slack.people.people.len()), (false, 1));
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));

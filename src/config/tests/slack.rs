@@ -9,10 +9,8 @@ use crate::notify::slack::{Door, SLACK_API};
 
 /// With secrets of Slack's form.
 fn slack(text: &str) -> super::Loaded {
-    let secrets = [
-        ("BOT", "xoxb-1-2-s3cret"),
-        ("WEBHOOK", "https://hooks.slack.com/services/T0/B0/s3cret"),
-    ];
+    let secrets =
+        [("BOT", "xoxb-1-2-s3cret"), ("WEBHOOK", "https://hooks.slack.com/services/T0/B0/s3cret")];
     let text = format!("notify:\n  slack:\n    {text}\n");
     sources(Some(&text), &secrets).load().unwrap_or_else(|rejection| panic!("{rejection:#?}"))
 }
@@ -55,16 +53,37 @@ fn a_webhooks_address_is_its_secret() {
 fn what_cannot_be_meant_is_told_at_its_place() {
     for (text, expected) in [
         ("{}", "2:3: neither of `token` and `webhook` are given"),
-        ("{token: {env: TOKEN}, webhook: {env: HOOK}}", "2:3: both `token` and `webhook` are given"),
-        ("{token: {env: TOKEN}, default_channel: \"@octocat\"}", "3:43: this is not a channel"),
-        ("{token: {env: TOKEN}, api_url: 'http://slack.example.com'}", "3:35: the bot's token would go over the network in the clear"),
-        ("{token: {env: TOKEN}, api_url: 'https://a:b@slack.example.com'}", "3:35: an address with a name or a password in it"),
-        ("{token: {env: TOKEN}, people: {jane: Jane Doe}}", "3:41: `jane` is given neither a user id nor an e-mail address"),
-        ("{token: {env: TOKEN}, people: {jane: U0123456, JANE: U0123457}}", "`jane` is there twice"),
-        ("{token: {env: TOKEN}, email: example.com}", "3:33: this makes no e-mail addresses of logins"),
-        ("{webhook: {env: HOOK}}", "3:21: the secret is not an https address"),
+        (
+            "{token: {env: TOKEN}, webhook: {env: HOOK}}",
+            "2:3: both `token` and `webhook` are given",
+        ),
+        ("{token: {env: TOKEN}, default_channel: \"@octocat\"}", "3:44: this is not a channel"),
+        (
+            "{token: {env: TOKEN}, api_url: 'http://slack.example.com'}",
+            "3:36: the bot's token would go over the network in the clear",
+        ),
+        (
+            "{token: {env: TOKEN}, api_url: 'https://a:b@slack.example.com'}",
+            "3:36: an address with a name or a password in it",
+        ),
+        (
+            "{token: {env: TOKEN}, people: {jane: Jane Doe}}",
+            "3:42: `jane` is given neither a user id nor an e-mail address",
+        ),
+        (
+            "{token: {env: TOKEN}, people: {jane: U0123456, JANE: U0123457}}",
+            "`jane` is there twice",
+        ),
+        (
+            "{token: {env: TOKEN}, email: example.com}",
+            "3:34: this makes no e-mail addresses of logins",
+        ),
+        ("{webhook: {env: HOOK}}", "3:22: the secret is not an https address"),
         ("{token: xoxb-1-2-3}", "`notify.slack.token` holds a secret itself"),
-        ("{webhook: 'https://hooks.slack.com/services/T0/B0/x'}", "`notify.slack.webhook` holds a secret itself"),
+        (
+            "{webhook: 'https://hooks.slack.com/services/T0/B0/x'}",
+            "`notify.slack.webhook` holds a secret itself",
+        ),
         ("{tokn: {env: TOKEN}}", "did you mean `token`?"),
     ] {
         let text = refused(&format!("notify:\n  slack:\n    {text}\n"));
@@ -76,12 +95,21 @@ fn what_cannot_be_meant_is_told_at_its_place() {
 #[test]
 fn what_is_doubtful_is_said_and_stops_nothing() {
     let warnings = |text: &str| lines(Err(super::Rejection { violations: slack(text).warnings }));
-    assert!(warnings("{token: {env: BOT}}").contains("nobody is told where a WAML names no channel"));
+    assert!(
+        warnings("{token: {env: BOT}}").contains("nobody is told where a WAML names no channel")
+    );
     let hook = warnings("{webhook: {env: WEBHOOK}, default_channel: \"#a\", people: {a: a@b.c}}");
-    assert!(hook.contains("has one channel of its own") && hook.contains("cannot look for people"), "{hook}");
-    let other = sources(Some("notify: {slack: {token: {env: TOKEN}, default_channel: a}}"), &SECRETS);
+    assert!(
+        hook.contains("has one channel of its own") && hook.contains("cannot look for people"),
+        "{hook}"
+    );
+    let other =
+        sources(Some("notify: {slack: {token: {env: TOKEN}, default_channel: a}}"), &SECRETS);
     let warnings = lines(Err(super::Rejection { violations: other.load().unwrap().warnings }));
-    assert!(warnings.contains("does not look like a bot's token") && !warnings.contains("t0ken"), "{warnings}");
+    assert!(
+        warnings.contains("does not look like a bot's token") && !warnings.contains("t0ken"),
+        "{warnings}"
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
 
 use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
@@ -72,12 +73,32 @@ impl<O: Outside> Parts<O> {
         sender.turned_back(admitted.saturating_sub(came));
         let messages = taken?.into_iter();
         let told = stream::iter(messages.map(|message| self.tell(sender, message, now)));
-        // What has been told is recorded at once, and together what was told together.
-        let mut told = told.buffer_unordered(AT_ONCE).ready_chunks(AT_ONCE);
+        let mut told = told.buffer_unordered(AT_ONCE);
+        let (done, answers) = mpsc::unbounded_channel();
+        let telling = async move {
+            while let Some(dealt) = told.next().await {
+                // If nobody records any more, that is told below.
+                let _unrecorded = done.send(dealt);
+            }
+        };
+        let ((), dealt_with) = tokio::join!(telling, self.record(sender, answers));
+        dealt_with
+    }
+
+    /// Records what has been told at once, and together what was told together; how many were tried.
+    ///
+    /// Beside the telling, not in its pauses: who tells may hold a connection to the database, and
+    /// recording would wait for it for ever.
+    async fn record(
+        &self,
+        sender: &Sender,
+        mut answers: mpsc::UnboundedReceiver<Dealt>,
+    ) -> Result<usize, StoreError> {
         let mut dealt_with = 0;
-        while let Some(answers) = told.next().await {
-            dealt_with += answers.iter().filter(|told| told.tried).count();
-            self.record_answers(sender, answers).await?;
+        let mut together = Vec::new();
+        while answers.recv_many(&mut together, AT_ONCE).await > 0 {
+            dealt_with += together.iter().filter(|told| told.tried).count();
+            self.record_answers(sender, std::mem::take(&mut together)).await?;
         }
         Ok(dealt_with)
     }
