@@ -7,6 +7,7 @@ pub mod facts; // what rules must know of the world, asked at once
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod outside; // what a job asks of the world
+mod pages; // what pages show
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
@@ -40,7 +41,7 @@ use crate::model::notice::Audience;
 use crate::model::violation::Rejection;
 use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
-use crate::server::auth::{Token, Tokens};
+use crate::server::auth::{Pages, Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
 use crate::store::Store;
 use crate::telemetry;
@@ -136,7 +137,9 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
-            receivers: receivers(&settings).map_err(StartError::of("the webhooks for events"))?.into(),
+            receivers: receivers(&settings)
+                .map_err(StartError::of("the webhooks for events"))?
+                .into(),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -162,6 +165,10 @@ impl App {
             backend,
             webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
             tokens: tokens(&settings),
+            pages: match settings.pages {
+                crate::config::file::Pages::Token => Pages::Token,
+                crate::config::file::Pages::Open => Pages::Open,
+            },
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
             instance,
         });

@@ -58,11 +58,8 @@ mod tests {
     #[test]
     fn the_published_example_is_signed_as_published() {
         let key = Key::parse(&"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()).unwrap();
-        let signed = key.sign(
-            "msg_p5jXN8AQM9LWM0D4loKWxJek",
-            1_614_265_330,
-            br#"{"test": 2432232314}"#,
-        );
+        let signed =
+            key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::dashboard::deployment::Log;
 use crate::model::deployment::{Deployment, ForgeState, State};
 use crate::model::event::{DeploymentRequest, Push};
 use crate::model::facts::LiveObject;
@@ -98,6 +99,12 @@ pub trait Records: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
 }
 
+/// What pages show.
+pub trait Logs: Send + Sync + 'static {
+    /// One deployment with everything that anybody was or will be told of it.
+    fn log(&self, id: &DeployId) -> impl Future<Output = Result<Option<Log>, Fault>> + Send;
+}
+
 /// One thing that must work before traffic makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
@@ -174,6 +181,6 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Pushes + Records + Condition + Acts {}
+pub trait Backend: Inbox + Pushes + Records + Logs + Condition + Acts {}
 
-impl<T: Inbox + Pushes + Records + Condition + Acts> Backend for T {}
+impl<T: Inbox + Pushes + Records + Logs + Condition + Acts> Backend for T {}

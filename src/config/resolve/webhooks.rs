@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 
 use crate::config::file::webhooks as file;
+use crate::config::mask::has_credentials;
 use crate::config::resolve::Resolver;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::model::announcement::Announcement;
@@ -14,7 +15,10 @@ const ONE_OF: &str = "give exactly one of `file` and `env`";
 const MOST: usize = 20;
 
 impl Resolver<'_> {
-    pub(super) fn event_webhooks(&mut self, webhooks: Vec<file::EventWebhook>) -> Vec<EventWebhook> {
+    pub(super) fn event_webhooks(
+        &mut self,
+        webhooks: Vec<file::EventWebhook>,
+    ) -> Vec<EventWebhook> {
         if webhooks.len() > MOST {
             let message = format!("there are {} webhooks; there may be {MOST}", webhooks.len());
             let help = "send events to one program that passes them on";
@@ -36,16 +40,18 @@ impl Resolver<'_> {
     fn event_webhook(&mut self, path: &str, webhook: file::EventWebhook) -> Option<EventWebhook> {
         let file::EventWebhook { name, url, secret, events } = webhook;
         let at = format!("{path}.url");
-        self.without_credentials(&at, &url);
+        if has_credentials(&url) {
+            let message = "an address with a name or a password in it ends in logs";
+            self.report.wrong(&at, message, "take it out: events are signed instead");
+        }
         if !is_safe(&url) {
             let message = "events would go over the network in the clear";
             self.report.wrong(&at, message, "give an https address; http is for 127.0.0.1 only");
         }
         let events = events.unwrap_or_else(|| Announcement::ALL.to_vec());
-        let at_events = format!("{path}.events");
-        if events.is_empty() && !self.report.is_broken(&at_events) {
+        if events.is_empty() && !self.report.is_broken("notify") {
             let help = "name the events that it is to get, or leave `events` out for all";
-            self.report.wrong(&at_events, "it would get no event at all", help);
+            self.report.wrong(&format!("{path}.events"), "it would get no event at all", help);
         }
         let at = format!("{path}.secret");
         let secret = self.secret(&at, secret, ONE_OF)?;
@@ -67,8 +73,7 @@ fn is_safe(url: &str) -> bool {
         ("https", Some(_)) => true,
         ("http", Some(host)) => {
             let host = host.trim_matches(['[', ']']);
-            host == "localhost"
-                || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
         _ => false,
     }

@@ -188,7 +188,9 @@ fn package(deployment: &Deployment, origin: &Origin) -> String {
             format!("pkg:github/{}@{commit}", repository.as_str().to_lowercase())
         }
         Some(forge) => {
-            format!("pkg:generic/{repository}@{commit}?vcs_url=git%2B{forge}/{repository}%40{commit}")
+            format!(
+                "pkg:generic/{repository}@{commit}?vcs_url=git%2B{forge}/{repository}%40{commit}"
+            )
         }
         None => format!("pkg:generic/{repository}@{commit}"),
     }

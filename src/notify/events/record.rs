@@ -189,12 +189,7 @@ fn stage(time: &StageTime) -> Stage {
 
 fn manifests(pushed: &Pushed) -> Manifests<'_> {
     let Pushed { commit, changed, digest, files } = pushed;
-    Manifests {
-        commit: commit.as_str(),
-        changed: *changed,
-        digest: &digest.0,
-        files: files.len(),
-    }
+    Manifests { commit: commit.as_str(), changed: *changed, digest: &digest.0, files: files.len() }
 }
 
 /// The first violations, as many as may be.

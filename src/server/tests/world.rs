@@ -14,7 +14,7 @@ use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::{DeploymentRequest, Push};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
-use crate::server::auth::Tokens;
+use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::{
     Accepted, Check, Condition, Fault, Inbox, NotRemoved, Page, Pushes, Query, Records,
     StatusRecord,
@@ -174,11 +174,16 @@ pub(super) fn world() -> World {
 }
 
 pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
+    world_for(limits, tokens, Pages::Token)
+}
+
+pub(super) fn world_for(limits: Limits, tokens: Tokens, pages: Pages) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
         webhook: Webhook { secret: SECRET.into(), rules: Rules::default() },
         tokens,
+        pages,
         limits,
         instance: "test".to_owned(),
     };
