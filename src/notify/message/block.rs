@@ -1,0 +1,158 @@
+//! Block Kit, as far as it is used: values that Slack takes, because each is made within its limit.
+//!
+//! Limits: <https://docs.slack.dev/reference/block-kit/blocks>.
+
+use serde::Serialize;
+
+use crate::notify::message::text::{cut, length};
+
+/// Blocks of one message.
+pub const MOST_BLOCKS: usize = 50;
+/// A section's text.
+pub const LONGEST_SECTION: usize = 3000;
+/// The texts of a section in two columns.
+pub const MOST_FIELDS: usize = 10;
+/// Each of them.
+pub const LONGEST_FIELD: usize = 2000;
+/// A header's text.
+pub const LONGEST_HEADER: usize = 150;
+/// The texts of a context.
+pub const MOST_CONTEXT: usize = 10;
+/// Buttons of one row.
+pub const MOST_BUTTONS: usize = 25;
+/// A button's text.
+pub const LONGEST_BUTTON: usize = 75;
+/// A button's address.
+pub const LONGEST_URL: usize = 3000;
+/// All blocks together, as [`size`] counts. Slack refuses a message from about 13,200 characters
+/// on, which is documented nowhere (slackapi/bolt-js#2509); how it counts is not known either, so
+/// there is room, and [`size`] counts as much as can be counted.
+pub const MOST_TOGETHER: usize = 12_000;
+
+/// One block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Large, and plain text.
+    Header {
+        /// The text.
+        text: Plain,
+        /// A name that Slack keeps with the message.
+        block_id: String,
+    },
+    /// Text.
+    Section {
+        /// The text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Markup>,
+        /// Texts in two columns.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        fields: Vec<Markup>,
+    },
+    /// Small print.
+    Context {
+        /// The texts.
+        elements: Vec<Markup>,
+    },
+    /// A row of buttons.
+    Actions {
+        /// The buttons.
+        elements: Vec<Button>,
+    },
+}
+
+/// Plain text: no markup, no emoji by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "plain_text")]
+pub struct Plain {
+    text: String,
+    emoji: bool,
+}
+
+/// Text in Slack's markup; what looks like a name or an address in it stays text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "mrkdwn")]
+pub struct Markup {
+    text: String,
+    verbatim: bool,
+}
+
+/// A button that leads somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "button")]
+pub struct Button {
+    text: Plain,
+    url: String,
+    action_id: &'static str,
+}
+
+impl Block {
+    /// A header; its name is cut to what Slack keeps.
+    pub fn header(text: &str, block_id: &str) -> Self {
+        Self::Header { text: Plain::new(text, LONGEST_HEADER), block_id: cut(block_id, 255) }
+    }
+
+    /// A section of markup. Markup that may be too long must have been cut before, where it was
+    /// still text.
+    pub fn section(text: &str) -> Self {
+        Self::Section { text: Some(Markup::new(text, LONGEST_SECTION)), fields: vec![] }
+    }
+
+    /// A section in two columns; the first ten.
+    pub fn fields(fields: Vec<String>) -> Self {
+        let fields = fields.iter().take(MOST_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
+        Self::Section { text: None, fields: fields.collect() }
+    }
+
+    /// Small print; the first ten.
+    pub fn context(texts: &[String]) -> Self {
+        let elements = texts.iter().take(MOST_CONTEXT).map(|text| Markup::new(text, LONGEST_FIELD));
+        Self::Context { elements: elements.collect() }
+    }
+
+    /// A row of buttons; the first twenty-five.
+    pub fn actions(buttons: Vec<Button>) -> Self {
+        Self::Actions { elements: buttons.into_iter().take(MOST_BUTTONS).collect() }
+    }
+
+    /// What it says, as text.
+    pub fn plain(&self) -> String {
+        let lines: Vec<String> = match self {
+            Self::Header { text, .. } => vec![text.text.clone()],
+            Self::Section { text, fields } => {
+                text.iter().chain(fields).map(|one| one.text.clone()).collect()
+            }
+            Self::Context { elements } => elements.iter().map(|one| one.text.clone()).collect(),
+            Self::Actions { elements } => {
+                elements.iter().map(|one| format!("{}: {}", one.text.text, one.url)).collect()
+            }
+        };
+        lines.join("\n")
+    }
+}
+
+impl Plain {
+    fn new(text: &str, most: usize) -> Self {
+        Self { text: cut(text, most), emoji: false }
+    }
+}
+
+impl Markup {
+    fn new(text: &str, most: usize) -> Self {
+        Self { text: cut(text, most), verbatim: true }
+    }
+}
+
+impl Button {
+    /// A button; none where its address is longer than Slack takes.
+    pub fn new(action_id: &'static str, text: &str, url: String) -> Option<Self> {
+        let fits = length(&url) <= LONGEST_URL;
+        fits.then(|| Self { text: Plain::new(text, LONGEST_BUTTON), url, action_id })
+    }
+}
+
+/// How large the blocks are: the length of their JSON with everything but ASCII escaped.
+pub fn size(blocks: &[Block]) -> usize {
+    let json = serde_json::to_string(blocks).unwrap_or_default();
+    json.chars().map(|c| if c.is_ascii() { 1 } else { 6 * c.len_utf16() }).sum()
+}

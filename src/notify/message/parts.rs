@@ -1,0 +1,145 @@
+//! What several messages have: titles, who and where, violations, buttons, small print.
+
+use crate::model::deployment::Deployment;
+use crate::model::violation::{Position, Violation};
+use crate::notify::message::block::{Block, Button};
+use crate::notify::message::text::shown;
+use crate::notify::message::{Astray, Links, News, Person, Reader};
+
+/// More are for the page; a message is read on a telephone.
+pub(super) const MOST_VIOLATIONS: usize = 5;
+
+const LONGEST_NAME: usize = 120;
+const LONGEST_REASON: usize = 300;
+const LONGEST_MESSAGE: usize = 700;
+const LONGEST_HELP: usize = 500;
+const LONGEST_FILE: usize = 200;
+const LONGEST_RULE: usize = 80;
+
+/// What is deployed: the app, or its repository where the WAML did not say. Of identifiers alone.
+pub(super) fn subject(deployment: &Deployment) -> String {
+    let repository = || deployment.request.release.repository.to_string();
+    deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
+}
+
+/// The title of a message. Of identifiers alone, so that plain text needs no escaping.
+pub(super) fn title(deployment: &Deployment, verb: &str) -> String {
+    let request = &deployment.request;
+    format!("{} {} {verb} {}", subject(deployment), request.release.tag, request.target)
+}
+
+/// What, where, who, from which commit, and why.
+pub(super) fn facts(news: &News<'_>) -> Block {
+    let deployment = news.deployment;
+    let request = &deployment.request;
+    let mut fields = Vec::new();
+    let mut field = |name: &str, value: String| fields.push(format!("*{name}*\n{value}"));
+    field("App", app(deployment));
+    field("Target", request.target.to_string());
+    field("Tag", request.release.tag.to_string());
+    field("Commit", commit(deployment, news.links));
+    if let Reader::Team(_) = news.reader {
+        field("Started by", mention(&news.person));
+    }
+    if !request.description.trim().is_empty() {
+        field("Reason", shown(&request.description, LONGEST_REASON));
+    }
+    Block::fields(fields)
+}
+
+fn app(deployment: &Deployment) -> String {
+    let named = deployment.contact.as_ref().map(|contact| shown(&contact.name, LONGEST_NAME));
+    match (&deployment.app, named.filter(|name| !name.is_empty())) {
+        (Some(key), Some(name)) => format!("{name} ({key})"),
+        (Some(key), None) => key.to_string(),
+        (None, _) => deployment.request.release.repository.to_string(),
+    }
+}
+
+fn commit(deployment: &Deployment, links: Links<'_>) -> String {
+    let request = &deployment.request;
+    let short = request.release.commit.short();
+    let commit = match commit_url(deployment, links) {
+        Some(url) => format!("<{url}|{short}>"),
+        None => short.to_owned(),
+    };
+    match shown(&request.git_ref, LONGEST_NAME) {
+        name if name.is_empty() || request.release.commit.as_str() == name => commit,
+        name => format!("{commit} of {name}"),
+    }
+}
+
+/// A mention where they are known; else their name, which is only text.
+pub(super) fn mention(person: &Person) -> String {
+    match &person.slack {
+        Some(user) => format!("<@{}>", user.as_str()),
+        None => shown(&person.name, LONGEST_NAME),
+    }
+}
+
+/// Says where the message was meant to go, and what to do.
+pub(super) fn astray(astray: &Astray) -> Block {
+    let Astray { channel, problem } = astray;
+    let (channel, problem) = (shown(channel, LONGEST_NAME), shown(problem, LONGEST_MESSAGE));
+    Block::section(&format!(":warning: This was meant for {channel}: {problem}."))
+}
+
+/// A violation with its place and what to do.
+pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: Links<'_>) -> Block {
+    let Violation { rule, message, position, help, .. } = violation;
+    let mut lines = Vec::new();
+    lines.extend(position.as_ref().map(|position| place(position, deployment, links)));
+    lines.push(format!("{} [{}]", shown(message, LONGEST_MESSAGE), shown(rule, LONGEST_RULE)));
+    lines.extend(help.as_ref().map(|help| format!("→ {}", shown(help, LONGEST_HELP))));
+    Block::section(&lines.join("\n"))
+}
+
+/// `.weave.yaml:12:5`, and for the WAML a link to that line of that commit.
+fn place(position: &Position, deployment: &Deployment, links: Links<'_>) -> String {
+    let Position { file, line, column, .. } = position;
+    let text = format!("{}:{line}:{column}", shown(file, LONGEST_FILE));
+    let release = &deployment.request.release;
+    match links.forge.filter(|_| **file == *links.waml && is_path(file)) {
+        Some(forge) => format!(
+            "<{forge}/{}/blob/{}/{file}#L{line}|{text}>",
+            release.repository, release.commit
+        ),
+        None => format!("*{text}*"),
+    }
+}
+
+/// What can stand in a link as it is.
+fn is_path(file: &str) -> bool {
+    file.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/'))
+}
+
+fn commit_url(deployment: &Deployment, links: Links<'_>) -> Option<String> {
+    let release = &deployment.request.release;
+    links.forge.map(|forge| format!("{forge}/{}/commit/{}", release.repository, release.commit))
+}
+
+fn page(links: Links<'_>, id: &impl std::fmt::Display) -> String {
+    format!("{}/deployments/{id}", links.pages)
+}
+
+/// To the log, to the commit, and to the last good revision.
+pub(super) fn buttons(news: &News<'_>) -> Block {
+    let (deployment, links) = (news.deployment, news.links);
+    let log = Button::new("log", "Log", page(links, &deployment.id));
+    let short = deployment.request.release.commit.short();
+    let commit = commit_url(deployment, links)
+        .and_then(|url| Button::new("commit", &format!("Commit {short}"), url));
+    let good = news.last_good.as_ref().and_then(|good| {
+        Button::new("last-good", &format!("Last good: {}", good.tag), page(links, &good.id))
+    });
+    Block::actions([log, commit, good].into_iter().flatten().collect())
+}
+
+/// The deploy id; and, where the channel could not be chosen, whose message it is.
+pub(super) fn small_print(news: &News<'_>) -> Block {
+    let mut texts = vec![format!("deployment {}", news.deployment.id)];
+    if let (Reader::Team(Some(team)), None) = (&news.reader, &news.astray) {
+        texts.push(format!("for {}", shown(team, LONGEST_NAME)));
+    }
+    Block::context(&texts)
+}

@@ -1,0 +1,46 @@
+//! A deployment is in the manifest repository: for teams that want to hear of it, and for those
+//! who were told that the one before had failed.
+
+use crate::notify::message::block::Block;
+use crate::notify::message::letter::Told;
+use crate::notify::message::parts::{self, MOST_VIOLATIONS};
+use crate::notify::message::text::shown;
+use crate::notify::message::{Kind, News};
+
+const LONGEST_SUMMARY: usize = 1500;
+
+pub(super) fn told(news: &News<'_>) -> Told {
+    let deployment = news.deployment;
+    let title = title(news);
+    let summary = shown(&deployment.summary, LONGEST_SUMMARY);
+    let mut head = vec![Block::header(&title, &news.stamp.mark())];
+    head.extend(news.astray.as_ref().map(parts::astray));
+    head.push(Block::section(&match news.kind {
+        Kind::Recovered { failures: 1 } => {
+            format!("The deployment before it had failed. {summary}")
+        }
+        Kind::Recovered { failures } => {
+            format!("The {failures} deployments before it had failed. {summary}")
+        }
+        Kind::Deployed | Kind::Rejected | Kind::GivenUp => summary.clone(),
+    }));
+    head.push(parts::facts(news));
+    let warnings = &deployment.violations;
+    let item = |violation| parts::violation(violation, deployment, news.links);
+    Told {
+        text: format!("{title}: {summary}"),
+        head,
+        items: warnings.iter().take(MOST_VIOLATIONS).map(item).collect(),
+        hidden: warnings.len().saturating_sub(MOST_VIOLATIONS),
+        tail: vec![parts::buttons(news), parts::small_print(news)],
+    }
+}
+
+fn title(news: &News<'_>) -> String {
+    match news.kind {
+        Kind::Recovered { .. } => parts::title(news.deployment, "works again on"),
+        Kind::Deployed | Kind::Rejected | Kind::GivenUp => {
+            parts::title(news.deployment, "is deployed to")
+        }
+    }
+}

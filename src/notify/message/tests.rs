@@ -1,0 +1,280 @@
+use insta::assert_snapshot;
+use serde_json::{Value as Json, json};
+
+use super::block::{LONGEST_SECTION, MOST_BLOCKS, MOST_TOGETHER, size};
+use super::*;
+use crate::model::deployment::Contact;
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
+use crate::model::release::Release;
+use crate::model::violation::{Position, Violation};
+
+fn deployment(violations: Vec<Violation>) -> Deployment {
+    let json = json!({
+        "id": "20261121-054812123-0a1b2c",
+        "request": DeploymentRequest {
+            forge_id: 7,
+            release: Release {
+                repository: RepoName::parse("acme/shop").unwrap(),
+                commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+                tag: ImageTag::parse("v42").unwrap(),
+            },
+            target: TargetName::parse("prod-cluster-1").unwrap(),
+            git_ref: "main".to_owned(),
+            actor: "octocat".to_owned(),
+            description: "the new checkout".to_owned(),
+            production: true,
+        },
+        "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
+        "state": "failed",
+        "received_at": "2026-11-21T05:48:12.123Z", "finished_at": null, "stages": [],
+        "summary": "2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]",
+        "violations": violations, "pushed": null, "template": null, "templates_commit": null,
+        "contact": Contact {
+            name: "The Shop".to_owned(), owner: "squad@example.com".to_owned(),
+            slack: Some("#squad-devx".to_owned()), successes: false,
+        },
+        "address": null, "attempts": 1,
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+fn broken(line: u32, message: &str) -> Violation {
+    let position = Position { file: ".weave.yaml".into(), line, column: 5, length: 2 };
+    Violation::error("ports", message)
+        .at("deploy", Some(position))
+        .help("name one of `http`, `grpc`")
+}
+
+fn news(deployment: &Deployment) -> News<'_> {
+    News {
+        deployment,
+        kind: Kind::Rejected,
+        reader: Reader::Team(None),
+        person: Person { name: "octocat".to_owned(), slack: UserId::parse("U0CTOCAT") },
+        links: Links {
+            pages: "https://deploy.example.com",
+            forge: Some("https://github.com"),
+            waml: ".weave.yaml",
+        },
+        last_good: Some(LastGood {
+            id: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
+            tag: ImageTag::parse("v41").unwrap(),
+        }),
+        astray: None,
+        stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
+    }
+}
+
+#[test]
+fn a_rejection_says_what_where_who_why_and_what_to_do() {
+    let deployment = deployment(vec![broken(12, "port 80 is not served"), broken(14, "so is 81")]);
+    let letter = letter(&news(&deployment));
+    assert_snapshot!(letter.plain, @r"
+    shop v42 was not deployed to prod-cluster-1
+    Rejected, because of these 2 things; nothing was changed:
+    *App*
+    The Shop (devx/shop)
+    *Target*
+    prod-cluster-1
+    *Tag*
+    v42
+    *Commit*
+    <https://github.com/acme/shop/commit/abababababababababababababababababababab|abababab> of main
+    *Started by*
+    <@U0CTOCAT>
+    *Reason*
+    the new checkout
+    Log: https://deploy.example.com/deployments/20261121-054812123-0a1b2c
+    Commit abababab: https://github.com/acme/shop/commit/abababababababababababababababababababab
+    Last good: v41: https://deploy.example.com/deployments/20261120-101112131-0a0b0c
+    deployment 20261121-054812123-0a1b2c
+    <https://github.com/acme/shop/blob/abababababababababababababababababababab/.weave.yaml#L12|.weave.yaml:12:5>
+    port 80 is not served [ports]
+    → name one of `http`, `grpc`
+    <https://github.com/acme/shop/blob/abababababababababababababababababababab/.weave.yaml#L14|.weave.yaml:14:5>
+    so is 81 [ports]
+    → name one of `http`, `grpc`
+    ");
+    assert_snapshot!(letter.text, @"shop v42 was not deployed to prod-cluster-1: 2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]");
+}
+
+#[test]
+fn the_blocks_are_slacks_own() {
+    let deployment = deployment(vec![broken(12, "port 80 is not served")]);
+    let letter = letter(&news(&deployment));
+    let json = serde_json::to_value(&letter.blocks).unwrap();
+    let kinds: Vec<_> = json.as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["header", "section", "section", "section", "actions", "context"]);
+    assert_eq!(json[0]["block_id"], "20261121-054812123-0a1b2c/channel/1");
+    assert_eq!(json[0]["text"]["type"], "plain_text");
+    assert_eq!(
+        json[1],
+        json!({"type": "section", "text": {
+            "type": "mrkdwn", "verbatim": true,
+            "text": "Rejected, because of this; nothing was changed:",
+        }})
+    );
+    assert_eq!(
+        json[4]["elements"][0],
+        json!({
+            "type": "button", "action_id": "log",
+            "text": {"type": "plain_text", "text": "Log", "emoji": false},
+            "url": "https://deploy.example.com/deployments/20261121-054812123-0a1b2c",
+        })
+    );
+}
+
+#[test]
+fn who_started_it_is_told_so_and_not_who_they_are() {
+    let deployment = deployment(vec![]);
+    let letter = letter(&News { reader: Reader::Person, ..news(&deployment) });
+    assert!(letter.plain.contains("You started it. Rejected: 2 violations"), "{}", letter.plain);
+    assert!(!letter.plain.contains("Started by") && !letter.plain.contains("U0CTOCAT"));
+}
+
+#[test]
+fn a_fault_of_ours_is_not_put_on_the_waml() {
+    let mut deployment = deployment(vec![]);
+    deployment.summary = "given up after 20 attempts: the manifest host is down".to_owned();
+    let letter = letter(&News { kind: Kind::GivenUp, ..news(&deployment) });
+    assert!(
+        letter.plain.contains("not because of the WAML: given up after 20"),
+        "{}",
+        letter.plain
+    );
+}
+
+#[test]
+fn a_recovery_and_a_success_have_their_own_words() {
+    let mut deployment = deployment(vec![]);
+    deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
+    let said = |kind| letter(&News { kind, ..news(&deployment) });
+    let text = said(Kind::Recovered { failures: 2 }).plain;
+    assert!(text.starts_with("shop v42 works again on prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
+    let text = said(Kind::Deployed).text;
+    assert_eq!(
+        text,
+        "shop v42 is deployed to prod-cluster-1: v42 is in the manifest repository, commit abababab"
+    );
+}
+
+#[test]
+fn what_could_not_go_to_its_channel_says_so() {
+    let deployment = deployment(vec![]);
+    let astray = Astray {
+        channel: "#gone".to_owned(),
+        problem: "there is no such channel (channel_not_found)".to_owned(),
+    };
+    let letter = letter(&News { astray: Some(astray), ..news(&deployment) });
+    assert!(
+        letter.plain.contains(
+            ":warning: This was meant for #gone: there is no such channel (channel_not_found)."
+        ),
+        "{}",
+        letter.plain
+    );
+}
+
+#[test]
+fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
+    let mut deployment = deployment(vec![broken(1, "no YAML")]);
+    (deployment.app, deployment.contact) = (None, None);
+    let links = Links { forge: None, ..news(&deployment).links };
+    let person = Person { name: "octocat".to_owned(), slack: None };
+    let letter = letter(&News { links, person, last_good: None, ..news(&deployment) });
+    assert!(letter.text.starts_with("acme/shop v42 was not deployed"), "{}", letter.text);
+    assert!(
+        letter.plain.contains("*.weave.yaml:1:5*")
+            && letter.plain.contains("*Started by*\noctocat")
+    );
+    assert!(!letter.plain.contains("github"), "{}", letter.plain);
+}
+
+/// Every text that somebody else wrote, full of what Slack reads as its own.
+fn hostile(size: usize) -> Deployment {
+    let evil =
+        "<!channel> <!here|x> <@U999> <#C1> <https://evil|us> @everyone & \u{202e}🦀 ``` *_~ "
+            .repeat(size);
+    let mut violations: Vec<_> = (1..200).map(|line| broken(line, &evil).help(&*evil)).collect();
+    violations[0].rule = evil.clone().into();
+    violations[1].position.as_mut().unwrap().file = evil.clone().into();
+    let mut deployment = deployment(violations);
+    let request = &mut deployment.request;
+    (request.git_ref, request.actor, request.description) =
+        (evil.clone(), evil.clone(), evil.clone());
+    deployment.summary = evil.clone();
+    let contact = deployment.contact.as_mut().unwrap();
+    (contact.name, contact.slack) = (evil.clone(), Some(evil));
+    deployment
+}
+
+fn texts<'j>(json: &'j Json, found: &mut Vec<(&'j str, &'j Json)>) {
+    match json {
+        Json::Object(map) => {
+            if let (Some(kind), Some(Json::String(text))) = (map.get("type"), map.get("text")) {
+                found.push((text, kind));
+            }
+            map.values().for_each(|value| texts(value, found));
+        }
+        Json::Array(list) => list.iter().for_each(|value| texts(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn nobody_is_called_and_nothing_linked_by_what_others_wrote() {
+    let deployment = hostile(1);
+    let evil = deployment.summary.clone();
+    let astray = Astray { channel: evil.clone(), problem: evil.clone() };
+    let person = Person { name: evil.clone(), slack: None };
+    for kind in [Kind::Rejected, Kind::GivenUp, Kind::Deployed, Kind::Recovered { failures: 1 }] {
+        let (astray, person) = (Some(astray.clone()), person.clone());
+        let letter = letter(&News {
+            kind,
+            astray,
+            person,
+            reader: Reader::Team(Some(&evil)),
+            ..news(&deployment)
+        });
+        let json = serde_json::to_value(&letter.blocks).unwrap();
+        let mut all = Vec::new();
+        texts(&json, &mut all);
+        let shown = all.iter().map(|(text, _)| *text).chain([letter.text.as_str(), &letter.plain]);
+        for text in shown {
+            for after in text.split('<').skip(1) {
+                assert!(after.starts_with("https://github.com/acme/shop/"), "<{after}");
+            }
+            assert!(!text.contains('\u{202e}'));
+        }
+        for (text, kind) in all.iter().filter(|(_, kind)| **kind == "plain_text") {
+            assert!(!text.contains(['&', '<', '@']), "{text} in {kind}");
+        }
+    }
+}
+
+#[test]
+fn every_limit_is_kept_whatever_is_said() {
+    for size_of_evil in [1, 10, 1000] {
+        let deployment = hostile(size_of_evil);
+        let person = Person { name: deployment.summary.clone(), slack: None };
+        let letter = letter(&News { person, ..news(&deployment) });
+        assert!(letter.blocks.len() <= MOST_BLOCKS);
+        assert!(size(&letter.blocks) <= MOST_TOGETHER, "{}", size(&letter.blocks));
+        assert!(letter.plain.chars().count() <= 12_000 && letter.text.chars().count() <= 1000);
+        let json = serde_json::to_value(&letter.blocks).unwrap();
+        let mut all = Vec::new();
+        texts(&json, &mut all);
+        assert!(all.iter().all(|(text, _)| text.encode_utf16().count() <= LONGEST_SECTION && !text.is_empty()));
+        assert!(all.iter().any(|(text, _)| text.starts_with("and 19")), "how many more: {all:?}");
+        assert!(letter.plain.contains("Log: https://deploy.example.com/"), "{}", letter.plain);
+    }
+}
+
+#[test]
+fn ids_of_people_have_their_form() {
+    assert!(UserId::parse("U0123ABC").is_some() && UserId::parse("W0123ABC").is_some());
+    for text in ["", "U", "u0123", "U01 23", "U01|x", "B0123", "<@U1>", "C0123ABC"] {
+        assert!(UserId::parse(text).is_none(), "{text}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Texts of others in Slack's own markup: harmless, and not longer than they may be.
+//!
+//! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to
+//! leave plain text alone (`verbatim`, `parse: none`); escaped they are only themselves.
+
+/// The text in Slack's markup, cut to so many characters as Slack counts them, on one line.
+pub fn shown(text: &str, most: usize) -> String {
+    escaped(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// The length of a text in the largest of the units that it may be counted in.
+pub fn length(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// The text, cut with a mark that something is missing; only for what is markup already if
+/// it cannot be too long.
+pub fn cut(text: &str, most: usize) -> String {
+    if length(text) <= most {
+        return text.to_owned();
+    }
+    let mut room = most.saturating_sub(1);
+    let fits = |c: &char| {
+        let fits = c.len_utf16() <= room;
+        room = room.saturating_sub(c.len_utf16());
+        fits
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+/// Without what would move a cursor or turn the direction of what follows.
+fn harmless(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let kept = text.chars().filter(|c| !turns(*c));
+    kept.map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Whole characters only: half of `&amp;` would be shown.
+fn escaped(text: &str, most: usize) -> String {
+    let mut all = String::with_capacity(text.len());
+    let mut room = most;
+    // Where it is cut, if it turns out to be too long: with room for the mark.
+    let mut cut_at = 0;
+    for c in text.chars() {
+        let before = all.len();
+        match c {
+            '&' => all.push_str("&amp;"),
+            '<' => all.push_str("&lt;"),
+            '>' => all.push_str("&gt;"),
+            c => all.push(c),
+        }
+        let added = length(all.get(before..).unwrap_or_default());
+        if added > room {
+            all.truncate(cut_at);
+            all.push('…');
+            return all;
+        }
+        room -= added;
+        if room >= 1 {
+            cut_at = all.len();
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slacks_markup_is_only_itself() {
+        assert_eq!(
+            shown("<!channel> <@U1> & <https://evil|us>", 200),
+            "&lt;!channel&gt; &lt;@U1&gt; &amp; &lt;https://evil|us&gt;"
+        );
+    }
+
+    #[test]
+    fn nothing_moves_the_cursor_or_turns_the_text() {
+        assert_eq!(shown("a\r\nb\u{202e}c\u{1b}[31m\u{0}\td", 200), "a bc [31m d");
+        assert_eq!(shown("🦀👩‍💻 ok", 200), "🦀👩‍💻 ok");
+    }
+
+    #[test]
+    fn a_cut_keeps_characters_whole() {
+        assert_eq!(shown("a&b", 7), "a&amp;b");
+        assert_eq!(shown("a&bc", 7), "a&amp;…");
+        assert_eq!(shown("a&b", 6), "a…");
+        assert_eq!(shown("&&&&", 3), "…");
+        assert_eq!(shown("🦀🦀🦀", 5), "🦀🦀…");
+        assert_eq!(cut("🦀🦀🦀", 5), "🦀🦀…");
+        assert_eq!(cut("abc", 3), "abc");
+        for most in 1..60 {
+            let text = shown("<a & b> 🦀 c < d <e> f & & & ä", most);
+            assert!(length(&text) <= most, "{most}: {text}");
+        }
+    }
+}

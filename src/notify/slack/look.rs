@@ -1,0 +1,148 @@
+//! Whether a message has arrived, when nobody knows: it is looked for where it would be.
+//!
+//! Slack keeps two things of ours with a message, either of which is enough: the name of its first
+//! block, and its metadata.
+
+use jiff::Timestamp;
+use serde_json::{Value as Json, json};
+
+use crate::notify::message::Stamp;
+use crate::notify::slack::address::Address;
+use crate::notify::slack::error::SlackError;
+use crate::notify::slack::{Posted, Slack};
+
+/// What looking found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// It has arrived.
+    There(Posted),
+    /// It has not.
+    NotThere,
+}
+
+/// Pages of a channel that are read at most; a message that is further away is not looked for.
+const MOST_PAGES: usize = 10;
+/// Slack's own bound for channels on a page; for messages it advises less.
+const CHANNELS_A_PAGE: u32 = 1000;
+const MESSAGES_A_PAGE: u32 = 200;
+/// How far Slack's clock may be behind ours, in seconds.
+const CLOCKS_DIFFER: i64 = 600;
+
+impl Slack {
+    /// Looks whether a message is at that place since that time: in a thread, if one is named.
+    ///
+    /// # Errors
+    /// [`SlackError`]; [`SlackError::Blind`] and [`SlackError::Scope`] say that it cannot be found out.
+    pub async fn find(
+        &self,
+        place: &Address,
+        thread: Option<&str>,
+        stamp: &Stamp,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Looked, SlackError> {
+        if !self.is_bot() {
+            let why = "an incoming webhook cannot look what is in its channel".to_owned();
+            return Err(SlackError::Blind(why));
+        }
+        let Some(channel) = self.id_of(place, now).await? else { return Ok(Looked::NotThere) };
+        let oldest = since.as_second().saturating_sub(CLOCKS_DIFFER).max(0);
+        let mut arguments = json!({
+            "channel": channel, "oldest": oldest.to_string(), "limit": MESSAGES_A_PAGE,
+            "include_all_metadata": true,
+        });
+        let method = if let Some(thread) = thread {
+            arguments["ts"] = thread.into();
+            "conversations.replies"
+        } else {
+            "conversations.history"
+        };
+        let mark = stamp.mark();
+        let found = self.pages(method, arguments, now, |page| {
+            let list = page.get("messages").and_then(Json::as_array);
+            let found = list.into_iter().flatten().find(|message| has(message, &mark))?;
+            found.get("ts").and_then(Json::as_str).map(str::to_owned)
+        });
+        match found.await {
+            Ok(Some(ts)) => Ok(Looked::There(Posted { channel, ts })),
+            // Where there is no such place, nothing arrives.
+            Ok(None) | Err(SlackError::Thread(_)) => Ok(Looked::NotThere),
+            Err(SlackError::Place { code, .. }) if code == "channel_not_found" => {
+                Ok(Looked::NotThere)
+            }
+            // Into a public channel one may write without being in it, and not read.
+            Err(SlackError::Place { code, help }) => {
+                Err(SlackError::Blind(format!("{}: {help} ({code})", place.as_str())))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The id of a place; `None` where Slack has none such for us.
+    async fn id_of(&self, place: &Address, now: Timestamp) -> Result<Option<String>, SlackError> {
+        match place {
+            Address::Channel(channel) if channel.is_id() => Ok(Some(channel.as_str().to_owned())),
+            Address::Channel(channel) => match self.learned(channel.as_str()) {
+                Some(id) => Ok(Some(id)),
+                None => self.listed(channel.as_str(), now).await,
+            },
+            Address::Person(user) => {
+                let method = "conversations.open";
+                let opened = self.call(method, method, &json!({"users": user.as_str()}), now).await;
+                match opened {
+                    Ok(opened) => Ok(text(&opened, "/channel/id")),
+                    Err(SlackError::Place { .. }) => Ok(None),
+                    Err(other) => Err(other),
+                }
+            }
+        }
+    }
+
+    async fn listed(&self, name: &str, now: Timestamp) -> Result<Option<String>, SlackError> {
+        let arguments = json!({
+            "types": "public_channel,private_channel", "limit": CHANNELS_A_PAGE,
+            "exclude_archived": true,
+        });
+        let id = self.pages("conversations.list", arguments, now, |page| {
+            let list = page.get("channels").and_then(Json::as_array);
+            let called = |channel: &&Json| channel.get("name").and_then(Json::as_str) == Some(name);
+            list.into_iter().flatten().find(called).and_then(|channel| text(channel, "/id"))
+        });
+        let id = id.await?;
+        if let Some(id) = &id {
+            self.learn(name, id);
+        }
+        Ok(id)
+    }
+
+    /// What is found on the first page that has it.
+    async fn pages(
+        &self,
+        method: &'static str,
+        mut arguments: Json,
+        now: Timestamp,
+        find: impl Fn(&Json) -> Option<String>,
+    ) -> Result<Option<String>, SlackError> {
+        for _ in 0..MOST_PAGES {
+            let page = self.call(method, method, &arguments, now).await?;
+            if let Some(found) = find(&page) {
+                return Ok(Some(found));
+            }
+            let next = text(&page, "/response_metadata/next_cursor");
+            let Some(next) = next.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
+            arguments["cursor"] = next.into();
+        }
+        Err(SlackError::Blind(format!("{method} has more than {MOST_PAGES} pages to look through")))
+    }
+}
+
+fn has(message: &Json, mark: &str) -> bool {
+    let blocks = message.get("blocks").and_then(Json::as_array).into_iter().flatten();
+    let mut names = blocks.filter_map(|block| block.get("block_id").and_then(Json::as_str));
+    let kept = message.pointer("/metadata/event_payload/mark").and_then(Json::as_str);
+    names.any(|name| name == mark) || kept == Some(mark)
+}
+
+fn text(json: &Json, pointer: &str) -> Option<String> {
+    json.pointer(pointer).and_then(Json::as_str).map(str::to_owned)
+}

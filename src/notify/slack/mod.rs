@@ -1,0 +1,308 @@
+//! Slack, spoken to with a bot's token or through an incoming webhook.
+//!
+//! Nothing is tried again in here: each call is made once, takes no longer than its timeout, and ends
+//! with an answer or with a [`SlackError`] that says whether the message may have arrived.
+
+pub mod address; // channels and people
+mod answer; // Slack's answers, pure
+pub mod error; // what can go wrong, and what may help
+mod look; // whether a message has arrived
+mod pace; // how fast, pure
+pub mod people; // who somebody is on Slack
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value as Json, json};
+
+use crate::notify::message::Letter;
+use crate::notify::slack::address::Address;
+use crate::notify::slack::answer::Answer;
+use crate::notify::slack::error::SlackError;
+use crate::notify::slack::pace::Paces;
+
+pub use crate::notify::slack::look::Looked;
+
+/// Slack's own API.
+pub const SLACK_API: &str = "https://slack.com/api";
+
+const POST: &str = "chat.postMessage";
+const FORM: &str = "application/x-www-form-urlencoded";
+/// The event of a message's metadata; Slack wants a name.
+const EVENT: &str = "deployment_told";
+/// A page of messages with their blocks.
+const LARGEST_ANSWER: usize = 8 * 1024 * 1024;
+/// Names of channels whose ids are remembered.
+const MOST_IDS: usize = 10_000;
+
+/// How Slack is reached.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// By which way.
+    pub door: Door,
+    /// How long a call may take.
+    pub timeout: Duration,
+}
+
+/// By which way messages go in.
+#[derive(Debug, Clone)]
+pub enum Door {
+    /// As a bot.
+    Bot {
+        /// The API's address.
+        api_url: String,
+        /// The bot's token.
+        token: SecretString,
+    },
+    /// Through an incoming webhook, into its one channel. Its address is the secret.
+    Hook(SecretString),
+}
+
+/// Slack. Clones share what is known of its channels and its patience.
+#[derive(Debug, Clone)]
+pub struct Slack(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    client: reqwest::Client,
+    paces: Mutex<Paces>,
+    /// Ids of channels by name, as answers told them.
+    ids: Mutex<HashMap<String, String>>,
+}
+
+/// What is posted, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Post<'a> {
+    /// Where to; a webhook goes where it goes.
+    pub to: &'a Address,
+    /// The message.
+    pub letter: &'a Letter,
+    /// In which form.
+    pub form: Form,
+    /// The message that it is a reply to.
+    pub thread: Option<&'a str>,
+    /// Whether the channel shows a reply, too.
+    pub aloud: bool,
+}
+
+/// The form of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Blocks.
+    Blocks,
+    /// Text alone.
+    Plain,
+}
+
+/// A message that Slack has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// The channel's id.
+    pub channel: String,
+    /// Slack's name of the message.
+    pub ts: String,
+}
+
+impl Slack {
+    /// Slack behind this door.
+    pub fn new(settings: Settings, client: reqwest::Client) -> Self {
+        let (paces, ids) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { settings, client, paces, ids }))
+    }
+
+    /// Whether it is a bot: one may choose the channel, reply, look and write to people.
+    pub fn is_bot(&self) -> bool {
+        match self.0.settings.door {
+            Door::Bot { .. } => true,
+            Door::Hook(_) => false,
+        }
+    }
+
+    /// Posts a message, once; where it is now, if Slack says.
+    ///
+    /// # Errors
+    /// [`SlackError`]; after [`SlackError::NoAnswer`] it may have arrived.
+    pub async fn post(&self, post: Post<'_>, now: Timestamp) -> Result<Option<Posted>, SlackError> {
+        match &self.0.settings.door {
+            Door::Bot { .. } => self.post_as_bot(post, now).await,
+            Door::Hook(url) => self.post_through(url, post, now).await.map(|()| None),
+        }
+    }
+
+    async fn post_as_bot(
+        &self,
+        post: Post<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Posted>, SlackError> {
+        let what = post.to.as_str();
+        self.take_turn(what, now)?;
+        let answered = self.call(POST, what, &message(post), now).await?;
+        for warning in answer::warnings(&answered) {
+            tracing::warn!(channel = what, warning, "Slack took the message and warns");
+        }
+        let text = |key| answered.get(key).and_then(Json::as_str).map(str::to_owned);
+        let posted = text("channel").zip(text("ts")).map(|(channel, ts)| Posted { channel, ts });
+        if let Some(posted) = &posted {
+            self.learn(what, &posted.channel);
+        }
+        Ok(posted)
+    }
+
+    async fn post_through(
+        &self,
+        url: &SecretString,
+        post: Post<'_>,
+        now: Timestamp,
+    ) -> Result<(), SlackError> {
+        let what = "the incoming webhook";
+        self.take_turn(what, now)?;
+        let request = self.0.client.post(url.expose_secret()).json(&content(post));
+        let answer = self.ask(request).await?;
+        let taken = answer::of_hook(&answer);
+        self.heed(taken, what, now)
+    }
+
+    /// Calls a method of the Web API, once.
+    async fn call(
+        &self,
+        method: &'static str,
+        what: &str,
+        arguments: &Json,
+        now: Timestamp,
+    ) -> Result<Json, SlackError> {
+        let Door::Bot { api_url, token } = &self.0.settings.door else {
+            return Err(SlackError::Blind("an incoming webhook can only be written to".to_owned()));
+        };
+        let url = format!("{api_url}/{method}");
+        // Methods that read take no JSON.
+        let request = match method {
+            POST | "conversations.open" => self.0.client.post(url).json(arguments),
+            _ => self.0.client.post(url).header(CONTENT_TYPE, FORM).body(as_form(arguments)),
+        };
+        let answer = self.ask(request.bearer_auth(token.expose_secret())).await?;
+        let answered = answer::of_method(method, what, &answer);
+        self.heed(answered, what, now)
+    }
+
+    /// Errors name their innermost cause only: the outer ones repeat the address, which for a
+    /// webhook is a secret.
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Result<Answer, SlackError> {
+        let asked = async { read(request.send().await?).await };
+        match tokio::time::timeout(self.0.settings.timeout, asked).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
+                Err(SlackError::Unreachable(innermost(&error)))
+            }
+            Ok(Err(error)) => Err(SlackError::NoAnswer(innermost(&error))),
+            Err(_) => {
+                let longest = self.0.settings.timeout;
+                Err(SlackError::NoAnswer(format!("no answer within {longest:?}")))
+            }
+        }
+    }
+
+    /// Who is asked to wait waits.
+    fn heed<T>(
+        &self,
+        answered: Result<T, SlackError>,
+        what: &str,
+        now: Timestamp,
+    ) -> Result<T, SlackError> {
+        if let Err(SlackError::Wait { after, .. }) = &answered {
+            lock(&self.0.paces).hold(what, now, *after);
+        }
+        answered
+    }
+
+    fn take_turn(&self, what: &str, now: Timestamp) -> Result<(), SlackError> {
+        let admitted = lock(&self.0.paces).admit(what, now);
+        admitted.map_err(|after| SlackError::Wait { what: what.to_owned(), after })
+    }
+
+    fn learn(&self, name: &str, id: &str) {
+        let mut ids = lock(&self.0.ids);
+        if ids.len() >= MOST_IDS {
+            ids.clear();
+        }
+        ids.insert(name.to_owned(), id.to_owned());
+    }
+
+    fn learned(&self, name: &str) -> Option<String> {
+        lock(&self.0.ids).get(name).cloned()
+    }
+}
+
+/// The arguments of `chat.postMessage`.
+fn message(post: Post<'_>) -> Json {
+    let mut message = content(post);
+    let more = json!({
+        "channel": post.to.as_str(),
+        "parse": "none",
+        "link_names": false,
+        "metadata": {
+            "event_type": EVENT,
+            "event_payload": {"mark": post.letter.stamp.mark()},
+        },
+    });
+    extend(&mut message, more);
+    if let Some(thread) = post.thread {
+        extend(&mut message, json!({"thread_ts": thread, "reply_broadcast": post.aloud}));
+    }
+    message
+}
+
+fn content(post: Post<'_>) -> Json {
+    let Letter { text, blocks, plain, .. } = post.letter;
+    let mut content = match post.form {
+        Form::Blocks => json!({"text": text, "blocks": blocks}),
+        Form::Plain => json!({"text": plain}),
+    };
+    extend(&mut content, json!({"unfurl_links": false, "unfurl_media": false}));
+    content
+}
+
+fn extend(object: &mut Json, more: Json) {
+    if let (Json::Object(object), Json::Object(more)) = (object, more) {
+        object.extend(more);
+    }
+}
+
+/// Arguments as a browser's form sends them; a body, because addresses end in logs.
+fn as_form(arguments: &Json) -> String {
+    let pairs = arguments.as_object().into_iter().flatten().map(|(key, value)| {
+        (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    });
+    let url = reqwest::Url::parse_with_params("http://form.invalid", pairs);
+    url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
+}
+
+async fn read(mut response: reqwest::Response) -> reqwest::Result<Answer> {
+    let status = response.status().as_u16();
+    let retry_after = response.headers().get(RETRY_AFTER);
+    let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let mut body = Vec::new();
+    while body.len() < LARGEST_ANSWER
+        && let Some(chunk) = response.chunk().await?
+    {
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer { status, retry_after, body })
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// What a panic left half-done in these maps is at worst a wait too many.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! How fast Slack may be written to. Pure: times come in.
+//!
+//! Slack takes one message a second in each channel, with bursts that it calls short and does not
+//! number (<https://docs.slack.dev/apis/web-api/rate-limits>), and says with 429 and `Retry-After` when
+//! that was too much. Channels do not wait for each other.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Between two messages, in the long run.
+const BETWEEN_MILLIS: i64 = 1000;
+/// How many may go at once after a pause.
+const BURST: i64 = 3;
+/// Channels that nobody wrote to lately are forgotten from here on.
+const MOST: usize = 1000;
+
+/// What is known of each channel, or method.
+#[derive(Debug, Default)]
+pub(super) struct Paces(HashMap<String, Pace>);
+
+/// When the next one would be due if they came at the pace exactly, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy)]
+struct Pace(i64);
+
+impl Paces {
+    /// Takes the turn to write there now; otherwise says how long to wait for it.
+    pub(super) fn admit(&mut self, what: &str, now: Timestamp) -> Result<(), Duration> {
+        let now = now.as_millisecond();
+        if self.0.len() >= MOST {
+            self.0.retain(|_, pace| pace.0 > now);
+        }
+        let pace = self.0.entry(what.to_owned()).or_insert(Pace(now));
+        let ahead = pace.0.saturating_sub(now).saturating_sub((BURST - 1) * BETWEEN_MILLIS);
+        match u64::try_from(ahead) {
+            Ok(millis) if millis > 0 => Err(Duration::from_millis(millis)),
+            _ => {
+                pace.0 = pace.0.max(now).saturating_add(BETWEEN_MILLIS);
+                Ok(())
+            }
+        }
+    }
+
+    /// Nothing is written there for so long: Slack has asked for it.
+    pub(super) fn hold(&mut self, what: &str, now: Timestamp, wait: Duration) {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let until = now.as_millisecond().saturating_add(wait);
+        let due = Pace(until.saturating_add((BURST - 1) * BETWEEN_MILLIS));
+        let pace = self.0.entry(what.to_owned()).or_insert(due);
+        pace.0 = pace.0.max(due.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(millis).unwrap()
+    }
+
+    #[test]
+    fn a_burst_goes_at_once_and_the_rest_once_a_second() {
+        let mut paces = Paces::default();
+        for _ in 0..3 {
+            assert_eq!(paces.admit("a", at(0)), Ok(()));
+        }
+        assert_eq!(paces.admit("a", at(0)), Err(Duration::from_secs(1)));
+        assert_eq!(paces.admit("a", at(999)), Err(Duration::from_millis(1)));
+        assert_eq!(paces.admit("a", at(1000)), Ok(()));
+        assert_eq!(paces.admit("a", at(1000)), Err(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn channels_do_not_wait_for_each_other() {
+        let mut paces = Paces::default();
+        paces.hold("a", at(0), Duration::from_secs(60));
+        assert_eq!(paces.admit("a", at(0)), Err(Duration::from_secs(60)));
+        assert_eq!(paces.admit("b", at(0)), Ok(()));
+        assert_eq!(paces.admit("a", at(60_000)), Ok(()));
+        assert_eq!(paces.admit("a", at(60_000)), Err(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn quiet_channels_are_forgotten() {
+        let mut paces = Paces::default();
+        for n in 0..2 * i64::try_from(MOST).unwrap() {
+            assert_eq!(paces.admit(&n.to_string(), at(n * 10)), Ok(()));
+        }
+        assert!(paces.0.len() <= MOST);
+    }
+}

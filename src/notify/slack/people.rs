@@ -1,0 +1,175 @@
+//! Who somebody of the forge is on Slack: by the configuration, or by an e-mail address.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value as Json, json};
+
+use crate::notify::message::UserId;
+use crate::notify::slack::error::SlackError;
+use crate::notify::slack::{Slack, lock};
+
+/// What is configured of people.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// By login, in lower case.
+    pub people: BTreeMap<String, Someone>,
+    /// A text with `{login}` in it that makes e-mail addresses.
+    pub email: Option<String>,
+}
+
+/// Somebody, as the configuration names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Someone {
+    /// By Slack's id.
+    User(UserId),
+    /// By an e-mail address.
+    Email(String),
+}
+
+/// Finds people, and remembers whom it found. Clones share what is remembered.
+#[derive(Debug, Clone)]
+pub struct People {
+    settings: Arc<Settings>,
+    slack: Slack,
+    remembered: Arc<Mutex<HashMap<String, Remembered>>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    user: Option<UserId>,
+    until: Timestamp,
+}
+
+/// People change their addresses, but not by the hour.
+const KNOWN: SignedDuration = SignedDuration::from_hours(24);
+/// Somebody who is unknown may join.
+const UNKNOWN: SignedDuration = SignedDuration::from_hours(1);
+/// More than anybody has developers.
+const MOST: usize = 10_000;
+/// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore in it.
+const LONGEST_LOGIN: usize = 60;
+
+const LOOKUP: &str = "users.lookupByEmail";
+
+impl People {
+    /// People of that Slack.
+    pub fn new(settings: Settings, slack: Slack) -> Self {
+        Self { settings: Arc::new(settings), slack, remembered: Arc::default() }
+    }
+
+    /// Who somebody of that login is on Slack; `None` when nobody knows. `profile` is asked for the
+    /// e-mail address of the forge's profile, if it comes to that.
+    ///
+    /// # Errors
+    /// [`SlackError`] when Slack could not be asked and may be asked again.
+    pub async fn find(
+        &self,
+        login: &str,
+        profile: impl AsyncFnOnce() -> Option<String>,
+        now: Timestamp,
+    ) -> Result<Option<UserId>, SlackError> {
+        let login = login.to_lowercase();
+        let email = match self.settings.people.get(&login) {
+            Some(Someone::User(user)) => return Ok(Some(user.clone())),
+            Some(Someone::Email(email)) => Some(email.clone()),
+            None => None,
+        };
+        if !self.slack.is_bot() || (email.is_none() && !is_person(&login)) {
+            return Ok(None);
+        }
+        if let Some(user) = self.remembered(&login, now) {
+            return Ok(user);
+        }
+        let user = self.look_up(&login, email, profile, now).await?;
+        self.remember(login, user.clone(), now);
+        Ok(user)
+    }
+
+    async fn look_up(
+        &self,
+        login: &str,
+        configured: Option<String>,
+        profile: impl AsyncFnOnce() -> Option<String>,
+        now: Timestamp,
+    ) -> Result<Option<UserId>, SlackError> {
+        if let Some(email) = configured {
+            return self.by_email(&email, now).await;
+        }
+        let made = self.settings.email.as_ref().map(|form| form.replace("{login}", login));
+        if let Some(email) = made
+            && let Some(user) = self.by_email(&email, now).await?
+        {
+            return Ok(Some(user));
+        }
+        match profile().await.filter(|email| is_email(email)) {
+            Some(email) => self.by_email(&email, now).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn by_email(&self, email: &str, now: Timestamp) -> Result<Option<UserId>, SlackError> {
+        let found = self.slack.call(LOOKUP, LOOKUP, &json!({"email": email}), now).await;
+        let problem = match found {
+            Ok(found) => {
+                let id = found.pointer("/user/id").and_then(Json::as_str);
+                return Ok(id.and_then(UserId::parse));
+            }
+            Err(SlackError::Nobody | SlackError::Place { .. }) => return Ok(None),
+            Err(
+                waits @ (SlackError::Unreachable(_)
+                | SlackError::Wait { .. }
+                | SlackError::Credentials { .. }),
+            ) => return Err(waits),
+            // A question that was perhaps heard and not answered can be asked again.
+            Err(SlackError::NoAnswer(why)) => return Err(SlackError::Unreachable(why)),
+            Err(problem) => problem,
+        };
+        tracing::warn!(%problem, "people cannot be looked up on Slack, they are named instead");
+        Ok(None)
+    }
+
+    fn remembered(&self, login: &str, now: Timestamp) -> Option<Option<UserId>> {
+        let remembered = lock(&self.remembered);
+        remembered.get(login).filter(|one| now < one.until).map(|one| one.user.clone())
+    }
+
+    fn remember(&self, login: String, user: Option<UserId>, now: Timestamp) {
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() >= MOST {
+            remembered.retain(|_, one| now < one.until);
+        }
+        if remembered.len() >= MOST {
+            remembered.clear();
+        }
+        let life = if user.is_some() { KNOWN } else { UNKNOWN };
+        let until = now.checked_add(life).unwrap_or(Timestamp::MAX);
+        remembered.insert(login, Remembered { user, until });
+    }
+}
+
+/// Programs have logins with brackets; and what is no login must not come into an address.
+fn is_person(login: &str) -> bool {
+    (1..=LONGEST_LOGIN).contains(&login.len())
+        && login.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+fn is_email(text: &str) -> bool {
+    text.len() <= 254
+        && text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_junk_are_not_looked_up() {
+        assert!(is_person("octocat") && is_person("jane-doe_acme"));
+        for login in ["github-actions[bot]", "", "a@b", "a b", "🦀", &"a".repeat(61)] {
+            assert!(!is_person(login), "{login}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a team is told now, after what it was told before, and under which message. Pure.
+//!
+//! - Each failure is told once. The first of a row begins a thread; the others are told in it and
+//!   shown in the channel too, so that nobody misses them and nobody loses the thread.
+//! - The first success after failures that were told is told in their thread, wanted or not: it ends
+//!   the story. Other successes are told to teams that want to hear of them.
+//! - Nothing overtakes: as long as a message that came before it still waits, a message waits.
+
+use crate::model::deployment::ForgeState;
+use crate::notify::message::Kind;
+
+/// A former end of the same lane, and what became of its message to the channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// How it ended.
+    pub state: ForgeState,
+    /// What became of its message.
+    pub message: Fate,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is still to be sent.
+    Waits,
+    /// It was sent; where it is, if that is known.
+    Told(Option<Whereabouts>),
+    /// There was nothing to say, or nobody could be told.
+    Untold,
+}
+
+/// Where a message is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The channel as it was addressed.
+    pub addressed: String,
+    /// The channel's id.
+    pub channel: String,
+    /// Slack's name of the message.
+    pub ts: String,
+    /// The message that it is a reply to, if it is one.
+    pub root: Option<String>,
+}
+
+/// What there is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Say {
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+    /// Something, once those before it are said.
+    Later,
+    /// This.
+    This {
+        /// What kind of news it is.
+        kind: Kind,
+        /// The message that it belongs to.
+        thread: Option<Whereabouts>,
+        /// Whether the channel shows it, too, and not only the thread.
+        aloud: bool,
+    },
+}
+
+/// What a channel is told of a deployment that came to this end; `earlier` are the ends before it
+/// in its lane, newest first, and `successes` says whether the team wants to hear of all.
+pub fn for_channel(state: ForgeState, successes: bool, earlier: &[Earlier]) -> Say {
+    let kind = match state {
+        ForgeState::Failure => Kind::Rejected,
+        ForgeState::Error => Kind::GivenUp,
+        ForgeState::Success => Kind::Deployed,
+        ForgeState::Queued | ForgeState::InProgress | ForgeState::Inactive => {
+            return Say::Nothing("channels hear of ends only");
+        }
+    };
+    let row: Vec<_> = earlier.iter().take_while(|one| one.state != ForgeState::Success).collect();
+    if row.iter().any(|one| one.message == Fate::Waits) {
+        return Say::Later;
+    }
+    let told: Vec<_> = row.iter().filter_map(|one| told(one)).collect();
+    let thread = told.iter().find_map(|whereabouts| whereabouts.cloned());
+    match (kind, told.len()) {
+        (Kind::Deployed, 0) if !successes => Say::Nothing("this app does not ask for successes"),
+        (Kind::Deployed, 1..) => {
+            let kind = Kind::Recovered { failures: told.len() };
+            Say::This { kind, thread, aloud: successes }
+        }
+        _ => Say::This { kind, thread, aloud: true },
+    }
+}
+
+/// What the person is told who started it: failures only.
+pub fn for_person(state: ForgeState) -> Say {
+    let this = |kind| Say::This { kind, thread: None, aloud: true };
+    match state {
+        ForgeState::Failure => this(Kind::Rejected),
+        ForgeState::Error => this(Kind::GivenUp),
+        ForgeState::Success
+        | ForgeState::Queued
+        | ForgeState::InProgress
+        | ForgeState::Inactive => Say::Nothing("people hear of failures only"),
+    }
+}
+
+/// Whether it is a failure that was told, and where.
+fn told(earlier: &Earlier) -> Option<Option<&Whereabouts>> {
+    match (&earlier.message, earlier.state) {
+        (Fate::Told(whereabouts), ForgeState::Failure | ForgeState::Error) => {
+            Some(whereabouts.as_ref())
+        }
+        _ => None,
+    }
+}
+
+impl Whereabouts {
+    /// The message that replies belong to.
+    pub fn thread(&self) -> &str {
+        self.root.as_deref().unwrap_or(&self.ts)
+    }
+
+    /// As one text, to be kept.
+    pub fn reference(&self) -> String {
+        let Self { addressed, channel, ts, root } = self;
+        let root = root.as_deref().unwrap_or(ts);
+        format!("{channel} {ts} {root} {addressed}")
+    }
+
+    /// From the text that was kept.
+    pub fn parse(reference: &str) -> Option<Self> {
+        let mut parts = reference.splitn(4, ' ').map(str::to_owned);
+        let (channel, ts, root) = (parts.next()?, parts.next()?, parts.next()?);
+        let root = Some(root).filter(|root| *root != ts);
+        Some(Self { channel, ts, root, addressed: parts.next()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ts: &str, root: Option<&str>) -> Whereabouts {
+        Whereabouts {
+            addressed: "squad".to_owned(),
+            channel: "C1".to_owned(),
+            ts: ts.to_owned(),
+            root: root.map(str::to_owned),
+        }
+    }
+
+    fn was(state: ForgeState, message: Fate) -> Earlier {
+        Earlier { state, message }
+    }
+
+    const FAILURE: ForgeState = ForgeState::Failure;
+    const SUCCESS: ForgeState = ForgeState::Success;
+
+    #[test]
+    fn a_failure_begins_a_thread_and_the_next_is_told_in_it_and_aloud() {
+        let first = Say::This { kind: Kind::Rejected, thread: None, aloud: true };
+        assert_eq!(for_channel(FAILURE, false, &[]), first);
+        assert_eq!(for_channel(FAILURE, false, &[was(SUCCESS, Fate::Untold)]), first);
+        let told = was(FAILURE, Fate::Told(Some(at("1.0", None))));
+        let next = Say::This { kind: Kind::GivenUp, thread: Some(at("1.0", None)), aloud: true };
+        assert_eq!(for_channel(ForgeState::Error, false, &[told]), next);
+    }
+
+    #[test]
+    fn a_recovery_ends_the_story_in_its_thread() {
+        let row = [
+            was(ForgeState::Error, Fate::Told(Some(at("2.0", Some("1.0"))))),
+            was(FAILURE, Fate::Untold),
+            was(FAILURE, Fate::Told(Some(at("1.0", None)))),
+            was(SUCCESS, Fate::Untold),
+            was(FAILURE, Fate::Told(Some(at("0.5", None)))),
+        ];
+        let thread = Some(at("2.0", Some("1.0")));
+        let kind = Kind::Recovered { failures: 2 };
+        let quietly = Say::This { kind, thread: thread.clone(), aloud: false };
+        assert_eq!(for_channel(SUCCESS, false, &row), quietly);
+        assert_eq!(for_channel(SUCCESS, true, &row), Say::This { kind, thread, aloud: true });
+        assert!(matches!(for_channel(SUCCESS, false, &row[3..]), Say::Nothing(_)));
+    }
+
+    #[test]
+    fn failures_that_nobody_heard_of_need_no_recovery() {
+        let row = [was(FAILURE, Fate::Untold)];
+        assert!(matches!(for_channel(SUCCESS, false, &row), Say::Nothing(_)));
+        let wanted = Say::This { kind: Kind::Deployed, thread: None, aloud: true };
+        assert_eq!(for_channel(SUCCESS, true, &row), wanted);
+    }
+
+    #[test]
+    fn one_that_was_told_without_a_thread_is_recovered_from_without_one() {
+        let row = [was(FAILURE, Fate::Told(None))];
+        let kind = Kind::Recovered { failures: 1 };
+        let recovery = Say::This { kind, thread: None, aloud: false };
+        assert_eq!(for_channel(SUCCESS, false, &row), recovery);
+    }
+
+    #[test]
+    fn nothing_overtakes_what_still_waits() {
+        let row = [was(FAILURE, Fate::Untold), was(FAILURE, Fate::Waits)];
+        for state in [SUCCESS, FAILURE, ForgeState::Error] {
+            assert_eq!(for_channel(state, false, &row), Say::Later);
+        }
+        let before = [was(SUCCESS, Fate::Untold), was(FAILURE, Fate::Waits)];
+        assert!(matches!(for_channel(FAILURE, false, &before), Say::This { .. }));
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_was_kept() {
+        for place in [at("1.0", None), at("2.0", Some("1.0"))] {
+            assert_eq!(Whereabouts::parse(&place.reference()), Some(place));
+        }
+        assert_eq!(Whereabouts::parse("C1 1.0"), None);
+    }
+}
