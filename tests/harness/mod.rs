@@ -9,6 +9,7 @@ pub(crate) mod github;
 pub(crate) mod log;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod receiver;
 pub(crate) mod registry;
 pub(crate) mod requests;
 pub(crate) mod secrets;
