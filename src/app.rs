@@ -27,6 +27,7 @@ pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
 use crate::app::outside::{Manifests, World};
+use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
@@ -40,7 +41,8 @@ use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::notice::Audience;
 use crate::model::violation::Rejection;
-use crate::notify::webhook::Receiver;
+use crate::notify::slack::people::People;
+use crate::notify::slack::{self, Slack};
 use crate::pipeline::application::Source;
 use crate::server::auth::{Pages, Token, Tokens};
 use crate::server::{self, Limits, State, Webhook};
@@ -99,8 +101,8 @@ type Boxed = Box<dyn std::error::Error>;
 /// GitHub's own clients give up after ten seconds; so do we.
 const CONNECT: Duration = Duration::from_secs(10);
 const FORGE_CALL: Duration = Duration::from_secs(30);
-/// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
-const EVENT: Duration = Duration::from_secs(10);
+/// Slack answers within a second. A message takes two calls or three, together less than half a lease.
+const SLACK_CALL: Duration = Duration::from_secs(4);
 /// A server that says nothing for so long has lost us.
 const GIT_SILENCE: Duration = Duration::from_mins(1);
 /// A first clone of a large repository takes minutes.
@@ -138,9 +140,9 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
-            receivers: receivers(&settings)
-                .map_err(StartError::of("the webhooks for events"))?
-                .into(),
+            receivers: tell::events::receivers(&settings.event_webhooks, client_builder())
+                .map_err(boxed("the webhooks for events"))?,
+            slack: settings.slack.as_ref().map(|one| slack(one, &client)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -245,21 +247,19 @@ fn http_client() -> Result<reqwest::Client, Boxed> {
 /// Who is told, beside the forge.
 fn audience(settings: &Settings) -> Audience {
     let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
-    Audience { events, ..Audience::default() }
+    Audience { slack: settings.slack.is_some(), events, ..Audience::default() }
 }
 
-/// Where events go. One client for all: it follows no redirects.
-fn receivers(settings: &Settings) -> Result<Vec<Receiver>, Boxed> {
-    let client = Receiver::client(client_builder())?;
-    let receiver = |one: &settings::webhooks::EventWebhook| Receiver {
-        name: one.name.clone(),
-        url: one.url.clone(),
-        key: one.key.clone(),
-        wants: one.events.clone(),
-        client: client.clone(),
-        timeout: EVENT,
-    };
-    Ok(settings.event_webhooks.iter().map(receiver).collect())
+/// Slack, with who is known there.
+fn slack(settings: &settings::slack::Slack, client: &reqwest::Client) -> Line {
+    let door = slack::Settings { door: settings.door.clone(), timeout: SLACK_CALL };
+    let slack = Slack::new(door, client.clone());
+    Line {
+        people: People::new(settings.people.clone(), slack.clone()),
+        slack,
+        default_channel: settings.default_channel.clone(),
+        direct_messages: settings.direct_messages,
+    }
 }
 
 fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::app::facts::Gatherer;
 use crate::app::problem;
 use crate::app::tell;
+use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
@@ -50,6 +51,7 @@ pub(crate) struct World {
     pub(crate) facts: Gatherer,
     pub(crate) store: Store,
     pub(crate) receivers: Arc<[Receiver]>,
+    pub(crate) slack: Option<Line>,
     pub(crate) waml: settings::Waml,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
@@ -185,8 +187,13 @@ fn rejected(
 }
 
 fn contact(waml: &Waml) -> Contact {
-    let Waml { name, owner, slack, .. } = waml;
-    Contact { name: name.clone(), owner: owner.clone(), slack: slack.clone(), successes: false }
+    let Waml { name, owner, slack, successes, .. } = waml;
+    Contact {
+        name: name.clone(),
+        owner: owner.clone(),
+        slack: slack.clone(),
+        successes: *successes,
+    }
 }
 
 /// The first host that the manifests route to it; one with a star leads nowhere.

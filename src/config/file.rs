@@ -2,6 +2,7 @@
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
 pub mod notify; // who is told
+pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
 use std::collections::BTreeMap;

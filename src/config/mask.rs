@@ -15,7 +15,8 @@ pub(super) fn masked(file: &str, text: &str) -> String {
     };
     let mut places = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
-        if node.as_text().is_some_and(|value| is_secret_place(path) || has_credentials(value)) {
+        let hidden = |value| is_secret_place(path) || has_credentials(value) || is_slacks(value);
+        if node.as_text().is_some_and(hidden) {
             places.push(node.origin.position.clone());
         }
     });
@@ -36,6 +37,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
             ["clusters", "lookups", .., last] => *last == "token",
             ["registries", last] => *last == "password",
             ["notify", "webhooks", last] => *last == "secret",
+            ["notify", "slack", last] => matches!(*last, "token" | "webhook"),
             ["auth", "tokens"] => true,
             _ => false,
         };
@@ -61,6 +63,12 @@ pub(super) fn has_credentials(text: &str) -> bool {
     authority.contains('@') || text.contains("password=")
 }
 
+/// Whether an address is one of Slack's for incoming webhooks, or a text a token of Slack's: either
+/// lets everybody write who sees it.
+fn is_slacks(text: &str) -> bool {
+    text.contains("://hooks.slack") || text.starts_with("xox")
+}
+
 /// Under a key that names a secret, but not where it says where the secret is.
 fn is_secret_place(path: &Path) -> bool {
     let keys = keys(path);
@@ -73,6 +81,7 @@ fn is_secret_place(path: &Path) -> bool {
     match keys.last() {
         Some(&("file" | "env" | "sha256" | "name")) => false,
         Some(&"tokens") => true,
+        _ if keys.starts_with(&["notify", "slack", "webhook"]) => true,
         _ => keys.iter().any(names_one),
     }
 }

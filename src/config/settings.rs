@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub clusters: Clusters,
     /// What is looked up outside, and how.
     pub lookups: Lookups,
+    /// Slack, if people are told on it.
+    pub slack: Option<slack::Slack>,
     /// The programs that receive events.
     pub event_webhooks: Vec<EventWebhook>,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.

@@ -26,6 +26,7 @@ mod locks; // who may not be deployed
 mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
+mod earlier; // what was told of a lane before, and whose it is
 mod told; // what was told, and what waits
 
 use std::sync::Arc;

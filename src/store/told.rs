@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-fn told(row: &Row) -> Result<Told, StoreError> {
+pub(super) fn told(row: &Row) -> Result<Told, StoreError> {
     let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
     let done_at = row.maybe_time("done_at")?;
     let was = |word: &str| outcome.as_deref() == Some(word);

@@ -40,6 +40,9 @@ pub struct Document {
     #[serde(default)]
     #[schemars(extend("format" = "line"))]
     pub slack: Option<String>,
+    /// What the channel hears of, beside failures.
+    #[serde(default)]
+    pub notify: Option<Notify>,
     /// The Kubernetes namespace.
     #[schemars(extend("format" = "namespace", "pattern" = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"))]
     pub namespace: String,
@@ -64,6 +67,14 @@ pub enum SchemaVersion {
     /// The one that is described here.
     #[serde(rename = "2")]
     Two,
+}
+
+/// What the team's channel hears of, beside failures and the first success after one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Notify {
+    /// Whether it hears of every success. Default: no.
+    pub success: Option<bool>,
 }
 
 /// A link for people.
@@ -122,6 +133,8 @@ pub struct Waml {
     pub owner: String,
     /// The team's Slack channel.
     pub slack: Option<String>,
+    /// Whether the channel hears of every success.
+    pub successes: bool,
     /// The template of the header, if it names one.
     pub template: Option<String>,
     /// Links for people.
@@ -226,6 +239,7 @@ impl Waml {
             name: text("name").unwrap_or_default(),
             owner: text("owner").unwrap_or_default(),
             slack: text("slack"),
+            successes: successes(&root),
             template: text("template"),
             links: links(&root),
             defaults: defaults(&mut root, violations),
@@ -285,6 +299,11 @@ fn label_layers(root: &mut Node) {
             _ => entry.node.set_layer(&Arc::from("header")),
         }
     }
+}
+
+fn successes(root: &Node) -> bool {
+    let wanted = root.get("notify").and_then(|notify| notify.get("success"));
+    wanted.filter(|node| !node.broken).and_then(Node::as_text) == Some("true")
 }
 
 fn links(root: &Node) -> Vec<Link> {

@@ -26,6 +26,25 @@ fn the_examples_are_read_as_they_stand() {
 }
 
 #[test]
+fn a_team_hears_of_successes_where_it_asks_for_them() {
+    let read = |notify: &str| {
+        Waml::parse(".weave.yaml", format!("{HEAD}{notify}deploy: {{prod: {{}}}}\n").as_bytes())
+            .unwrap()
+    };
+    assert!(!read("").successes && !read("notify: {}\n").successes);
+    assert!(!read("notify: {success: false}\n").successes);
+    let waml = read("notify: {success: true}\n");
+    assert!(waml.successes && waml.violations.is_empty());
+    let broken = read("notify: {sucess: true, success: often}\n");
+    assert!(!broken.successes);
+    assert_eq!(broken.violations[0].help.as_deref(), Some("did you mean `success`?"));
+    assert_eq!(
+        broken.violations[1].to_string(),
+        ".weave.yaml:6:33: `notify.success` must be `true` or `false`, but `often` is neither [schema]"
+    );
+}
+
+#[test]
 fn all_violations_are_told_at_once_each_at_its_place() {
     let text = format!(
         "{HEAD}colour: red\ndefaults:\n- service: []\ndeploy:\n  prod:\n    sevrice: []\n    scaling: {{replicas: many}}\n    ingress: {{}}\n"

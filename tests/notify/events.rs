@@ -54,7 +54,8 @@ async fn messages(deployer: &Deployer) -> Vec<(i64, String)> {
     let newest = deployer.deployments().await.pop().unwrap();
     let all = deployer.hands().store().messages(&newest.id).await.unwrap();
     let events = all.into_iter().filter(|told| told.sink.to_string() == "events/warehouse");
-    let outcome = |told: the_deployer::store::Told| match (told.sent_at, told.parked, told.skipped) {
+    let outcome = |told: the_deployer::store::Told| match (told.sent_at, told.parked, told.skipped)
+    {
         (Some(_), ..) => "sent".to_owned(),
         (_, Some(reason), _) => format!("parked: {reason}"),
         (.., Some(reason)) => format!("skipped: {reason}"),
@@ -267,7 +268,10 @@ async fn each_receiver_has_its_own_queue() {
     deploys(&deployer, "v1").await;
     let last = |receiver: &Receiver| receiver.came().last().map(|came: &Came| came.at).unwrap();
     assert!(last(&quick) < 10 && last(&slow) >= 600, "{} {}", last(&quick), last(&slow));
-    assert_eq!((quick.kinds(), slow.kinds()), (WELL.map(str::to_owned).to_vec(), WELL.map(str::to_owned).to_vec()));
+    assert_eq!(
+        (quick.kinds(), slow.kinds()),
+        (WELL.map(str::to_owned).to_vec(), WELL.map(str::to_owned).to_vec())
+    );
     settled(&deployer, &slow).await;
     quick.settled();
 }

@@ -38,12 +38,16 @@ fn validate(value: &Json, schema: &Json, at: &str, wrong: &mut Vec<String>) {
         let fine = match word.as_str() {
             "$schema" | "$id" | "default" | "contentEncoding" => true,
             "type" => has_type(value, means.as_str().unwrap()),
-            "minLength" => value.as_str().unwrap().chars().count() as u64 >= means.as_u64().unwrap(),
+            "minLength" => {
+                value.as_str().unwrap().chars().count() as u64 >= means.as_u64().unwrap()
+            }
             "enum" => means.as_array().unwrap().contains(value),
             "format" => has_format(value.as_str().unwrap(), means.as_str().unwrap()),
-            "required" => {
-                means.as_array().unwrap().iter().all(|name| value.get(name.as_str().unwrap()).is_some())
-            }
+            "required" => means
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|name| value.get(name.as_str().unwrap()).is_some()),
             "additionalProperties" => {
                 assert_eq!(*means, false);
                 let known = schema["properties"].as_object().unwrap();

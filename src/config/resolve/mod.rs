@@ -18,6 +18,7 @@ mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod templates; // where templates come from
+mod slack; // people on Slack
 mod webhooks; // programs that receive events
 
 /// The longest time that may be set; a longer one is a mistake.
@@ -69,6 +70,7 @@ impl Resolver<'_> {
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
         let notify = notify.unwrap_or_default();
+        let slack = notify.slack.map(|slack| self.slack(slack));
         let event_webhooks = self.event_webhooks(notify.webhooks.unwrap_or_default());
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
@@ -84,6 +86,7 @@ impl Resolver<'_> {
             manifests,
             clusters,
             lookups,
+            slack: slack.flatten(),
             event_webhooks,
             tokens,
             pages,

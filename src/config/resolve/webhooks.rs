@@ -67,7 +67,7 @@ impl Resolver<'_> {
 }
 
 /// Whether nobody on the way can read along.
-fn is_safe(url: &str) -> bool {
+pub(super) fn is_safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     match (url.scheme(), url.host_str()) {
         ("https", Some(_)) => true,

@@ -1,6 +1,7 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
 mod lookups; // registries, and where secrets are looked up
+mod slack; // people on Slack
 mod webhooks;
 mod mistakes;
 
@@ -14,6 +15,7 @@ use crate::config::settings::{Forge, SecretsLookup, Templates, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
+use crate::notify::slack::Door;
 
 fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -24,9 +26,10 @@ fn sources(text: Option<&str>, variables: &[(&str, &str)]) -> Sources {
     }
 }
 
-const SECRETS: [(&str, &str); 3] = [
+const SECRETS: [(&str, &str); 4] = [
     ("TOKEN", "t0ken-text"),
     ("HOOK", "h00k-text"),
+    ("BOT", "xoxb-b0t-text"),
     ("SIGNING", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
 ];
 
@@ -45,7 +48,7 @@ fn lines(result: Result<Settings, Rejection>) -> String {
     rejection.violations.iter().map(line).collect()
 }
 
-const WHOLE: &str = r#"
+const WHOLE: &str = r##"
 server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
 storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
 forge:
@@ -81,6 +84,13 @@ registries:
 - {host: "localhost:5000", insecure: true}
 - {host: "*"}
 notify:
+  slack:
+    token: {env: BOT}
+    default_channel: "#deploys"
+    api_url: https://slack.example.com/api/
+    people: {octocat: U0123456}
+    email: "{login}@example.com"
+    direct_messages: false
   webhooks:
   - {name: warehouse, url: "https://w.example.com/in", secret: {env: SIGNING}}
 auth:
@@ -89,7 +99,7 @@ auth:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
 limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000}
-"#;
+"##;
 
 #[test]
 fn templates_come_from_a_repository_with_its_defaults() {
@@ -117,6 +127,7 @@ fn everything_can_be_set() {
         manifests,
         clusters,
         lookups,
+        slack,
         event_webhooks,
         tokens,
         pages,
@@ -152,6 +163,11 @@ fn everything_can_be_set() {
         ("argocd", "the-deployer-dev")
     );
     assert_eq!((event_webhooks.len(), pages), (1, Pages::Open));
+    let slack = slack.unwrap();
+    assert!(
+        matches!(slack.door, Door::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
+    );
+    assert_eq!((slack.direct_messages, slack.people.people.len()), (false, 1));
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
     let registries: Vec<_> = lookups
@@ -318,6 +334,7 @@ fn example() -> String {
         .fold(first, |text, part| text + "{env: TOKEN}" + part.split_once('}').unwrap().1)
         .replace("file: /run/secrets/api-token", "env: TOKEN")
         .replace("    secret: {env: TOKEN}", "    secret: {env: SIGNING}")
+        .replace("{env: TOKEN}    # a bot's", "{env: BOT}    # a bot's")
 }
 
 #[test]
@@ -331,7 +348,7 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "EventWebhook", "Auth"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth"]);
     names.extend(["Server", "Storage", "GitHub", "Waml", "Token", "Limits", "Forge", "Templates"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
     for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {

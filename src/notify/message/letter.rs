@@ -53,8 +53,10 @@ fn together(told: &Told, shown: usize) -> Vec<Block> {
 fn plain(told: &Told, shown: usize) -> String {
     let mut room = LONGEST_PLAIN;
     let blocks = told.head.iter().chain(&told.tail).chain(told.items.iter().take(shown));
-    let text = blocks.map(Block::plain).collect::<Vec<_>>().join("
-");
+    let text = blocks.map(Block::plain).collect::<Vec<_>>().join(
+        "
+",
+    );
     let fits = |line: &&str| {
         let long = length(line) + 1;
         let fits = long <= room;

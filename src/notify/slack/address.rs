@@ -15,6 +15,8 @@ pub enum Address {
     Channel(Channel),
     /// A person, in their own conversation with our bot.
     Person(UserId),
+    /// The one channel of an incoming webhook.
+    Hook,
 }
 
 /// Slack's own bound for a name.
@@ -57,6 +59,15 @@ impl Address {
         match self {
             Self::Channel(channel) => channel.as_str(),
             Self::Person(user) => user.as_str(),
+            Self::Hook => "the incoming webhook",
+        }
+    }
+
+    /// As people write it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Channel(channel) => channel.shown(),
+            Self::Person(_) | Self::Hook => self.as_str().to_owned(),
         }
     }
 }

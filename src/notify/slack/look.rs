@@ -86,6 +86,7 @@ impl Slack {
                 Some(id) => Ok(Some(id)),
                 None => self.listed(channel.as_str(), now).await,
             },
+            Address::Hook => Ok(None),
             Address::Person(user) => {
                 let method = "conversations.open";
                 let opened = self.call(method, method, &json!({"users": user.as_str()}), now).await;

@@ -141,7 +141,8 @@ impl Slack {
     ) -> Result<Option<Posted>, SlackError> {
         let what = post.to.as_str();
         self.take_turn(what, now)?;
-        let answered = self.call(POST, what, &message(post), now).await?;
+        let answered = self.call(POST, what, &message(post), now).await;
+        let answered = answered.inspect_err(|error| self.refused(what, error))?;
         for warning in answer::warnings(&answered) {
             tracing::warn!(channel = what, warning, "Slack took the message and warns");
         }
@@ -163,7 +164,7 @@ impl Slack {
         self.take_turn(what, now)?;
         let request = self.0.client.post(url.expose_secret()).json(&content(post));
         let answer = self.ask(request).await?;
-        let taken = answer::of_hook(&answer);
+        let taken = answer::of_hook(&answer).inspect_err(|error| self.refused(what, error));
         self.heed(taken, what, now)
     }
 
@@ -222,6 +223,13 @@ impl Slack {
     fn take_turn(&self, what: &str, now: Timestamp) -> Result<(), SlackError> {
         let admitted = lock(&self.0.paces).admit(what, now);
         admitted.map_err(|after| SlackError::Wait { what: what.to_owned(), after })
+    }
+
+    /// What surely was not taken uses up no turn.
+    fn refused(&self, what: &str, error: &SlackError) {
+        if !matches!(error, SlackError::NoAnswer(_) | SlackError::Wait { .. }) {
+            lock(&self.0.paces).give_back(what);
+        }
     }
 
     fn learn(&self, name: &str, id: &str) {

@@ -42,6 +42,13 @@ impl Paces {
         }
     }
 
+    /// What the turn was taken for was refused: it does not count.
+    pub(super) fn give_back(&mut self, what: &str) {
+        if let Some(pace) = self.0.get_mut(what) {
+            pace.0 = pace.0.saturating_sub(BETWEEN_MILLIS);
+        }
+    }
+
     /// Nothing is written there for so long: Slack has asked for it.
     pub(super) fn hold(&mut self, what: &str, now: Timestamp, wait: Duration) {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
@@ -80,6 +87,15 @@ mod tests {
         assert_eq!(paces.admit("b", at(0)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Err(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_was_refused_does_not_count() {
+        let mut paces = Paces::default();
+        for _ in 0..10 {
+            assert_eq!(paces.admit("a", at(0)), Ok(()));
+            paces.give_back("a");
+        }
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! What a message is made of: the deployment's record, its people, and what was told before.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::app::outside::World;
+use crate::app::tell::slack::Line;
+use crate::app::tell::slack::trouble::of_store;
+use crate::controller::outside::{NotDelivered, Problem, Remedy};
+use crate::model::deployment::{Contact, Deployment, State};
+use crate::notify::message::{LastGood, Links, Person};
+use crate::notify::slack::error::SlackError;
+use crate::notify::story::{Earlier, Fate, Whereabouts};
+use crate::store::{Filter, Message, Told};
+
+/// Who somebody is must not hold up what is told to others.
+const LONGEST_PROFILE: Duration = Duration::from_secs(2);
+/// Together with what comes after it, less than half a lease.
+const LONGEST_PERSON: Duration = Duration::from_secs(5);
+
+pub(super) async fn deployment(
+    world: &World,
+    message: &Message,
+) -> Result<Deployment, NotDelivered> {
+    let found = world.store.deployment(&message.deployment).await.map_err(|error| of_store(&error));
+    found?.ok_or_else(|| {
+        let message = format!("there is no deployment {} any more", message.deployment);
+        NotDelivered { problem: Problem { remedy: Remedy::Reject, message }, unsure: false }
+    })
+}
+
+/// As its own WAML says; where that could not be read, as the last one that could.
+pub(super) async fn contact(
+    world: &World,
+    deployment: &Deployment,
+) -> Result<Option<Contact>, NotDelivered> {
+    if deployment.contact.is_some() {
+        return Ok(deployment.contact.clone());
+    }
+    let repository = &deployment.request.release.repository;
+    world.store.last_contact(repository).await.map_err(|error| of_store(&error))
+}
+
+/// The newest release of the lane that arrived before.
+pub(super) async fn last_good(
+    world: &World,
+    deployment: &Deployment,
+) -> Result<Option<LastGood>, NotDelivered> {
+    let request = &deployment.request;
+    let filter = Filter {
+        state: Some(State::Succeeded),
+        target: Some(request.target.clone()),
+        repository: Some(request.release.repository.clone()),
+        app: deployment.app.clone(),
+    };
+    let page = world.store.deployments(&filter, Some(&deployment.id), 1).await;
+    let page = page.map_err(|error| of_store(&error))?;
+    let good = |one: Deployment| LastGood { id: one.id, tag: one.request.release.tag };
+    Ok(page.deployments.into_iter().next().map(good))
+}
+
+pub(super) async fn person(
+    world: &World,
+    line: &Line,
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Result<Person, SlackError> {
+    let login = &deployment.request.actor;
+    let profile = async || {
+        // A code host that does not answer costs the mention, not the message.
+        let asked = tokio::time::timeout(LONGEST_PROFILE, world.forge.email_of(login)).await;
+        asked.ok()?.ok()?
+    };
+    let found = tokio::time::timeout(LONGEST_PERSON, line.people.find(login, profile, now)).await;
+    let slow = || SlackError::Unreachable("looking a person up took too long".to_owned());
+    let slack = found.map_err(|_| slow())??;
+    Ok(Person { name: login.clone(), slack })
+}
+
+pub(super) fn links(world: &World) -> Links<'_> {
+    Links { pages: &world.external_url, forge: world.forge_url.as_deref(), waml: &world.waml.path }
+}
+
+/// What became of a former message.
+pub(super) fn earlier(told: &Told) -> Earlier {
+    let Told { status, sent_at, parked, skipped, reference, .. } = told;
+    let message = if sent_at.is_some() {
+        Fate::Told(reference.as_deref().and_then(Whereabouts::parse))
+    } else if parked.is_some() || skipped.is_some() {
+        Fate::Untold
+    } else {
+        Fate::Waits
+    };
+    Earlier { state: status.state, message }
+}
