@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::dashboard::messages::{self, Line};
 use crate::dashboard::stages::{self, Bar};
-use crate::dashboard::words::{self, Moment};
+use crate::dashboard::words::{self, Moment, Part};
 use crate::dashboard::{NoPage, Places, STYLE};
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
@@ -79,11 +79,11 @@ struct Link {
 /// A violation.
 struct Complaint {
     rule: String,
-    message: String,
+    message: Vec<Part>,
     place: Option<Link>,
     path: String,
-    expected: Option<String>,
-    help: Option<String>,
+    expected: Vec<Part>,
+    help: Vec<Part>,
 }
 
 /// What was pushed.
@@ -215,7 +215,15 @@ fn complaint(
         let rest = format!("/blob/{commit}/{}#L{}", position.file, position.line);
         linked(position.to_string(), forge, repository, &rest)
     });
-    Complaint { rule: rule.into_owned(), message, place, path, expected, help }
+    let parts = |text: Option<String>| words::parts(text.as_deref().unwrap_or_default());
+    Complaint {
+        rule: rule.into_owned(),
+        message: words::parts(&message),
+        place,
+        path,
+        expected: parts(expected),
+        help: parts(help),
+    }
 }
 
 fn push(pushed: Pushed) -> Push {

@@ -52,7 +52,7 @@ fn what(stage: Stage) -> &'static str {
         Stage::Queue => "waited for a worker",
         Stage::Fetch => "read the WAML",
         Stage::Facts => "asked what rules must know",
-        Stage::Merge => "laid the layers over one another",
+        Stage::Merge => "laid layers over one another",
         Stage::Default => "filled in defaults",
         Stage::Validate => "ran all rules",
         Stage::Render => "made the manifests",

@@ -55,6 +55,23 @@ pub(super) fn duration(micros: u64) -> String {
     }
 }
 
+/// A piece of a sentence: code stands between backticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) text: String,
+    pub(super) code: bool,
+}
+
+/// The pieces of a sentence. A backtick without its fellow is only a backtick.
+pub(super) fn parts(sentence: &str) -> Vec<Part> {
+    let pieces: Vec<&str> = sentence.split('`').collect();
+    if pieces.len() % 2 == 0 {
+        return vec![Part { text: sentence.to_owned(), code: false }];
+    }
+    let part = |(n, text): (usize, &&str)| Part { text: (*text).to_owned(), code: n % 2 == 1 };
+    pieces.iter().enumerate().map(part).filter(|part| !part.text.is_empty()).collect()
+}
+
 /// `1 violation`, `2 violations`.
 pub(super) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -63,6 +80,20 @@ pub(super) fn count(n: usize, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_stands_between_backticks() {
+        let pieces = |text| {
+            let parts = parts(text).into_iter();
+            parts
+                .map(|part| if part.code { format!("[{}]", part.text) } else { part.text })
+                .collect()
+        };
+        let pieces: fn(&str) -> Vec<String> = pieces;
+        assert_eq!(pieces("`a` has no `b`"), ["[a]", " has no ", "[b]"]);
+        assert_eq!(pieces("it's 5` long"), ["it's 5` long"]);
+        assert_eq!(pieces(""), Vec::<String>::new());
+    }
 
     #[test]
     fn durations_have_a_unit_that_fits() {
