@@ -25,6 +25,7 @@ mod locks; // who may not be deployed
 mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
+mod sweeps; // where the search for lost events is
 
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ pub use crate::store::outbox::{Answer, Message, Told};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
+pub use crate::store::sweeps::{Sweeping, Swept};
 
 use crate::model::notice::Audience;
 use crate::store::connect::Kind;
