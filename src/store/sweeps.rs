@@ -24,6 +24,8 @@ pub struct Sweeping {
     pub since: Timestamp,
     /// Where the last run stopped; none before the first.
     pub position: Option<String>,
+    /// When it was due.
+    pub due_at: Timestamp,
     lease_end: i64,
 }
 
@@ -71,7 +73,7 @@ impl Store {
         let row = sqlx::query(
             "UPDATE sweeps SET holder = $2, lease_end = $4 WHERE name = $1 AND lease_end <= $3 \
              AND not_before <= $3 AND (due_at <= $3 OR $5 = 1) \
-             RETURNING name AS id, since, position",
+             RETURNING name AS id, since, position, due_at",
         )
         .bind(name)
         .bind(holder)
@@ -226,6 +228,7 @@ fn sweeping(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreEr
         holder: holder.to_owned(),
         since: row.time("since")?,
         position: row.maybe_text("position")?,
+        due_at: row.time("due_at")?,
         lease_end,
     })
 }
