@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod log;
+pub(crate) mod lost;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod registry;
