@@ -4,6 +4,7 @@
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
+pub mod hands; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
