@@ -1,6 +1,7 @@
 //! Builds everything of the settings, and runs it: the only file, with its folder, that names
 //! concrete adapters.
 
+mod audience; // who is told, and how fast
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
@@ -119,6 +120,7 @@ impl App {
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
@@ -370,6 +372,7 @@ fn loops(settings: &Settings, instance: &str) -> controller::Settings {
         workers: settings.limits.workers,
         lease: settings.limits.lease,
         grace: settings.server.shutdown_grace,
+        rates: audience::rates(settings),
         ..controller::Settings::default()
     }
 }

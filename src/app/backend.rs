@@ -126,7 +126,7 @@ async fn check(name: impl Into<String>, ready: impl Future<Output = Result<(), S
 }
 
 fn status(told: Told) -> StatusRecord {
-    let Told { status, at, sent_at, parked, .. } = told;
+    let Told { status, at, sent_at, parked, skipped, .. } = told;
     let description = status.description().to_owned();
-    StatusRecord { state: status.state, description, at, sent_at, parked }
+    StatusRecord { state: status.state, description, at, sent_at, parked, skipped }
 }

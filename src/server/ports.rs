@@ -117,6 +117,8 @@ pub struct StatusRecord {
     pub sent_at: Option<Timestamp>,
     /// Why nobody tries to send it any more.
     pub parked: Option<String>,
+    /// Why there was nothing to say after all.
+    pub skipped: Option<String>,
 }
 
 /// What happened.

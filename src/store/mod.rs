@@ -14,9 +14,11 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
+mod before; // what a sender asks
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
+mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
 mod life; // begin_push, retry_at, finish

@@ -154,6 +154,7 @@ impl Records for Fake {
             at: now(),
             sent_at: None,
             parked: None,
+            skipped: None,
         };
         Ok(found.map(|d| (d.clone(), vec![told])))
     }
