@@ -5,12 +5,15 @@ mod audience; // who is told, and how fast
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
+pub mod hands; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
+mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
 
@@ -25,13 +28,14 @@ use crate::app::backend::Backend;
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
+use crate::app::intake::Intake;
 use crate::app::outside::{Manifests, World};
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
-use crate::config::secret;
-use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::config::settings::{self, Settings};
 use crate::controller::metrics::Metrics;
+use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::client::{Credentials, GitHub};
@@ -40,13 +44,15 @@ use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::server::auth::{Token, Tokens};
-use crate::server::{self, Limits, State, Webhook};
+use crate::server::{self, Limits, State};
 use crate::store::Store;
 use crate::telemetry;
 
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    /// Absent where nothing is looked for.
+    sweeps: Option<Sweeps<World>>,
     templates: InUse,
     router: axum::Router,
     listener: TcpListener,
@@ -124,7 +130,8 @@ impl App {
             InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
-        let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let webhook =
+            intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
@@ -148,22 +155,36 @@ impl App {
             loops(&settings, &instance),
             metrics,
         );
+        let hints = Hints::default();
+        let sweeps = sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
             store: store.clone(),
             world: world.clone(),
+            intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
         let router = server::router(State {
             backend,
-            webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
+            webhook,
             tokens: tokens(&settings),
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
             instance,
         });
         let grace = settings.server.shutdown_grace;
         let manifests = by_name;
-        Ok(Self { controller, templates, router, listener, store, world, grace, home, manifests })
+        Ok(Self {
+            controller,
+            sweeps,
+            templates,
+            router,
+            listener,
+            store,
+            world,
+            grace,
+            home,
+            manifests,
+        })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -182,6 +203,7 @@ impl App {
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self {
             controller,
+            sweeps,
             templates,
             router,
             listener,
@@ -196,6 +218,14 @@ impl App {
             let stop = stop.clone();
             async move { controller.run(stop).await }
         });
+        let sweeping = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                if let Some(sweeps) = sweeps {
+                    sweeps.run(stop).await;
+                }
+            }
+        });
         let refreshing = tokio::spawn({
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
@@ -205,8 +235,9 @@ impl App {
         if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
-        // It may be asking a repository that does not answer; nothing of it is lost.
+        // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
         drop(home);
         match served.map_err(boxed("the listener"))? {
@@ -327,19 +358,6 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
             "{listen}: {error}; is another one running? Choose another with server.listen"
         ),
     })
-}
-
-fn webhook_secret(settings: &Settings) -> Result<secrecy::SecretString, Boxed> {
-    match &settings.webhook.secret {
-        WebhookSecret::Given(secret) => Ok(secret.clone()),
-        WebhookSecret::Kept(path) => {
-            let found = secret::keep(path)?;
-            if let Some(warning) = found.warning {
-                tracing::warn!("{warning}");
-            }
-            Ok(found.secret)
-        }
-    }
 }
 
 fn tokens(settings: &Settings) -> Tokens {

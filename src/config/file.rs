@@ -90,9 +90,22 @@ pub struct GitHub {
     pub token: Secret,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
+    /// The secret before that one: taken too, while it is being changed.
+    #[serde(default)]
+    pub previous_webhook_secret: Option<Secret>,
     /// Repositories that may deploy, as globs over `owner/name`. Default: all.
     #[serde(default)]
     pub repositories: Option<Vec<String>>,
+    /// Organizations all of whose repositories may deploy, beside `repositories`.
+    #[serde(default)]
+    pub organizations: Option<Vec<String>>,
+    /// Environments that are for us, as globs over their names; letter case does not count.
+    /// Default: all that can be targets.
+    #[serde(default)]
+    pub environments: Option<Vec<String>>,
+    /// How often events that were lost are looked for, `1s` to a day, or `off`. Default: `5m`.
+    #[serde(default)]
+    pub sweep: Option<String>,
     /// The `task` of deployments that are for us. Default: `deploy`.
     #[serde(default)]
     pub tasks: Option<Vec<String>>,

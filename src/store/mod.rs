@@ -16,6 +16,7 @@
 mod acts; // what people did beside deploying
 mod before; // what a sender asks
 mod connect; // a URL becomes a pool
+mod due; // when there is something to do again
 mod error;
 mod inactive; // what is no longer live
 mod intake; // accept
@@ -28,6 +29,7 @@ mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
 mod told; // what was told, and what waits
+mod sweeps; // where the search for lost events is
 
 use std::sync::Arc;
 
@@ -45,6 +47,7 @@ pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::told::{Told, Waiting};
+pub use crate::store::sweeps::{Sweeping, Swept};
 
 use crate::model::notice::Audience;
 use crate::store::connect::Kind;
