@@ -83,13 +83,8 @@ mod tests {
 
     #[test]
     fn code_stands_between_backticks() {
-        let pieces = |text| {
-            let parts = parts(text).into_iter();
-            parts
-                .map(|part| if part.code { format!("[{}]", part.text) } else { part.text })
-                .collect()
-        };
-        let pieces: fn(&str) -> Vec<String> = pieces;
+        let shown = |part: Part| if part.code { format!("[{}]", part.text) } else { part.text };
+        let pieces = |text: &str| parts(text).into_iter().map(shown).collect::<Vec<_>>();
         assert_eq!(pieces("`a` has no `b`"), ["[a]", " has no ", "[b]"]);
         assert_eq!(pieces("it's 5` long"), ["it's 5` long"]);
         assert_eq!(pieces(""), Vec::<String>::new());

@@ -7,6 +7,7 @@ pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod github;
 pub(crate) mod log;
+pub(crate) mod lost;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod receiver;

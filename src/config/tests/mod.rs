@@ -10,7 +10,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::config::file::Pages;
+use crate::config::file::auth::Pages;
 use crate::config::settings::{Forge, SecretsLookup, Templates, WebhookSecret};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;

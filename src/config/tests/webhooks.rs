@@ -1,7 +1,7 @@
 //! Programs that receive events, and who may see the pages.
 
 use super::{loaded, refused};
-use crate::config::file::Pages;
+use crate::config::file::auth::Pages;
 use crate::model::announcement::Announcement;
 
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
