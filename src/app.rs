@@ -1,16 +1,21 @@
 //! Builds everything of the settings, and runs it: the only file, with its folder, that names
 //! concrete adapters.
 
+mod admission; // who may call, and see the pages
+mod audience; // who is told, and how fast
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
 pub mod hands; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
+mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
+mod pages; // what pages show
 pub mod prepare; // manifest repositories before their first deployment
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
 
@@ -25,33 +30,31 @@ use crate::app::backend::Backend;
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
+use crate::app::intake::Intake;
 use crate::app::outside::{Manifests, World};
 use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
-use crate::config::secret;
-use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::config::settings::{self, Settings};
 use crate::controller::metrics::Metrics;
+use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
-use crate::model::notice::Audience;
 use crate::model::violation::Rejection;
-use crate::notify::slack::people::People;
-use crate::notify::slack::{self, Slack};
-use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
-use crate::server::auth::{Token, Tokens};
-use crate::server::{self, Limits, State, Webhook};
+use crate::server::{self, Limits, State};
 use crate::store::Store;
 use crate::telemetry;
 
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    /// Absent where nothing is looked for.
+    sweeps: Option<Sweeps<World>>,
     templates: InUse,
     router: axum::Router,
     listener: TcpListener,
@@ -101,10 +104,6 @@ type Boxed = Box<dyn std::error::Error>;
 /// GitHub's own clients give up after ten seconds; so do we.
 const CONNECT: Duration = Duration::from_secs(10);
 const FORGE_CALL: Duration = Duration::from_secs(30);
-/// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
-const EVENT: Duration = Duration::from_secs(10);
-/// Slack answers within a second. A message takes two calls or three, together less than half a lease.
-const SLACK_CALL: Duration = Duration::from_secs(4);
 /// A server that says nothing for so long has lost us.
 const GIT_SILENCE: Duration = Duration::from_mins(1);
 /// A first clone of a large repository takes minutes.
@@ -123,7 +122,7 @@ impl App {
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
-        let store = store.telling(audience(&settings));
+        let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
@@ -133,7 +132,7 @@ impl App {
             InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
-        let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
@@ -142,10 +141,9 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
-            receivers: receivers(&settings)
-                .map_err(StartError::of("the webhooks for events"))?
-                .into(),
-            slack: settings.slack.as_ref().map(|one| slack(one, &client)),
+            receivers: tell::events::receivers(&settings.event_webhooks, client_builder())
+                .map_err(boxed("the webhooks for events"))?,
+            slack: settings.slack.as_ref().map(|one| Line::new(one, &client)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -161,22 +159,38 @@ impl App {
             loops(&settings, &instance),
             metrics,
         );
+        let hints = Hints::default();
+        let sweeps =
+            sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
             store: store.clone(),
             world: world.clone(),
+            intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
         let router = server::router(State {
             backend,
-            webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
-            tokens: tokens(&settings),
+            webhook,
+            tokens: admission::tokens(&settings),
+            pages: admission::pages(&settings),
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
             instance,
         });
         let grace = settings.server.shutdown_grace;
         let manifests = by_name;
-        Ok(Self { controller, templates, router, listener, store, world, grace, home, manifests })
+        Ok(Self {
+            controller,
+            sweeps,
+            templates,
+            router,
+            listener,
+            store,
+            world,
+            grace,
+            home,
+            manifests,
+        })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -195,6 +209,7 @@ impl App {
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self {
             controller,
+            sweeps,
             templates,
             router,
             listener,
@@ -209,6 +224,14 @@ impl App {
             let stop = stop.clone();
             async move { controller.run(stop).await }
         });
+        let sweeping = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                if let Some(sweeps) = sweeps {
+                    sweeps.run(stop).await;
+                }
+            }
+        });
         let refreshing = tokio::spawn({
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
@@ -218,8 +241,9 @@ impl App {
         if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
-        // It may be asking a repository that does not answer; nothing of it is lost.
+        // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
         drop(home);
         match served.map_err(boxed("the listener"))? {
@@ -241,38 +265,6 @@ fn client_builder() -> reqwest::ClientBuilder {
 
 fn http_client() -> Result<reqwest::Client, Boxed> {
     Ok(client_builder().build()?)
-}
-
-/// Who is told, beside the forge.
-fn audience(settings: &Settings) -> Audience {
-    let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
-    Audience { slack: settings.slack.is_some(), events, ..Audience::default() }
-}
-
-/// Slack, with who is known there.
-fn slack(settings: &settings::slack::Slack, client: &reqwest::Client) -> Line {
-    let door = slack::Settings { door: settings.door.clone(), timeout: SLACK_CALL };
-    let slack = Slack::new(door, client.clone());
-    Line {
-        people: People::new(settings.people.clone(), slack.clone()),
-        slack,
-        default_channel: settings.default_channel.clone(),
-        direct_messages: settings.direct_messages,
-    }
-}
-
-/// Where events go. One client for all: it follows no redirects.
-fn receivers(settings: &Settings) -> Result<Vec<Receiver>, Boxed> {
-    let client = Receiver::client(client_builder())?;
-    let receiver = |one: &settings::webhooks::EventWebhook| Receiver {
-        name: one.name.clone(),
-        url: one.url.clone(),
-        key: one.key.clone(),
-        wants: one.events.clone(),
-        client: client.clone(),
-        timeout: EVENT,
-    };
-    Ok(settings.event_webhooks.iter().map(receiver).collect())
 }
 
 fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {
@@ -378,31 +370,13 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
     })
 }
 
-fn webhook_secret(settings: &Settings) -> Result<secrecy::SecretString, Boxed> {
-    match &settings.webhook.secret {
-        WebhookSecret::Given(secret) => Ok(secret.clone()),
-        WebhookSecret::Kept(path) => {
-            let found = secret::keep(path)?;
-            if let Some(warning) = found.warning {
-                tracing::warn!("{warning}");
-            }
-            Ok(found.secret)
-        }
-    }
-}
-
-fn tokens(settings: &Settings) -> Tokens {
-    let token =
-        |token: &settings::ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
-    Tokens(settings.tokens.iter().map(token).collect())
-}
-
 fn loops(settings: &Settings, instance: &str) -> controller::Settings {
     controller::Settings {
         name: instance.to_owned(),
         workers: settings.limits.workers,
         lease: settings.limits.lease,
         grace: settings.server.shutdown_grace,
+        rates: audience::rates(settings),
         ..controller::Settings::default()
     }
 }

@@ -14,6 +14,7 @@ pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
 pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
+pub mod dashboard; // PAGES
 pub mod server; // HTTP
 pub mod config; // settings
 pub mod app; // builds everything; the only file that names concrete adapters

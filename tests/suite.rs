@@ -18,6 +18,7 @@ mod git;
 mod github;
 mod harness;
 mod pipeline;
+mod notify;
 mod scenarios;
 mod service;
 mod slack;

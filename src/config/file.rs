@@ -1,6 +1,7 @@
 //! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
+pub mod auth; // who may call, and see the pages
 pub mod notify; // who is told
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::config::file::auth::Auth;
 use crate::config::file::notify::Notify;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
@@ -97,9 +99,22 @@ pub struct GitHub {
     pub token: Secret,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
+    /// The secret before that one: taken too, while it is being changed.
+    #[serde(default)]
+    pub previous_webhook_secret: Option<Secret>,
     /// Repositories that may deploy, as globs over `owner/name`. Default: all.
     #[serde(default)]
     pub repositories: Option<Vec<String>>,
+    /// Organizations all of whose repositories may deploy, beside `repositories`.
+    #[serde(default)]
+    pub organizations: Option<Vec<String>>,
+    /// Environments that are for us, as globs over their names; letter case does not count.
+    /// Default: all that can be targets.
+    #[serde(default)]
+    pub environments: Option<Vec<String>>,
+    /// How often events that were lost are looked for, `1s` to a day, or `off`. Default: `5m`.
+    #[serde(default)]
+    pub sweep: Option<String>,
     /// The `task` of deployments that are for us. Default: `deploy`.
     #[serde(default)]
     pub tasks: Option<Vec<String>>,
@@ -331,46 +346,6 @@ pub struct Registry {
     /// Whether it is reached by http, where everybody on the way can listen. Default: no.
     #[serde(default)]
     pub insecure: Option<bool>,
-}
-
-/// Who may call the API, and see the pages.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Auth {
-    /// Tokens for programs, and for people who look at the pages.
-    pub tokens: Option<Vec<Token>>,
-    /// Who may see the pages: `token`, who has one of the tokens; `open`, everybody who can reach
-    /// the listener. Default: `token`.
-    pub pages: Option<Pages>,
-}
-
-/// Who may see the pages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Pages {
-    /// Who gives one of the tokens as the password; everybody, where there are none.
-    #[default]
-    Token,
-    /// Everybody who can reach the listener.
-    Open,
-}
-
-/// A token for the API: its name, and exactly one of the others.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Token {
-    /// Whose it is, for the log.
-    #[schemars(extend("format" = "line"))]
-    pub name: String,
-    /// The SHA-256 of the token, in hexadecimal: `printf %s TOKEN | sha256sum`.
-    #[serde(default)]
-    pub sha256: Option<String>,
-    /// A file that holds the token.
-    #[serde(default)]
-    pub file: Option<String>,
-    /// An environment variable that holds the token.
-    #[serde(default)]
-    pub env: Option<String>,
 }
 
 /// Bounds.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
-use crate::config::file::Pages;
+use crate::config::file::auth::Pages;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::TargetName;
@@ -93,8 +93,12 @@ pub enum Forge {
 pub struct Webhook {
     /// What events are signed with.
     pub secret: WebhookSecret,
+    /// The secret before that one, which is taken too.
+    pub previous: Option<SecretString>,
     /// Which events are for us.
     pub rules: Rules,
+    /// How often events that were lost are looked for; never where it is absent.
+    pub sweep: Option<Duration>,
 }
 
 /// Where the webhook's secret comes from.

@@ -42,8 +42,8 @@ impl Inbox {
         event: &Event,
     ) -> Result<Received, StoreError> {
         match event {
-            Event::Ping | Event::Push(_) => Ok(Received::Nothing),
-            Event::Ignored { reason } => {
+            Event::Ping | Event::Push(_) | Event::Refused(_) => Ok(Received::Nothing),
+            Event::Ignored { reason, .. } => {
                 tracing::debug!(%delivery, reason, "event ignored");
                 Ok(Received::Nothing)
             }

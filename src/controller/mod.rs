@@ -18,6 +18,7 @@ pub mod outbox; // everybody is told
 pub mod outcome; // every end and every failure: what happens next, pure
 pub mod outside; // what a job needs of the world
 pub mod stages; // how long each stage took, and its log lines
+pub mod sweep; // events that were lost are found
 mod worker; // the loops
 
 use std::sync::Arc;

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::server::problem::{Kind, Problem};
@@ -27,6 +29,16 @@ impl Token {
 /// All tokens that may call the API.
 #[derive(Debug, Clone, Default)]
 pub struct Tokens(pub Vec<Token>);
+
+/// Who may see the pages, which only show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// Who gives a token as the password; everybody, where there are none.
+    #[default]
+    Token,
+    /// Everybody who can reach the listener.
+    Open,
+}
 
 /// Who calls: the name of the token's owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +85,20 @@ impl Tokens {
         }
     }
 
+    /// The same for a page: a browser gives the token as the password, with any name.
+    pub(super) fn check_page(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let asked = "give a configured API token as the password; any name will do";
+        let Some(password) = password(headers) else {
+            let refused = |_| Problem::new(Kind::Unauthorized, asked);
+            return self.check(headers).map_err(refused);
+        };
+        if self.0.is_empty() {
+            return self.check(headers);
+        }
+        let holder = self.holder(&password).map(|name| Caller(name.to_owned()));
+        holder.ok_or_else(|| Problem::new(Kind::Unauthorized, asked))
+    }
+
     /// Compares with every token, whichever matches, so that time tells nothing.
     fn holder(&self, text: &str) -> Option<&str> {
         let hash: [u8; 32] = Sha256::digest(text).into();
@@ -85,6 +111,16 @@ impl Tokens {
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
+}
+
+/// What a browser sends after it was told a name and a password.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let login = String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()?;
+    login.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// Looks at every byte, whatever the first ones say.

@@ -7,21 +7,24 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 
 use crate::server::Shared;
+use crate::server::pages;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Around all routes: an id that the log and the answer carry, and an answer after a panic.
+/// Around all routes: an id that the log and the answer carry, an answer after a panic, and errors
+/// that people can read.
 pub(super) fn around<B: Backend>(router: Router, shared: &Arc<Shared<B>>) -> Router {
     router
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panicked()))
+        .layer(from_fn(pages::readable))
         .layer(from_fn_with_state(shared.clone(), identified::<B>))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! POST /webhooks/github           signature ─▶ event ─▶ Inbox::accept ─▶ 202
+//! GET  / /deployments/{id}         Logs, as pages         (a token as password)
 //! GET  /api/v1/deployments[/{id}] Records                (bearer token, if one is configured)
 //! POST /api/v1/apps/…/remove      Acts                   (the same)
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
@@ -17,6 +18,7 @@ pub mod serve; // listening and stopping
 
 mod api; // /api/v1
 mod layers; // what happens around every request
+mod pages; // / and /deployments/{id}
 mod probes; // /healthz, /readyz, /metrics
 mod webhook; // /webhooks/github
 
@@ -30,7 +32,7 @@ use secrecy::SecretString;
 use tokio::sync::Semaphore;
 
 use crate::forge::github::webhook::rules::Rules;
-use crate::server::auth::Tokens;
+use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::Backend;
 
 /// Everything that the routes need; `app` builds it.
@@ -42,6 +44,8 @@ pub struct State<B> {
     pub webhook: Webhook,
     /// Who may call `/api`; nobody named means everybody who can reach the listener.
     pub tokens: Tokens,
+    /// Who may see the pages.
+    pub pages: Pages,
     /// Bounds.
     pub limits: Limits,
     /// Begins every request id: one for each start of the process, so that no id comes twice.
@@ -53,6 +57,8 @@ pub struct State<B> {
 pub struct Webhook {
     /// Shared with GitHub.
     pub secret: SecretString,
+    /// The secret before that one, which is taken too while it is being changed.
+    pub previous: Option<SecretString>,
     /// Which events are for us.
     pub rules: Rules,
 }
@@ -99,7 +105,8 @@ pub fn router<B: Backend>(state: State<B>) -> Router {
     let shared = Arc::new(Shared { state, slots, requests: AtomicU64::new(0) });
     let working = Router::new()
         .route("/webhooks/github", post(webhook::github::<B>))
-        .nest("/api/v1", api::routes(&shared));
+        .nest("/api/v1", api::routes(&shared))
+        .merge(pages::routes(&shared));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz::<B>))

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use crate::dashboard::deployment::Log;
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::event::{DeploymentRequest, Push};
+use crate::model::event::{DeploymentRequest, Push, Refusal, Unused};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
 use crate::model::removal::{Removal, RemovalRequest};
@@ -38,6 +39,39 @@ pub trait Inbox: Send + Sync + 'static {
         delivery: DeliveryId,
         request: DeploymentRequest,
     ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+}
+
+/// What became of one delivery, for who counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// It is a new deployment.
+    Accepted,
+    /// It was known.
+    Duplicate,
+    /// It is a hint that was taken.
+    Hint,
+    /// It asked whether we are there.
+    Ping,
+    /// It is not for us.
+    Ignored(Unused),
+    /// It is for us, and nothing can be made of it.
+    Refused,
+    /// It cannot be read.
+    Malformed,
+    /// It is not the forge's.
+    Unsigned,
+    /// It could not be stored; the forge has it as failed.
+    NotStored,
+}
+
+/// Who follows what comes in.
+pub trait Intake: Send + Sync + 'static {
+    /// Somebody should be told at the forge why nothing can be made of a deployment. A hint:
+    /// nothing is stored, and one that is lost costs the time until the next sweep.
+    fn refused(&self, refusal: &Refusal);
+
+    /// Counts a delivery.
+    fn count(&self, delivery: Delivery);
 }
 
 /// Who wants to know of a branch that has moved.
@@ -84,6 +118,8 @@ pub struct StatusRecord {
     pub sent_at: Option<Timestamp>,
     /// Why nobody tries to send it any more.
     pub parked: Option<String>,
+    /// Why there was nothing to say after all.
+    pub skipped: Option<String>,
 }
 
 /// What happened.
@@ -96,6 +132,12 @@ pub trait Records: Send + Sync + 'static {
         &self,
         id: &DeployId,
     ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
+}
+
+/// What pages show.
+pub trait Logs: Send + Sync + 'static {
+    /// One deployment with everything that anybody was or will be told of it.
+    fn log(&self, id: &DeployId) -> impl Future<Output = Result<Option<Log>, Fault>> + Send;
 }
 
 /// One thing that must work before traffic makes sense.
@@ -174,6 +216,6 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Pushes + Records + Condition + Acts {}
+pub trait Backend: Inbox + Intake + Pushes + Records + Logs + Condition + Acts {}
 
-impl<T: Inbox + Pushes + Records + Condition + Acts> Backend for T {}
+impl<T: Inbox + Intake + Pushes + Records + Logs + Condition + Acts> Backend for T {}

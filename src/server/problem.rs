@@ -86,6 +86,13 @@ impl Kind {
     }
 }
 
+/// What an answer tells of an error, for whoever makes a page of it.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) title: &'static str,
+    pub(super) detail: String,
+}
+
 /// An error on its way to a caller.
 #[derive(Debug)]
 pub struct Problem {
@@ -108,9 +115,10 @@ impl IntoResponse for Problem {
             "type": format!("urn:the-deployer:problem:{name}"),
             "title": title,
             "status": status.as_u16(),
-            "detail": detail,
+            "detail": &detail,
         });
         let mut response = (status, Json(body)).into_response();
+        response.extensions_mut().insert(Shown { title, detail });
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if kind == Kind::Unauthorized {

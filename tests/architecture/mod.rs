@@ -27,7 +27,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         "controller",
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
-    ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
+    ("dashboard", &["model", "store"]),
+    ("server", &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry"]),
     // A webhook's rules and a key for events are settings; others say what they are made of.
     ("config", &["model", "waml", "forge", "notify"]),
     ("clock", &["model"]),
@@ -45,6 +46,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "facts",
             "notify",
             "controller",
+            "dashboard",
             "server",
             "config",
             "clock",
@@ -74,6 +76,7 @@ const PURE: &[&str] = &[
     "facts/image",
     "facts/challenge",
     "facts/cache",
+    "dashboard",
 ];
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &["pipeline/push"];

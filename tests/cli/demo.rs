@@ -10,6 +10,7 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     for part in [
         "1. A deployment",
+        "  page    http://127.0.0.1:",
         "✓ queue",
         "✓ fetch",
         "✓ merge",

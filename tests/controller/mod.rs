@@ -5,3 +5,4 @@ mod deployments; // how a deployment ends
 mod logs; // what an operator reads
 mod loops; // workers side by side, shutdown
 mod reports; // the forge is told
+mod sweeps; // events that were lost are found

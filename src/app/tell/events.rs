@@ -3,14 +3,38 @@
 //! What may have arrived is sent again: the receiver knows an event by its id. So nothing is looked
 //! for first, and of two events of one change the first may come twice.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::app::outside::World;
+use crate::config::settings::webhooks::EventWebhook;
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::deployment::{Deployment, State};
 use crate::notify::events::{self, Before, Change, Event, Origin};
 use crate::notify::webhook::{NotTaken, Receiver};
 use crate::store::{Filter, Message, StoreError};
+
+/// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
+const LONGEST_CALL: Duration = Duration::from_secs(10);
+
+/// Where events go. One client for all: it follows no redirects.
+pub(in crate::app) fn receivers(
+    webhooks: &[EventWebhook],
+    builder: reqwest::ClientBuilder,
+) -> reqwest::Result<Arc<[Receiver]>> {
+    let client = Receiver::client(builder)?;
+    let receiver = |one: &EventWebhook| Receiver {
+        name: one.name.clone(),
+        url: one.url.clone(),
+        key: one.key.clone(),
+        wants: one.events.clone(),
+        client: client.clone(),
+        timeout: LONGEST_CALL,
+    };
+    Ok(webhooks.iter().map(receiver).collect())
+}
 
 /// Sends the events of a message to the receiver of that name.
 pub(super) async fn send(

@@ -1,7 +1,7 @@
 //! Who is told what became of a deployment: each sink's adapter, behind one door.
 
-mod events; // programs: events of every change
-mod forge; // the forge: statuses of deployments
+pub(super) mod events; // programs: events of every change
+mod forge; // the forge: statuses of deployments and commits, check runs
 pub(super) mod slack; // people: the team's channel, and who started it
 
 use jiff::Timestamp;
@@ -19,11 +19,10 @@ pub(super) async fn tell(
 ) -> Result<Delivered, NotDelivered> {
     match &message.sink {
         Sink::Forge => forge::status(world, message).await,
+        Sink::Commit => forge::commit(world, message).await,
+        Sink::Check => forge::check(world, message).await,
         Sink::Events(name) => events::send(world, message, name, now).await,
         Sink::Channel => slack::channel(world, message, now).await,
         Sink::Person => slack::person(world, message, now).await,
-        Sink::Commit | Sink::Check => {
-            Ok(Delivered::Nothing(format!("{} is not configured any more", message.sink)))
-        }
     }
 }

@@ -110,7 +110,10 @@ impl Story {
             reason: chapter.reason,
         };
         let id = event::send(self.address, secret, &wanted).await?;
-        output::print(&format!("  {DIM}answer{DIM:#}  202, deployment {NOTE}{id}{NOTE:#}\n\n"))?;
+        output::print(&format!(
+            "  {DIM}answer{DIM:#}  202, deployment {NOTE}{id}{NOTE:#}\n  {DIM}page{DIM:#}    http://{}/deployments/{id}\n\n",
+            self.address
+        ))?;
         let detail = self.watch(&id).await?;
         self.end(chapter, &detail).await
     }

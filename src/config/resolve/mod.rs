@@ -17,6 +17,7 @@ mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
+mod intake; // whose events are for us, and what looks for lost ones
 mod templates; // where templates come from
 mod slack; // people on Slack
 mod webhooks; // programs that receive events
@@ -156,7 +157,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn tokens(&mut self, tokens: Vec<file::Token>) -> Vec<ApiToken> {
+    fn tokens(&mut self, tokens: Vec<file::auth::Token>) -> Vec<ApiToken> {
         let mut names = Vec::new();
         let resolved = tokens.into_iter().enumerate().filter_map(|(n, token)| {
             let path = format!("auth.tokens[{n}]");
@@ -171,8 +172,8 @@ impl Resolver<'_> {
         resolved.collect()
     }
 
-    fn token(&mut self, path: &str, token: file::Token) -> Option<ApiToken> {
-        let file::Token { name, sha256, file, env } = token;
+    fn token(&mut self, path: &str, token: file::auth::Token) -> Option<ApiToken> {
+        let file::auth::Token { name, sha256, file, env } = token;
         let one_of = "give exactly one of `sha256`, `file` and `env`";
         match (sha256, file.is_some() || env.is_some()) {
             (Some(digits), false) => {

@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 
 use crate::config::file::webhooks as file;
+use crate::config::mask::has_credentials;
 use crate::config::resolve::Resolver;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::model::announcement::Announcement;
@@ -39,16 +40,18 @@ impl Resolver<'_> {
     fn event_webhook(&mut self, path: &str, webhook: file::EventWebhook) -> Option<EventWebhook> {
         let file::EventWebhook { name, url, secret, events } = webhook;
         let at = format!("{path}.url");
-        self.without_credentials(&at, &url);
+        if has_credentials(&url) {
+            let message = "an address with a name or a password in it ends in logs";
+            self.report.wrong(&at, message, "take it out: events are signed instead");
+        }
         if !is_safe(&url) {
             let message = "events would go over the network in the clear";
             self.report.wrong(&at, message, "give an https address; http is for 127.0.0.1 only");
         }
         let events = events.unwrap_or_else(|| Announcement::ALL.to_vec());
-        let at_events = format!("{path}.events");
-        if events.is_empty() && !self.report.is_broken(&at_events) {
+        if events.is_empty() && !self.report.is_broken("notify") {
             let help = "name the events that it is to get, or leave `events` out for all";
-            self.report.wrong(&at_events, "it would get no event at all", help);
+            self.report.wrong(&format!("{path}.events"), "it would get no event at all", help);
         }
         let at = format!("{path}.secret");
         let secret = self.secret(&at, secret, ONE_OF)?;

@@ -81,7 +81,7 @@ impl<O: Outside> Parts<O> {
                 let _unrecorded = done.send(dealt);
             }
         };
-        let ((), dealt_with) = tokio::join!(telling, self.record(sender, answers));
+        let ((), dealt_with) = tokio::join!(telling, self.record_told(sender, answers));
         dealt_with
     }
 
@@ -89,7 +89,7 @@ impl<O: Outside> Parts<O> {
     ///
     /// Beside the telling, not in its pauses: who tells may hold a connection to the database, and
     /// recording would wait for it for ever.
-    async fn record(
+    async fn record_told(
         &self,
         sender: &Sender,
         mut answers: mpsc::UnboundedReceiver<Dealt>,

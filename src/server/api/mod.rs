@@ -14,7 +14,7 @@ use crate::server::problem::Problem;
 
 mod apps; // what people do with an app
 mod deployments; // the handlers
-mod query; // the list's parameters
+pub(super) mod query; // the list's parameters
 mod view; // deployments as callers see them
 
 /// All routes of the API, behind its tokens.

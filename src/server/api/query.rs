@@ -11,7 +11,7 @@ const MOST: u32 = 200;
 const KNOWN: &str = "target, repository, state, limit, cursor";
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
-pub(super) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
+pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
     let mut query = Query { limit: DEFAULT_LIMIT, ..Query::default() };
     for (at, (name, value)) in pairs.iter().enumerate() {
         if pairs.iter().take(at).any(|(before, _)| before == name) {
@@ -27,6 +27,14 @@ pub(super) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
         }
     }
     Ok(query)
+}
+
+/// The same parameters, for the page that begins after that deployment.
+pub(in crate::server) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
+    let kept = pairs.iter().filter(|(name, _)| name != "cursor");
+    // What has been read has no character that means something in a query.
+    let kept = kept.map(|(name, value)| format!("{name}={value}"));
+    kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
 fn id<T>(

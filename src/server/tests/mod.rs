@@ -1,6 +1,7 @@
 //! The server with a fake backend that has state.
 
 mod acting; // POST /api/v1/apps/…
+mod pages; // / and /deployments/{id}
 mod reading; // probes and the API
 mod webhooks;
 mod wire; // over real sockets

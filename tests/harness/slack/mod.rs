@@ -131,11 +131,6 @@ impl Slack {
         self.state().read(place)
     }
 
-    /// What was posted since the last look, anywhere; marks nothing as read.
-    pub(crate) fn unread(&self) -> Vec<String> {
-        self.state().unread()
-    }
-
     /// The methods that were called, in order.
     pub(crate) fn called(&self) -> Vec<String> {
         self.state().called.clone()

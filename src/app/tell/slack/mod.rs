@@ -17,6 +17,7 @@ use jiff::Timestamp;
 
 use crate::app::outside::World;
 use crate::app::tell::slack::trouble::{Told, doubtful, later, nothing, of_slack, of_store};
+use crate::config::settings;
 use crate::controller::outside::Delivered;
 use crate::model::notice::Sink;
 use crate::notify::message::{self, Astray, News, Stamp};
@@ -24,7 +25,7 @@ use crate::notify::route::Place;
 use crate::notify::slack::address::{Address, Channel};
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::people::People;
-use crate::notify::slack::{Form, Looked, Post, Posted, Slack};
+use crate::notify::slack::{self, Form, Looked, Post, Posted, Slack};
 use crate::notify::story::{self, Say, Whereabouts};
 use crate::notify::{message::Reader, route};
 use crate::store::Message;
@@ -38,12 +39,29 @@ pub(crate) struct Line {
     pub(crate) direct_messages: bool,
 }
 
+/// Slack answers within a second. A message takes two calls or three, together less than half a lease.
+const CALL: Duration = Duration::from_secs(4);
 /// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
 const LONGEST_ROW: u32 = 50;
 /// Something before it has to be told first, and is being told.
 const SOON: Duration = Duration::from_secs(2);
 /// All pages of all places together, so that the lease of the message outlasts it.
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
+
+impl Line {
+    /// As the settings say.
+    pub(crate) fn new(settings: &settings::slack::Slack, client: &reqwest::Client) -> Self {
+        let settings::slack::Slack { door, default_channel, people, direct_messages } = settings;
+        let door = slack::Settings { door: door.clone(), timeout: CALL };
+        let slack = Slack::new(door, client.clone());
+        Self {
+            people: People::new(people.clone(), slack.clone()),
+            slack,
+            default_channel: default_channel.clone(),
+            direct_messages: *direct_messages,
+        }
+    }
+}
 
 /// Tells the team's channel.
 pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) -> Told {

@@ -1,12 +1,15 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Push, Ignored} | Malformed
+//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, Ignored} | Malformed
+//!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
 //! Knows no HTTP: the server hands in header values and the raw body. The signature is to be
 //! verified first; nothing here reads a body that is not signed.
 
+pub mod environments; // which environments are for us
+pub mod listed; // a deployment as GitHub's API lists it
 pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
@@ -20,7 +23,7 @@ use std::borrow::Cow;
 
 use crate::forge::github::webhook::payload::Body;
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::Event;
+use crate::model::event::{Event, Unused};
 
 /// How the body of a delivery is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +100,7 @@ pub fn parse(
             request::decide(&Body::read(&document)?, rules)
         }
         "push" => push::read(&document(content_type, body)?),
-        other => Ok(ignored(format!("event {} is not used", shown(other)))),
+        other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
 }
 
@@ -110,8 +113,8 @@ fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_, [u8]>, Mal
     }
 }
 
-fn ignored(reason: String) -> Event {
-    Event::Ignored { reason }
+fn ignored(why: Unused, reason: String) -> Event {
+    Event::Ignored { why, reason }
 }
 
 /// Quotes a foreign text for a message: escaped, and cut after 60 characters.

@@ -1,0 +1,55 @@
+//! The newest deployments, each with a link to its log.
+
+use askama::Template;
+
+use crate::dashboard::words::{self, Moment};
+use crate::dashboard::{NoPage, STYLE};
+use crate::model::deployment::Deployment;
+
+#[derive(Template)]
+#[template(path = "list.html")]
+struct Page {
+    style: &'static str,
+    title: &'static str,
+    refresh: Option<u32>,
+    rows: Vec<Row>,
+    /// The query of the older ones.
+    older: Option<String>,
+}
+
+struct Row {
+    id: String,
+    what: String,
+    target: String,
+    tag: String,
+    actor: String,
+    state: &'static str,
+    look: &'static str,
+    received: Moment,
+    summary: String,
+}
+
+/// The page; `older` is the query that leads to the next one.
+///
+/// # Errors
+/// [`NoPage`]
+pub fn page(deployments: Vec<Deployment>, older: Option<String>) -> Result<String, NoPage> {
+    let rows = deployments.into_iter().map(row).collect();
+    Ok(Page { style: STYLE, title: "deployments", refresh: None, rows, older }.render()?)
+}
+
+fn row(deployment: Deployment) -> Row {
+    let Deployment { id, request, app, state, received_at, summary, .. } = deployment;
+    let repository = request.release.repository;
+    Row {
+        id: id.to_string(),
+        what: app.map_or_else(|| repository.to_string(), |app| app.to_string()),
+        target: request.target.to_string(),
+        tag: request.release.tag.to_string(),
+        actor: request.actor,
+        state: words::state(state),
+        look: words::look(state),
+        received: words::moment(received_at),
+        summary,
+    }
+}

@@ -1,0 +1,108 @@
+//! States, times and durations as people read them.
+
+use jiff::Timestamp;
+
+use crate::model::deployment::State;
+
+/// A moment: for machines, and for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) machine: String,
+    pub(super) people: String,
+}
+
+/// In UTC: the service does not know where its reader is.
+pub(super) fn moment(at: Timestamp) -> Moment {
+    Moment { machine: at.to_string(), people: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string() }
+}
+
+/// The state, as a word in a sentence about the deployment.
+pub(super) fn state(state: State) -> &'static str {
+    match state {
+        State::Queued => "waiting",
+        State::Running => "in preparation",
+        State::Pushing => "being pushed",
+        State::Succeeded => "succeeded",
+        State::Failed => "failed",
+        State::Superseded => "superseded",
+        State::Cancelled => "cancelled",
+    }
+}
+
+/// How the state looks: a class of the style sheet.
+pub(super) fn look(state: State) -> &'static str {
+    match state {
+        State::Queued | State::Running | State::Pushing => "going",
+        State::Succeeded => "good",
+        State::Failed => "bad",
+        State::Superseded | State::Cancelled => "gone",
+    }
+}
+
+/// A duration in microseconds, with three digits of it: `61.2 ms`.
+pub(super) fn duration(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..100_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
+        100_000..1_000_000 => format!("{} ms", micros / 1_000),
+        1_000_000..60_000_000 => {
+            format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000)
+        }
+        60_000_000..3_600_000_000 => {
+            format!("{} min {} s", micros / 60_000_000, micros / 1_000_000 % 60)
+        }
+        _ => format!("{} h {} min", micros / 3_600_000_000, micros / 60_000_000 % 60),
+    }
+}
+
+/// A piece of a sentence: code stands between backticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) text: String,
+    pub(super) code: bool,
+}
+
+/// The pieces of a sentence. A backtick without its fellow is only a backtick.
+pub(super) fn parts(sentence: &str) -> Vec<Part> {
+    let pieces: Vec<&str> = sentence.split('`').collect();
+    if pieces.len() % 2 == 0 {
+        return vec![Part { text: sentence.to_owned(), code: false }];
+    }
+    let part = |(n, text): (usize, &&str)| Part { text: (*text).to_owned(), code: n % 2 == 1 };
+    pieces.iter().enumerate().map(part).filter(|part| !part.text.is_empty()).collect()
+}
+
+/// `1 violation`, `2 violations`.
+pub(super) fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_stands_between_backticks() {
+        let shown = |part: Part| if part.code { format!("[{}]", part.text) } else { part.text };
+        let pieces = |text: &str| parts(text).into_iter().map(shown).collect::<Vec<_>>();
+        assert_eq!(pieces("`a` has no `b`"), ["[a]", " has no ", "[b]"]);
+        assert_eq!(pieces("it's 5` long"), ["it's 5` long"]);
+        assert_eq!(pieces(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn durations_have_a_unit_that_fits() {
+        for (micros, text) in [
+            (0, "0 µs"),
+            (999, "999 µs"),
+            (61_290, "61.2 ms"),
+            (123_456, "123 ms"),
+            (4_650_000, "4.6 s"),
+            (61_000_000, "1 min 1 s"),
+            (7_260_000_000, "2 h 1 min"),
+            (u64::MAX, "5124095576 h 1 min"),
+        ] {
+            assert_eq!(duration(micros), text);
+        }
+    }
+}

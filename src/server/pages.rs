@@ -1,0 +1,141 @@
+//! `/` and `/deployments/{id}`: pages for people, and every error as a page where a browser asks.
+//!
+//! Pages only show. So they take the password of HTTP Basic, which browsers send along by
+//! themselves, and the API, which acts, does not.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::dashboard::{self, NoPage, deployment, list, problem};
+use crate::model::id::DeployId;
+use crate::server::Shared;
+use crate::server::api::query;
+use crate::server::auth::Pages;
+use crate::server::ports::{Backend, Fault};
+use crate::server::problem::{Kind, Problem, Shown};
+
+/// What a browser asks a person for.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deployer\"");
+
+type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
+
+/// All pages, for whom they are.
+pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
+    Router::new()
+        .route("/", get(newest::<B>))
+        .route("/deployments/{id}", get(log::<B>))
+        .layer(from_fn_with_state(shared.clone(), admitted::<B>))
+}
+
+/// The newest deployments, filtered as the API's list is.
+async fn newest<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    pairs: Pairs,
+) -> Result<Response, Problem> {
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+    let query = query::read(&pairs).map_err(bad)?;
+    let page = shared.state.backend.deployments(&query).await.map_err(|error| unread(&error))?;
+    let older = page.next.map(|next| query::from(&pairs, &next));
+    html(StatusCode::OK, list::page(page.deployments, older))
+}
+
+/// What became of one deployment.
+async fn log<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    id: Result<Path<String>, PathRejection>,
+    pairs: Pairs,
+) -> Result<Response, Problem> {
+    let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
+    let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
+    let found = shared.state.backend.log(&id).await.map_err(|error| unread(&error))?;
+    let log = found
+        .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+    let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
+    html(StatusCode::OK, deployment::page(log, still))
+}
+
+async fn admitted<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let state = &shared.state;
+    let refused = match state.pages {
+        Pages::Open => None,
+        Pages::Token => state.tokens.check_page(request.headers()).err(),
+    };
+    match refused {
+        None => next.run(request).await,
+        Some(problem) => {
+            let mut response = problem.into_response();
+            response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+            response
+        }
+    }
+}
+
+/// Makes a page of a problem where a browser asks; programs get it as it is.
+pub(super) async fn readable(request: Request, next: Next) -> Response {
+    let asked = wants_a_page(request.uri().path(), request.headers());
+    let response = next.run(request).await;
+    let Some(shown) = response.extensions().get::<Shown>().filter(|_| asked) else {
+        return response;
+    };
+    let page = problem::page(response.status().as_u16(), shown.title, &shown.detail);
+    let Ok(page) = html(response.status(), page) else { return response };
+    let (mut parts, _) = response.into_parts();
+    let (page, body) = page.into_parts();
+    for (name, value) in page.headers {
+        if let Some(name) = name {
+            parts.headers.insert(name, value);
+        }
+    }
+    Response::from_parts(parts, body)
+}
+
+/// Browsers name HTML; programs name JSON, anything, or nothing.
+fn wants_a_page(path: &str, headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let for_programs = ["/api/", "/webhooks/", "/healthz", "/readyz", "/metrics"];
+    !for_programs.iter().any(|begin| path.starts_with(begin)) && accept.contains("text/html")
+}
+
+/// A page with what holds browsers to it. It says who deploys what: nobody keeps it.
+fn html(status: StatusCode, page: Result<String, NoPage>) -> Result<Response, Problem> {
+    let page = page.map_err(|error| {
+        tracing::error!(%error, "a page could not be made");
+        Problem::new(Kind::Internal, "the page could not be made; its log has more")
+    })?;
+    let mut response = (status, page).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(VARY, HeaderValue::from_static("accept"));
+    if let Ok(policy) = HeaderValue::from_str(&dashboard::policy()) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(response)
+}
+
+fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new(Kind::BadRequest, detail)
+}
+
+fn unread(error: &Fault) -> Problem {
+    tracing::error!(%error, "deployments could not be read");
+    Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
+}
