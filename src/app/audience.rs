@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::settings::{self, Settings};
+use crate::config::settings::{self, Credentials, Settings};
 use crate::controller::outbox::pace::{Rate, Rates};
 use crate::model::notice::Audience;
 
@@ -11,10 +11,14 @@ use crate::model::notice::Audience;
 /// Enterprise Server may be set to the same, and statuses that are behind are left out anyway.
 const GITHUB: Rate = Rate { burst: 20, every: Duration::from_secs(1) };
 
-/// Whom the settings name. The local forge takes statuses of deployments only, and shows none.
+/// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
 pub(super) fn audience(settings: &Settings) -> Audience {
-    let github = matches!(settings.forge, settings::Forge::GitHub { .. });
-    Audience { commits: github, ..Audience::default() }
+    let (commits, checks) = match &settings.forge {
+        settings::Forge::Local { .. } => (false, false),
+        settings::Forge::GitHub { credentials: Credentials::Token(_), .. } => (true, false),
+        settings::Forge::GitHub { credentials: Credentials::App(_), .. } => (true, true),
+    };
+    Audience { commits, checks, ..Audience::default() }
 }
 
 /// How fast they are told.
