@@ -21,6 +21,7 @@ mod templates; // the templates in use, kept current
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -41,10 +42,12 @@ use crate::controller::metrics::Metrics;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
+use crate::forge::github::auth::Now;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
+use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
 use crate::server::{self, Limits, State};
 use crate::store::Store;
@@ -118,7 +121,7 @@ impl App {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
-        let client = http_client().map_err(StartError::of("the HTTP client"))?;
+        let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
@@ -126,7 +129,7 @@ impl App {
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
-        let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
+        let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
         let templates =
             InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
@@ -141,8 +144,7 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
-            receivers: tell::events::receivers(&settings.event_webhooks, client_builder())
-                .map_err(boxed("the webhooks for events"))?,
+            receivers: receivers(&settings)?,
             slack: settings.slack.as_ref().map(|one| Line::new(one, &client)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
@@ -258,28 +260,34 @@ fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> St
     move |error| StartError::of(part)(Box::new(error))
 }
 
-fn client_builder() -> reqwest::ClientBuilder {
-    let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
-    reqwest::Client::builder().user_agent(agent).connect_timeout(CONNECT)
+fn receivers(settings: &Settings) -> Result<Arc<[Receiver]>, StartError> {
+    let made = settings.outbound.builder();
+    let made = made.and_then(|builder| tell::events::receivers(&settings.event_webhooks, builder));
+    made.map_err(boxed("the webhooks for events"))
 }
 
-fn http_client() -> Result<reqwest::Client, Boxed> {
-    Ok(client_builder().build()?)
-}
-
-fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {
-    match settings {
+fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
+    match &settings.forge {
         settings::Forge::Local { root } => {
             std::fs::create_dir_all(root)?;
             Ok(Forge::Local(Local::new(root)))
         }
-        settings::Forge::GitHub { api_url, token } => {
-            let settings = crate::forge::github::client::Settings {
-                api_url: api_url.clone(),
-                credentials: Credentials::Token(token.clone()),
+        settings::Forge::GitHub { api_url, credentials } => {
+            let clock = clock.clone();
+            let credentials = match credentials {
+                settings::Credentials::Token(token) => Credentials::Token(token.clone()),
+                settings::Credentials::App(key) => {
+                    Credentials::App(key.clone(), Now::new(move || clock.now()))
+                }
+            };
+            let api_url = api_url.clone();
+            let github = crate::forge::github::client::Settings {
+                api_url,
+                credentials,
                 timeout: FORGE_CALL,
             };
-            Ok(Forge::GitHub(Box::new(GitHub::new(settings, client.clone())?)))
+            let client = settings.outbound.client_without_redirects(CONNECT)?;
+            Ok(Forge::GitHub(Box::new(GitHub::new(github, client)?)))
         }
     }
 }

@@ -14,9 +14,11 @@ use secrecy::SecretString;
 
 use crate::config::file::auth::Pages;
 use crate::config::settings::webhooks::EventWebhook;
+use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
+use crate::outbound::Outbound;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -37,6 +39,8 @@ pub struct Settings {
     pub manifests: Vec<Manifests>,
     /// The clusters that may be deployed to.
     pub clusters: Clusters,
+    /// How everything outside is reached by HTTP.
+    pub outbound: Outbound,
     /// What is looked up outside, and how.
     pub lookups: Lookups,
     /// Slack, if people are told on it.
@@ -83,9 +87,18 @@ pub enum Forge {
     GitHub {
         /// The API's address.
         api_url: String,
-        /// May read contents and write deployments.
-        token: SecretString,
+        /// Who we are there.
+        credentials: Credentials,
     },
+}
+
+/// Who we are to GitHub.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// The owner of a token that may read contents and write deployments.
+    Token(SecretString),
+    /// A GitHub App.
+    App(AppKey),
 }
 
 /// What a webhook must satisfy.

@@ -22,7 +22,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("forge", &["model"]),
     ("notify", &["model"]),
     ("store", &["model"]),
-    ("facts", &["model"]),
+    ("outbound", &[]),
+    ("facts", &["model", "outbound"]),
     (
         "controller",
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
@@ -30,7 +31,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("dashboard", &["model", "store"]),
     ("server", &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry"]),
     // A webhook's rules and a key for events are settings; others say what they are made of.
-    ("config", &["model", "waml", "forge", "notify"]),
+    ("config", &["model", "waml", "forge", "notify", "outbound"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
@@ -43,6 +44,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "store",
+            "outbound",
             "facts",
             "notify",
             "controller",

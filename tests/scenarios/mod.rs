@@ -3,6 +3,7 @@
 
 mod delivery; // events that are lost, doubled, out of order
 mod outage; // GitHub is down, limits, or answers badly
+mod statuses; // what GitHub is told
 
 use jiff::SignedDuration;
 
