@@ -65,7 +65,8 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        (any::<prop::sample::Index>(), anything()).prop_map(|(at, v)| Change::Set(at.index(999), v)),
+        (any::<prop::sample::Index>(), anything())
+            .prop_map(|(at, v)| Change::Set(at.index(999), v)),
         any::<prop::sample::Index>().prop_map(|at| Change::Remove(at.index(999))),
     ]
 }
@@ -138,16 +139,35 @@ fn a_payload_of_every_kind_however_deep_or_large_loses_no_deployment() {
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     let digits = "9".repeat(400);
     let payloads = [
-        "null", "true", "7", "-1.5e300", "\"text\"", "\"\"", "[]", "[1, [2]]", "{}",
-        "{\"other\": {\"tag\": 1}}", "{\"tag\": null}", "{\"tag\": \"a\", \"tag\": \"b\"}",
-        &deep(100_000), &format!("{{\"other\": {}}}", deep(100_000)),
-        &format!("{{\"other\": {digits}}}"), "{\"\\u0000\": \"\\u0000\"}",
+        "null",
+        "true",
+        "7",
+        "-1.5e300",
+        "\"text\"",
+        "\"\"",
+        "[]",
+        "[1, [2]]",
+        "{}",
+        "{\"other\": {\"tag\": 1}}",
+        "{\"tag\": null}",
+        "{\"tag\": \"a\", \"tag\": \"b\"}",
+        &deep(100_000),
+        &format!("{{\"other\": {}}}", deep(100_000)),
+        &format!("{{\"other\": {digits}}}"),
+        "{\"\\u0000\": \"\\u0000\"}",
     ];
     for payload in payloads {
         let body = real().to_string().replace("{\"tag\":\"v1\"}", payload);
+        assert!(body.contains(payload), "it is in the event");
         let world = world();
         let answer = on_the_spot(world.send(Delivery::raw(body).request()));
-        assert_eq!(answer.status.as_u16(), 202, "{} {}", &payload[..payload.len().min(40)], answer.text);
+        assert_eq!(
+            answer.status.as_u16(),
+            202,
+            "{} {}",
+            &payload[..payload.len().min(40)],
+            answer.text
+        );
     }
 }
 
@@ -163,7 +183,9 @@ fn a_sender_with_signs_that_no_login_has_is_shown_by_their_numbers() {
 
 #[test]
 fn a_repository_name_that_tries_paths_is_refused() {
-    for name in ["../x", "a/b/c", "a/..", "a/.", "/", "a/", "a\\b/c", "a/b\u{0}", "a/%2e%2e", "a/b.git"] {
+    for name in
+        ["../x", "a/b/c", "a/..", "a/.", "/", "a/", "a\\b/c", "a/b\u{0}", "a/%2e%2e", "a/b.git"]
+    {
         let mut event = real();
         event["repository"]["full_name"] = json!(name);
         let world = world();

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::world::{Delivery, Log, PREVIOUS, SECRET, event, hasty_world, world, world_with};
 use crate::forge::github::webhook::signature::sign;
-use crate::server::Limits;
 use crate::model::event::Unused;
+use crate::server::Limits;
 use crate::server::auth::Tokens;
 use crate::server::ports;
 
@@ -120,7 +120,10 @@ async fn while_the_secret_is_changed_both_are_taken_and_no_third() {
 async fn whoever_asked_is_to_be_told_what_cannot_be_used() {
     let world = world();
     let detail = world.deliver("d-1", "Prod").await.problem(400, "malformed-event");
-    assert!(detail.starts_with("deployment.environment: \"Prod\" is not a legal target"), "{detail}");
+    assert!(
+        detail.starts_with("deployment.environment: \"Prod\" is not a legal target"),
+        "{detail}"
+    );
     let refused = world.fake.inner.lock().unwrap().refused.clone();
     let [refusal] = &refused[..] else { panic!("{refused:?}") };
     assert_eq!((refusal.repository.as_str(), refusal.forge_id), ("acme/shop", 7));
