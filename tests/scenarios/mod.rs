@@ -2,6 +2,7 @@
 //! long that took by the clock that the test moves.
 
 mod delivery; // events that are lost, doubled, out of order
+mod lost; // events that never came, and a GitHub that is behind
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 

@@ -114,7 +114,7 @@ impl<H: Host> Parts<H> {
         super::lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
-        for one in self.lost(repository, listed, run).await? {
+        for one in self.lost(listed, run).await? {
             // Statuses, and one of ours.
             if !purse.pay(2) {
                 return Ok(Looked::Partly);
@@ -129,13 +129,14 @@ impl<H: Host> Parts<H> {
     /// Those that may be lost, as far as we know.
     async fn lost(
         &self,
-        repository: &RepoName,
         mut listed: Vec<Listed>,
         run: &Sweeping,
     ) -> Result<Vec<Listed>, StoreError> {
         let now = self.clock.now();
         listed.retain(|one| decide::may_be_lost(one, run.since, now));
         let numbers: Vec<_> = listed.iter().map(|one| one.forge_id).collect();
+        // All of them are of one repository, whatever it was asked for as.
+        let Some(Listed { repository, .. }) = listed.first() else { return Ok(listed) };
         let known = self.store.known_deployments(repository, &numbers).await?;
         listed.retain(|one| !known.contains(&one.forge_id));
         let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
