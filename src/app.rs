@@ -130,8 +130,7 @@ impl App {
             InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
-        let webhook =
-            intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
@@ -156,7 +155,8 @@ impl App {
             metrics,
         );
         let hints = Hints::default();
-        let sweeps = sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
+        let sweeps =
+            sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
             store: store.clone(),

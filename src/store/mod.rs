@@ -46,8 +46,8 @@ pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
-pub use crate::store::told::{Told, Waiting};
 pub use crate::store::sweeps::{Sweeping, Swept};
+pub use crate::store::told::{Told, Waiting};
 
 use crate::model::notice::Audience;
 use crate::store::connect::Kind;

@@ -202,7 +202,8 @@ impl Store {
         for some in items.chunks(MOST_AT_ONCE) {
             // Only placeholders are put into the text.
             let query = sqlx::query(AssertSqlSafe(format!("{sql} {}", places(2, some.len()))));
-            let query = some.iter().fold(query.bind(first), |query, item| query.bind(item.as_str()));
+            let query =
+                some.iter().fold(query.bind(first), |query, item| query.bind(item.as_str()));
             let rows = query.fetch_all(&self.pool).await;
             let rows = rows.map_err(StoreError::doing("looking for what a sweep knows"))?;
             for row in rows {

@@ -66,7 +66,7 @@ impl Deployer {
             "server:\n  listen: 127.0.0.1:0\n  external_url: https://deploy.example.com\n\
              forge:\n  github:\n    api_url: {}\n    token: {{env: GITHUB_TOKEN}}\n    \
              webhook_secret: {{env: WEBHOOK_SECRET}}\n",
-            github.api_url()
+            github.url()
         );
         let variables = [("GITHUB_TOKEN", github.token()), ("WEBHOOK_SECRET", SECRET)].into_iter();
         let variables =
@@ -176,6 +176,21 @@ impl Deployer {
             }
             self.clock.advance(due.duration_since(now).try_into().unwrap());
         }
+    }
+
+    /// Lets time pass until lost events have been looked for so often; how long that took, with
+    /// everything that came of it.
+    pub(crate) async fn sweeps(&self, times: usize) -> SignedDuration {
+        let begin = self.clock.now();
+        for _ in 0..times {
+            self.settle().await;
+            let due = self.hands().sweep_due().await.unwrap();
+            let wait = due.map_or(SignedDuration::ZERO, |due| due.duration_since(self.clock.now()));
+            self.clock.advance(wait.try_into().unwrap_or_default());
+            self.hands().sweep().await.unwrap();
+        }
+        self.settle().await;
+        self.clock.now().duration_since(begin)
     }
 
     /// What waits, for who reads why a test fails.

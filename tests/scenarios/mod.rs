@@ -2,6 +2,8 @@
 //! long that took by the clock that the test moves.
 
 mod delivery; // events that are lost, doubled, out of order
+mod killed; // the real process, and SIGKILL
+mod limits; // more to tell than may be told
 mod outage; // GitHub is down, limits, or answers badly
 
 use jiff::SignedDuration;

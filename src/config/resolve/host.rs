@@ -49,9 +49,8 @@ impl Resolver<'_> {
             tasks: self.tasks(tasks),
             tag: self.tag(tag),
         };
-        let previous = previous_webhook_secret.and_then(|secret| {
-            self.secret("forge.github.previous_webhook_secret", secret, ONE_OF)
-        });
+        let previous = previous_webhook_secret
+            .and_then(|secret| self.secret("forge.github.previous_webhook_secret", secret, ONE_OF));
         let sweep = self.sweep(sweep);
         let webhook = Webhook { secret: WebhookSecret::Given(secret?), previous, rules, sweep };
         Some((Forge::GitHub { api_url, token: token? }, webhook))

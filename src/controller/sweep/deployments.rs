@@ -65,7 +65,9 @@ impl<H: Host> Parts<H> {
         let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
         let hints = self.hints.take();
         for repository in &hints {
-            if let Looked::NotNow(problem) = self.look(repository, run, &mut purse, &mut progress).await? {
+            if let Looked::NotNow(problem) =
+                self.look(repository, run, &mut purse, &mut progress).await?
+            {
                 return Ok(progress.stopped(problem));
             }
         }
@@ -186,7 +188,10 @@ impl<H: Host> Parts<H> {
             }
             Err(problem) => {
                 let reason = problem.message;
-                tracing::warn!(reason, "the forge does not say which repositories there are; those that have deployed are looked at");
+                tracing::warn!(
+                    reason,
+                    "the forge does not say which repositories there are; those that have deployed are looked at"
+                );
                 kept
             }
         }

@@ -15,9 +15,9 @@ use crate::model::event::{DeploymentRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::Tokens;
-use crate::server::ports::{self,
-    Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Page, Pushes, Query, Records,
-    StatusRecord,
+use crate::server::ports::{
+    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Page, Pushes, Query,
+    Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 

@@ -26,17 +26,12 @@ pub struct Listed {
 ///
 /// # Errors
 /// [`Malformed`] where not even its number and its time can be read.
-pub fn read(
-    repository: &RepoName,
-    deployment: &Value,
-    rules: &Rules,
-) -> Result<Listed, Malformed> {
+pub fn read(repository: &RepoName, deployment: &Value, rules: &Rules) -> Result<Listed, Malformed> {
     let deployment = Deployment::deserialize(deployment)
         .map_err(|_| wrong("deployment", "has not the shape of a deployment"))?;
     let created_at = deployment.created_at.required("deployment.created_at")?;
-    let created_at = created_at
-        .parse()
-        .map_err(|_| wrong("deployment.created_at", "is not a time"))?;
+    let created_at =
+        created_at.parse().map_err(|_| wrong("deployment.created_at", "is not a time"))?;
     let forge_id = request::forge_id(&deployment.id)?;
     let event = request::judge(repository, &deployment, None, rules)?;
     Ok(Listed { forge_id, created_at, event })

@@ -100,9 +100,7 @@ pub fn parse(
             request::decide(&Body::read(&document)?, rules)
         }
         "push" => push::read(&document(content_type, body)?),
-        other => {
-            Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other))))
-        }
+        other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
 }
 

@@ -36,8 +36,7 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
     let name = repository.full_name.required("repository.full_name")?;
     let repository =
         RepoName::parse(name).map_err(|error| wrong("repository.full_name", error.to_string()))?;
-    let after =
-        if deleted.is_true() { None } else { Some(commit(after.required("after")?)?) };
+    let after = if deleted.is_true() { None } else { Some(commit(after.required("after")?)?) };
     Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
 }
 
