@@ -2,7 +2,6 @@
 //! done when somebody says so, at a clock that somebody moves. What takes days is tried in a second.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
@@ -12,7 +11,6 @@ use crate::app::home::Home;
 use crate::app::outside::World;
 use crate::app::{App, StartError, boxed, removal};
 use crate::controller::Controller;
-use crate::controller::sweep::Sweeps;
 use crate::server;
 use crate::store::{Store, StoreError};
 
@@ -21,8 +19,6 @@ use crate::store::{Store, StoreError};
 #[must_use = "it ends when it is dropped"]
 pub struct Hands {
     controller: Controller<World>,
-    sweeps: Option<Sweeps<World>>,
-    has_swept: AtomicBool,
     world: World,
     store: Store,
     address: SocketAddr,
@@ -37,7 +33,7 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self { controller, sweeps, router, listener, store, world, grace, home, .. } = self;
+        let Self { controller, router, listener, store, world, grace, home, .. } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let served = server::serve::serve(listener, router, stop, grace).await;
@@ -45,8 +41,7 @@ impl App {
                 tracing::error!(%error, "nothing is answered any more");
             }
         });
-        let has_swept = AtomicBool::new(false);
-        Ok(Hands { controller, sweeps, has_swept, world, store, address, serving, _home: home })
+        Ok(Hands { controller, world, store, address, serving, _home: home })
     }
 }
 
@@ -71,33 +66,8 @@ impl Hands {
         while self.step().await? {
             done += 1;
         }
-        if let Some(sweeps) = &self.sweeps {
-            done += usize::from(sweeps.follow_hints_if_any().await?);
-        }
         done += self.controller.send().await?;
         Ok(done)
-    }
-
-    /// Looks for lost events, if it is time or for the first time since the start; whether some were
-    /// found.
-    ///
-    /// # Errors
-    /// [`StoreError`]
-    pub async fn sweep(&self) -> Result<bool, StoreError> {
-        let Some(sweeps) = &self.sweeps else { return Ok(false) };
-        let started = !self.has_swept.swap(true, Ordering::SeqCst);
-        Ok(sweeps.sweep_if_due(started).await? > 0)
-    }
-
-    /// When lost events are looked for again, if they are looked for.
-    ///
-    /// # Errors
-    /// [`StoreError`]
-    pub async fn sweep_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        match &self.sweeps {
-            Some(sweeps) => sweeps.due().await,
-            None => Ok(None),
-        }
     }
 
     /// Takes the next deployment, if one can be taken, as far as it goes; messages stay.

@@ -23,16 +23,4 @@ impl Store {
         .map_err(StoreError::doing(DOING))?;
         Row::new(row).maybe_time("due_at")
     }
-
-    /// When the next search for lost events may begin; none where none has run yet.
-    pub async fn next_sweep(&self) -> Result<Option<Timestamp>, StoreError> {
-        let row = sqlx::query(
-            "SELECT '' AS id, MIN(CASE WHEN not_before > due_at THEN not_before ELSE due_at END) \
-             AS due_at FROM sweeps",
-        )
-        .fetch_one(&self.pool)
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        Row::new(row).maybe_time("due_at")
-    }
 }

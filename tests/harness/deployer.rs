@@ -178,21 +178,6 @@ impl Deployer {
         }
     }
 
-    /// Lets time pass until lost events have been looked for so often; how long that took, with
-    /// everything that came of it.
-    pub(crate) async fn sweeps(&self, times: usize) -> SignedDuration {
-        let begin = self.clock.now();
-        for _ in 0..times {
-            self.settle().await;
-            let due = self.hands().sweep_due().await.unwrap();
-            let wait = due.map_or(SignedDuration::ZERO, |due| due.duration_since(self.clock.now()));
-            self.clock.advance(wait.try_into().unwrap_or_default());
-            self.hands().sweep().await.unwrap();
-        }
-        self.settle().await;
-        self.clock.now().duration_since(begin)
-    }
-
     /// What waits, for who reads why a test fails.
     async fn picture(&self) -> String {
         let store = self.hands().store();

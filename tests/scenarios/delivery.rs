@@ -76,39 +76,3 @@ async fn an_older_event_that_comes_after_the_newer_one_is_live_changes_nothing()
     })
     .await;
 }
-
-#[tokio::test]
-async fn a_lost_event_is_found_among_the_open_deployments() {
-    on_both(async |deployer| {
-        let shop = app(deployer, "shop");
-        shop.deploys(TARGET, "v1").await;
-        deployer.sweeps(1).await;
-        deployer.github.webhooks(Webhooks::Unheard);
-        let lost = shop.deploys(TARGET, "v2").await;
-        took(
-            "an event that nobody heard of",
-            deployer.sweeps(1).await,
-            SignedDuration::from_mins(6),
-        );
-        assert_eq!(deployer.github.told(lost), WELL);
-        assert_eq!(deployer.manifests().commits(), 2);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_event_that_came_while_nobody_was_there_is_found_at_the_start() {
-    on_both(async |deployer| {
-        app(deployer, "shop").deploys(TARGET, "v1").await;
-        deployer.settle().await;
-        deployer.dies();
-        let shop = deployer.github.repository("example/shop");
-        let lost = shop.deploys(TARGET, "v2").await;
-        assert_eq!(deployer.github.answers(), [202, 502]);
-        deployer.starts().await;
-        deployer.hands().sweep().await.unwrap();
-        took("an event while it was off", deployer.settle().await, SignedDuration::from_secs(10));
-        assert_eq!(deployer.github.told(lost), WELL);
-    })
-    .await;
-}

@@ -10,7 +10,6 @@
 //! allows, and stops at a limit. Of several processes one sweeps at a time. What is found is
 //! deduplicated by the store as always, so a sweep may be wrong about what was lost.
 
-mod by_hand; // what the loop does, when somebody says so
 mod decide; // what is done with what is seen, pure
 mod deliveries; // what the forge could not deliver
 mod deployments; // deployments that nobody answered
