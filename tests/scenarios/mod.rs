@@ -4,6 +4,7 @@
 mod delivery; // events that are lost, doubled, out of order
 mod killed; // the real process, and SIGKILL
 mod limits; // more to tell than may be told
+mod lost; // events that never came, and a GitHub that is behind
 mod outage; // GitHub is down, limits, or answers badly
 
 use jiff::SignedDuration;
