@@ -47,3 +47,22 @@ async fn told_to_slow_down_with_many_waiting_one_asks_again_and_then_the_others(
     }
     deployer.settled().await;
 }
+
+/// The same where the limit is reached while WAMLs are read: who was told to wait, waits with
+/// everything.
+#[tokio::test]
+async fn the_rate_limit_is_reached_while_wamls_are_read() {
+    let deployer = Deployer::start().await;
+    deployer.github.hourly(20);
+    let mut ids = Vec::new();
+    for number in 0..40 {
+        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    }
+    let time = deployer.settle().await;
+    took("40 deployments, 20 requests an hour", time, SignedDuration::from_hours(16));
+    for id in ids {
+        assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    }
+    assert_eq!(deployer.manifests().commits(), 40);
+    deployer.settled().await;
+}
