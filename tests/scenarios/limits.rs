@@ -4,9 +4,8 @@ use jiff::SignedDuration;
 
 use crate::harness::deployer::Deployer;
 use crate::harness::github::Fault;
-use crate::scenarios::{app, took};
+use crate::scenarios::{TARGET, app, took};
 
-const TARGET: &str = "prod-cluster-1";
 const MANY: usize = 200;
 
 /// Two hundred deployments at once, and an hour's allowance that does not reach for half of them.
