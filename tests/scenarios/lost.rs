@@ -127,6 +127,7 @@ async fn a_limit_in_the_middle_of_a_sweep_is_kept_and_the_rest_found_afterwards(
         let time = deployer.clock.now().duration_since(begin);
         took("a limit in a sweep", time, SignedDuration::from_mins(11));
         for id in lost {
+            // With so much to tell, what was over before its turn came is left out.
             assert_eq!(deployer.github.told(id).last().unwrap(), "success");
         }
     })
