@@ -20,3 +20,4 @@ pub mod lane; // who is next, and who is superseded
 pub mod removal; // an app taken off a target: the record
 pub mod status; // what the forge is told
 pub mod notice; // who is told
+pub mod preview; // what a pull request's check run says

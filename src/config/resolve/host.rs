@@ -36,6 +36,7 @@ impl Resolver<'_> {
             repositories: self.repositories(repositories),
             tasks: self.tasks(tasks),
             tag: self.tag(tag),
+            previews: None,
         };
         let webhook = Webhook { secret: WebhookSecret::Given(secret?), rules };
         Some((Forge::GitHub { api_url, token: token? }, webhook))
