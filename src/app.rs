@@ -7,7 +7,9 @@ pub mod facts; // what rules must know of the world, asked at once
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod outside; // what a job asks of the world
+mod planning; // what deployments and previews share
 pub mod prepare; // manifest repositories before their first deployment
+mod preview; // what a pull request would change
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
 mod tell; // who is told what became of a deployment
@@ -31,6 +33,7 @@ use crate::clock::Clock;
 use crate::config::secret;
 use crate::config::settings::{self, Settings, WebhookSecret};
 use crate::controller::metrics::Metrics;
+use crate::controller::previews::{self, Previews};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::client::{Credentials, GitHub};
@@ -46,6 +49,8 @@ use crate::telemetry;
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    /// None while previews are off.
+    previews: Option<Previews<World>>,
     templates: InUse,
     router: axum::Router,
     listener: TcpListener,
@@ -112,9 +117,11 @@ impl App {
         let client = http_client().map_err(StartError::of("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
+        let of_previews = registry.register(previews::metrics::Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
+            store.end_preview_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
         let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
@@ -134,11 +141,19 @@ impl App {
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
+            previews: settings.webhook.rules.previews.unwrap_or_default(),
             forge_url: forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
         };
         let instance = clock.deploy_id().to_string();
+        let previews = Previews::new(
+            store.clone(),
+            clock.clone(),
+            world.clone(),
+            preview_loop(&settings, &instance),
+            of_previews,
+        );
         let controller = Controller::new(
             store.clone(),
             clock,
@@ -148,6 +163,7 @@ impl App {
         );
         let backend = Backend {
             inbox: controller.inbox(),
+            previews: previews.clone(),
             store: store.clone(),
             world: world.clone(),
             registry,
@@ -160,8 +176,19 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        let manifests = by_name;
-        Ok(Self { controller, templates, router, listener, store, world, grace, home, manifests })
+        let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
+        Ok(Self {
+            controller,
+            previews,
+            templates,
+            router,
+            listener,
+            store,
+            world,
+            grace,
+            home,
+            manifests,
+        })
     }
 
     /// Where the server listens; the real port if any was asked for.
@@ -180,6 +207,7 @@ impl App {
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self {
             controller,
+            previews,
             templates,
             router,
             listener,
@@ -198,11 +226,21 @@ impl App {
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
         });
+        let previewing = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                if let Some(previews) = previews {
+                    previews.run(stop).await;
+                }
+            }
+        });
         let served = server::serve::serve(listener, router, stop.clone(), grace).await;
         stop.cancel();
         if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
+        // One that is cut off is made by the next process, which looks for its check run.
+        previewing.abort();
         // It may be asking a repository that does not answer; nothing of it is lost.
         records.abort();
         store.close().await;
@@ -344,6 +382,11 @@ fn tokens(settings: &Settings) -> Tokens {
     let token =
         |token: &settings::ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
     Tokens(settings.tokens.iter().map(token).collect())
+}
+
+fn preview_loop(settings: &Settings, instance: &str) -> previews::Settings {
+    let lease = settings.limits.lease;
+    previews::Settings { name: instance.to_owned(), lease, ..previews::Settings::default() }
 }
 
 fn loops(settings: &Settings, instance: &str) -> controller::Settings {

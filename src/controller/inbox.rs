@@ -42,7 +42,7 @@ impl Inbox {
         event: &Event,
     ) -> Result<Received, StoreError> {
         match event {
-            Event::Ping | Event::Push(_) => Ok(Received::Nothing),
+            Event::Ping | Event::Push(_) | Event::PullRequest(_) => Ok(Received::Nothing),
             Event::Ignored { reason } => {
                 tracing::debug!(%delivery, reason, "event ignored");
                 Ok(Received::Nothing)

@@ -171,7 +171,12 @@ fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
 impl Patience {
     /// When to try again after this failure; `failures` were before it. `None` when that was
     /// the last.
-    fn next(&self, failures: u32, wish: Option<Duration>, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next(
+        &self,
+        failures: u32,
+        wish: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         if failures.saturating_add(1) >= self.failures {
             return None;
         }

@@ -12,9 +12,9 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
-use crate::model::event::{DeploymentRequest, Event, Push};
+use crate::model::event::{DeploymentRequest, Event, PullRequest, Push};
 use crate::model::id::DeliveryId;
-use crate::server::ports::{Accepted, Backend};
+use crate::server::ports::{Accepted, Backend, Noted};
 use crate::server::problem::{Kind, Problem};
 use crate::server::{Limits, Shared};
 
@@ -36,6 +36,7 @@ pub(super) async fn github<B: Backend>(
             Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
         }
         Event::Push(push) => Ok(pushed(&shared.state.backend, &push)),
+        Event::PullRequest(request) => note(&shared.state.backend, request).await,
         Event::Deployment(request) => accept(&shared.state.backend, &headers, request).await,
     }
 }
@@ -50,6 +51,25 @@ fn pushed<B: Backend>(backend: &B, push: &Push) -> Response {
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
     (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
+}
+
+async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response, Problem> {
+    let (repository, number) = (request.repository.clone(), request.number);
+    let noted = backend.note(request).await.map_err(|error| {
+        tracing::error!(%repository, number, %error, "a pull request could not be stored");
+        Problem::new(Kind::Unavailable, "the pull request could not be stored; deliver it again")
+    })?;
+    let preview = match noted {
+        Noted::New => "waiting",
+        Noted::Known => "known",
+        Noted::Forgotten => "forgotten",
+        Noted::Full => {
+            tracing::error!(%repository, number, "too many previews wait, this one is refused");
+            let detail = "too many previews wait; deliver it again later";
+            return Err(Problem::new(Kind::Unavailable, detail));
+        }
+    };
+    Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
 }
 
 /// The raw body, once it is known to be GitHub's.

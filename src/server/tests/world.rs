@@ -8,16 +8,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
-use crate::model::event::{DeploymentRequest, Push};
+use crate::model::event::{DeploymentRequest, PullRequest, Push};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::Tokens;
 use crate::server::ports::{
-    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Page, Pushes, Query, Records,
-    StatusRecord,
+    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Noted, Page, PullRequests, Pushes, Query,
+    Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -28,6 +28,7 @@ pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) stored: Vec<(DeliveryId, Deployment)>,
+    pub(super) pull_requests: Vec<PullRequest>,
     pub(super) broken: bool,
     pub(super) panics: bool,
     pub(super) silent: bool,
@@ -107,6 +108,21 @@ impl Pushes for Fake {
     }
 }
 
+impl PullRequests for Fake {
+    async fn note(&self, request: PullRequest) -> Result<Noted, Fault> {
+        self.trouble().await?;
+        let mut inner = self.inner.lock().unwrap();
+        if inner.pull_requests.contains(&request) {
+            return Ok(Noted::Known);
+        }
+        if !request.open {
+            return Ok(Noted::Forgotten);
+        }
+        inner.pull_requests.push(request);
+        Ok(if inner.pull_requests.len() > 1 { Noted::Full } else { Noted::New })
+    }
+}
+
 impl Records for Fake {
     async fn deployments(&self, query: &Query) -> Result<Page, Fault> {
         self.trouble().await?;
@@ -177,12 +193,16 @@ pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
-        webhook: Webhook { secret: SECRET.into(), rules: Rules::default() },
+        webhook: Webhook { secret: SECRET.into(), rules: rules() },
         tokens,
         limits,
         instance: "test".to_owned(),
     };
     World { router: router(state), fake }
+}
+
+fn rules() -> Rules {
+    Rules { previews: Some(PreviewRules::default()), ..Rules::default() }
 }
 
 /// A server whose patience a test can wait for.
