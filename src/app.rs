@@ -1,17 +1,21 @@
 //! Builds everything of the settings, and runs it: the only file, with its folder, that names
 //! concrete adapters.
 
+mod audience; // who is told, and how fast
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
+pub mod hands; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
+mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
 mod planning; // what deployments and previews share
 pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
 
@@ -26,14 +30,15 @@ use crate::app::backend::Backend;
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
+use crate::app::intake::Intake;
 use crate::app::outside::{Manifests, World};
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
-use crate::config::secret;
-use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::config::settings::{self, Settings};
 use crate::controller::metrics::Metrics;
 use crate::controller::previews::{self, Previews};
+use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::client::{Credentials, GitHub};
@@ -42,7 +47,7 @@ use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::server::auth::{Token, Tokens};
-use crate::server::{self, Limits, State, Webhook};
+use crate::server::{self, Limits, State};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -51,6 +56,8 @@ pub struct App {
     controller: Controller<World>,
     /// None while previews are off.
     previews: Option<Previews<World>>,
+    /// Absent where nothing is looked for.
+    sweeps: Option<Sweeps<World>>,
     templates: InUse,
     router: axum::Router,
     listener: TcpListener,
@@ -119,6 +126,7 @@ impl App {
         let metrics = registry.register(Metrics::new);
         let of_previews = registry.register(previews::metrics::Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+        let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
             store.end_preview_leases(clock.now()).await.map_err(boxed("the database"))?;
@@ -129,7 +137,7 @@ impl App {
             InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client).await?;
         let listener = bind(settings.server.listen).await?;
-        let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
@@ -161,16 +169,20 @@ impl App {
             loops(&settings, &instance),
             metrics,
         );
+        let hints = Hints::default();
+        let sweeps =
+            sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
             previews: previews.clone(),
             store: store.clone(),
             world: world.clone(),
+            intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
         let router = server::router(State {
             backend,
-            webhook: Webhook { secret, rules: settings.webhook.rules.clone() },
+            webhook,
             tokens: tokens(&settings),
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
             instance,
@@ -180,6 +192,7 @@ impl App {
         Ok(Self {
             controller,
             previews,
+            sweeps,
             templates,
             router,
             listener,
@@ -208,6 +221,7 @@ impl App {
         let Self {
             controller,
             previews,
+            sweeps,
             templates,
             router,
             listener,
@@ -221,6 +235,14 @@ impl App {
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
+        });
+        let sweeping = tokio::spawn({
+            let stop = stop.clone();
+            async move {
+                if let Some(sweeps) = sweeps {
+                    sweeps.run(stop).await;
+                }
+            }
         });
         let refreshing = tokio::spawn({
             let stop = stop.clone();
@@ -241,8 +263,9 @@ impl App {
         }
         // One that is cut off is made by the next process, which looks for its check run.
         previewing.abort();
-        // It may be asking a repository that does not answer; nothing of it is lost.
+        // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
         drop(home);
         match served.map_err(boxed("the listener"))? {
@@ -365,19 +388,6 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
     })
 }
 
-fn webhook_secret(settings: &Settings) -> Result<secrecy::SecretString, Boxed> {
-    match &settings.webhook.secret {
-        WebhookSecret::Given(secret) => Ok(secret.clone()),
-        WebhookSecret::Kept(path) => {
-            let found = secret::keep(path)?;
-            if let Some(warning) = found.warning {
-                tracing::warn!("{warning}");
-            }
-            Ok(found.secret)
-        }
-    }
-}
-
 fn tokens(settings: &Settings) -> Tokens {
     let token =
         |token: &settings::ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
@@ -395,6 +405,7 @@ fn loops(settings: &Settings, instance: &str) -> controller::Settings {
         workers: settings.limits.workers,
         lease: settings.limits.lease,
         grace: settings.server.shutdown_grace,
+        rates: audience::rates(settings),
         ..controller::Settings::default()
     }
 }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use crate::app::intake::Intake;
 use crate::app::outside::World;
 use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
 use crate::controller::previews::Previews;
 use crate::model::deployment::Deployment;
-use crate::model::event::{DeploymentRequest, Event, PullRequest, Push};
+use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::ports::{
-    self, Accepted, Check, Fault, Gone, NotRemoved, Noted, Page, Query, StatusRecord,
+    self, Accepted, Check, Delivery, Fault, Gone, NotRemoved, Noted, Page, Query, StatusRecord,
 };
 use crate::store::{self, Filter, Store, Told};
 use crate::telemetry;
@@ -26,6 +27,7 @@ pub(crate) struct Backend {
     pub(crate) store: Store,
     pub(crate) world: World,
     pub(crate) registry: telemetry::Metrics,
+    pub(crate) intake: Intake,
 }
 
 impl ports::Inbox for Backend {
@@ -44,6 +46,16 @@ impl ports::Inbox for Backend {
             Received::Known(id) => Ok(Accepted::Duplicate(id)),
             Received::Nothing => Err(Fault::new("a deployment was not taken for one")),
         }
+    }
+}
+
+impl ports::Intake for Backend {
+    fn refused(&self, refusal: &Refusal) {
+        self.intake.refused(refusal);
+    }
+
+    fn count(&self, delivery: Delivery) {
+        self.intake.count(delivery);
     }
 }
 
@@ -127,7 +139,7 @@ async fn check(name: impl Into<String>, ready: impl Future<Output = Result<(), S
 }
 
 fn status(told: Told) -> StatusRecord {
-    let Told { status, at, sent_at, parked, .. } = told;
+    let Told { status, at, sent_at, parked, skipped, .. } = told;
     let description = status.description().to_owned();
-    StatusRecord { state: status.state, description, at, sent_at, parked }
+    StatusRecord { state: status.state, description, at, sent_at, parked, skipped }
 }

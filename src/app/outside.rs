@@ -193,7 +193,11 @@ impl Outside for World {
         let (path, limit) = (&self.waml.path, self.waml.max_bytes);
         self.facts.prepare(&request.target);
         let read = self.forge.file(&release.repository, &release.commit, path, limit).await;
-        read.map_err(|error| problem::of_forge(&error))
+        let problem = match &self.forge {
+            Forge::Local(_) => problem::of_local,
+            Forge::GitHub(_) => problem::of_forge,
+        };
+        read.map_err(|error| problem(&error))
     }
 
     async fn plan(

@@ -40,7 +40,7 @@ impl Previewer for World {
         }
         let PullRequest { repository, number, .. } = request;
         let touches = self.forge.pull_request_touches(repository, *number, &self.waml.path).await;
-        if touches.map_err(|error| of_forge(&error))? {
+        if touches.map_err(|error| problem::of_forge(&error))? {
             return Ok(Glance::Look);
         }
         // What an earlier head was told must not stand as the last word.
@@ -86,14 +86,14 @@ impl Previewer for World {
             Place::Unsure => {
                 let (head, id) = (&check.head, &check.external_id);
                 let found = self.forge.find_check(repository, head, CHECK, id).await;
-                found.map_err(|error| of_forge(&error))?
+                found.map_err(|error| problem::of_forge(&error))?
             }
         };
         let shown = match found {
             Some(id) => self.forge.update_check(repository, id, &check).await.map(|()| id),
             None => self.forge.create_check(repository, &check).await,
         };
-        shown.map_err(|error| of_forge(&error))
+        shown.map_err(|error| problem::of_forge(&error))
     }
 }
 
@@ -108,7 +108,7 @@ impl World {
         match self.forge.file(repository, commit, path, limit).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(ForgeError::NoFile { .. }) => Ok(None),
-            Err(error) => Err(of_forge(&error)),
+            Err(error) => Err(problem::of_forge(&error)),
         }
     }
 
@@ -216,16 +216,6 @@ impl World {
             message: error.to_string(),
         })?;
         Ok(live::release(live, &page.deployments, &ours))
-    }
-}
-
-/// As for a deployment, but for what was pushed a moment ago: GitHub may not have it everywhere yet.
-fn of_forge(error: &ForgeError) -> Problem {
-    match error {
-        ForgeError::NoCommit { .. } => {
-            Problem { remedy: Remedy::Retry { after: None }, message: error.to_string() }
-        }
-        _ => problem::of_forge(error),
     }
 }
 

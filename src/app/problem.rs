@@ -1,24 +1,38 @@
 //! The adapters' errors in a job's words: what it means for the deployment.
 
+use std::time::Duration;
+
 use crate::controller::outside::{Problem, Remedy};
 use crate::forge::error::{Disposition as ForgeDisposition, ForgeError};
 use crate::git::writer::{Disposition, WriteError};
 
-/// A forge that lacks something is the request's fault; one that refuses us is not.
+/// So long GitHub's API may not know what its own event tells of.
+const BEHIND: Duration = Duration::from_mins(2);
+/// Of a file it says that the commit has it not, so the commit is known; another machine of GitHub's
+/// may still be behind. Whoever forgot the file is not to wait for the answer.
+const FILE_BEHIND: Duration = Duration::from_secs(5);
+
+/// A forge that lacks something is the request's fault, unless it is behind; one that refuses us is
+/// not.
 pub(super) fn of_forge(error: &ForgeError) -> Problem {
+    let late = |what, until| Remedy::Late { what, until };
     let remedy = match (error, error.disposition()) {
         (_, ForgeDisposition::Retry) => Remedy::Retry { after: None },
         (_, ForgeDisposition::RetryAfter(wait)) => Remedy::Retry { after: Some(wait) },
-        (
-            ForgeError::NoRepository { .. }
-            | ForgeError::NoCommit { .. }
-            | ForgeError::NoFile { .. }
-            | ForgeError::TooLarge { .. },
-            ForgeDisposition::Stop,
-        ) => Remedy::Reject,
+        (ForgeError::NoRepository { .. }, ForgeDisposition::Stop) => late("the repository", BEHIND),
+        (ForgeError::NoCommit { .. }, ForgeDisposition::Stop) => late("the commit", BEHIND),
+        (ForgeError::NoFile { .. }, ForgeDisposition::Stop) => late("the file", FILE_BEHIND),
+        (ForgeError::TooLarge { .. }, ForgeDisposition::Stop) => Remedy::Reject,
         (_, ForgeDisposition::Stop) => Remedy::GiveUp,
     };
     Problem { remedy, message: error.to_string() }
+}
+
+/// The same of repositories in a folder: they are never behind.
+pub(super) fn of_local(error: &ForgeError) -> Problem {
+    let Problem { remedy, message } = of_forge(error);
+    let remedy = if matches!(remedy, Remedy::Late { .. }) { Remedy::Reject } else { remedy };
+    Problem { remedy, message }
 }
 
 pub(super) fn of_write(error: &WriteError) -> Problem {

@@ -1,12 +1,15 @@
 //! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
+mod previews; // what pull requests are shown
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+pub use crate::config::file::previews::Previews;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 use crate::model::target::Environment;
@@ -90,9 +93,22 @@ pub struct GitHub {
     pub token: Secret,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
+    /// The secret before that one: taken too, while it is being changed.
+    #[serde(default)]
+    pub previous_webhook_secret: Option<Secret>,
     /// Repositories that may deploy, as globs over `owner/name`. Default: all.
     #[serde(default)]
     pub repositories: Option<Vec<String>>,
+    /// Organizations all of whose repositories may deploy, beside `repositories`.
+    #[serde(default)]
+    pub organizations: Option<Vec<String>>,
+    /// Environments that are for us, as globs over their names; letter case does not count.
+    /// Default: all that can be targets.
+    #[serde(default)]
+    pub environments: Option<Vec<String>>,
+    /// How often events that were lost are looked for, `1s` to a day, or `off`. Default: `5m`.
+    #[serde(default)]
+    pub sweep: Option<String>,
     /// The `task` of deployments that are for us. Default: `deploy`.
     #[serde(default)]
     pub tasks: Option<Vec<String>>,
@@ -100,6 +116,9 @@ pub struct GitHub {
     /// `{short_sha}` in it. Default: `{sha}`.
     #[serde(default)]
     pub tag: Option<String>,
+    /// Previews of pull requests.
+    #[serde(default)]
+    pub previews: Option<Previews>,
 }
 
 /// Bare git repositories `OWNER/NAME.git` in a folder.

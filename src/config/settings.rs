@@ -82,8 +82,12 @@ pub enum Forge {
 pub struct Webhook {
     /// What events are signed with.
     pub secret: WebhookSecret,
+    /// The secret before that one, which is taken too.
+    pub previous: Option<SecretString>,
     /// Which events are for us.
     pub rules: Rules,
+    /// How often events that were lost are looked for; never where it is absent.
+    pub sweep: Option<Duration>,
 }
 
 /// Where the webhook's secret comes from.

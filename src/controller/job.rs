@@ -118,7 +118,8 @@ impl<O: Outside> Parts<O> {
         known: Known,
     ) -> Result<Did, StoreError> {
         let (patience, now) = (&self.settings.patience, self.clock.now());
-        match outcome::after(trouble, known, claim.failures, patience, now) {
+        let received = claim.deployment.received_at;
+        match outcome::after(trouble, known, received, claim.failures, patience, now) {
             Next::End(ending) => self.end(claim, &ending, Did::Failed).await,
             Next::Retry { at, summary } => {
                 tracing::warn!(%at, reason = summary, "put off");

@@ -63,10 +63,11 @@ pub enum Next {
     },
 }
 
-/// What happens after trouble; `failures` were before it.
+/// What happens after trouble with a deployment received at that time; `failures` were before it.
 pub fn after(
     trouble: Trouble,
     known: Known,
+    received_at: Timestamp,
     failures: u32,
     patience: &Patience,
     now: Timestamp,
@@ -82,6 +83,16 @@ pub fn after(
         Trouble::Problem(Problem { remedy, message }) => match remedy {
             Remedy::Reject => (ForgeState::Failure, message, vec![]),
             Remedy::GiveUp => (ForgeState::Error, message, vec![]),
+            Remedy::Late { what, until } => {
+                let end = later(received_at, until);
+                if let Some(at) = patience.next(failures, None, now).filter(|_| now < end) {
+                    // The last look is when the time is over, not some doubled delay before it.
+                    let at = at.min(end);
+                    let message = format!("waiting for GitHub to know {what}: {message}");
+                    return Next::Retry { at, summary: waiting(&message, failures, at) };
+                }
+                (ForgeState::Failure, message, vec![])
+            }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next(failures, after, now) {
                     return Next::Retry { at, summary: waiting(&message, failures, at) };
@@ -136,6 +147,11 @@ fn failed(state: ForgeState, sentence: &str, violations: Vec<Violation>, known: 
     }
 }
 
+fn later(from: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    from.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
 fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
     let attempt = failures.saturating_add(2);
     let at = at.strftime("%H:%M:%S");
@@ -156,8 +172,7 @@ impl Patience {
         }
         let doubled = self.first.saturating_mul(2_u32.saturating_pow(failures));
         let delay = doubled.min(self.longest).max(wish.unwrap_or_default().min(LONGEST_WISH));
-        let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-        Some(now.checked_add(delay).unwrap_or(Timestamp::MAX))
+        Some(later(now, delay))
     }
 }
 
@@ -175,7 +190,7 @@ mod tests {
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {
-        after(Trouble::Problem(problem(remedy)), Known::default(), failures, &PATIENCE, NOW)
+        after(Trouble::Problem(problem(remedy)), Known::default(), NOW, failures, &PATIENCE, NOW)
     }
 
     fn end(next: Next) -> Ending {
@@ -221,6 +236,31 @@ mod tests {
     }
 
     #[test]
+    fn a_forge_that_may_be_behind_is_waited_for_and_no_longer() {
+        let late = Remedy::Late { what: "the commit", until: Duration::from_secs(20) };
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let (mut now, mut looks) = (0, vec![]);
+        let ending = loop {
+            let failures = u32::try_from(looks.len()).unwrap();
+            let trouble = Trouble::Problem(problem(late));
+            match after(trouble, Known::default(), at(0), failures, &PATIENCE, at(now)) {
+                Next::Retry { at, summary } => {
+                    assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
+                    now = at.as_second();
+                    looks.push(now);
+                }
+                Next::End(ending) => break ending,
+            }
+        };
+        assert_eq!(looks, [1, 3, 7, 15, 20], "doubled, and once at the end");
+        assert_eq!(ending.summary, "the forge does not answer");
+        assert_eq!(ending.status.state, ForgeState::Failure);
+        let trouble = Trouble::Problem(problem(late));
+        let long_ago = after(trouble, Known::default(), at(0), 0, &PATIENCE, at(21));
+        assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
+    }
+
+    #[test]
     fn a_retry_says_when_and_what_for() {
         let Next::Retry { summary, .. } = next(Remedy::Retry { after: None }, 2) else { panic!() };
         assert_eq!(summary, "attempt 4 at 00:00:04 UTC: the forge does not answer");
@@ -232,7 +272,7 @@ mod tests {
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = Trouble::Rejected(rejection);
-        let ending = end(after(trouble, Known::default(), 0, &PATIENCE, NOW));
+        let ending = end(after(trouble, Known::default(), NOW, 0, &PATIENCE, NOW));
         assert_eq!(ending.violations, violations);
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }

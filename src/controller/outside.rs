@@ -165,6 +165,14 @@ pub enum Remedy {
         /// What the other side asked for.
         after: Option<Duration>,
     },
+    /// The other side does not know what its own event tells of. It may be behind: try again while
+    /// the event is young; after that, the request is at fault.
+    Late {
+        /// What it does not know, in words: `the commit`.
+        what: &'static str,
+        /// So long after the event it is no longer believed to be behind.
+        until: Duration,
+    },
     /// It will not pass by itself, and the request is not at fault: give up until a person acts.
     GiveUp,
 }

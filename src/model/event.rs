@@ -17,11 +17,54 @@ pub enum Event {
     Push(Push),
     /// A pull request has a new head, or has ended.
     PullRequest(PullRequest),
+    /// A deployment that is meant for us and that nothing can be made of.
+    Refused(Refusal),
     /// Nothing for us; the reason goes into the log.
     Ignored {
+        /// What of it is not ours.
+        why: Unused,
         /// Why, for the log: `event "push" is not used`.
         reason: String,
     },
+}
+
+/// What of an event is not ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unused {
+    /// The kind of event, or what has happened to its subject.
+    Kind,
+    /// The repository is not among the allowed ones.
+    Repository,
+    /// The environment is not among the allowed ones, or another tool's.
+    Environment,
+    /// The deployment's task is another tool's.
+    Task,
+}
+
+impl Unused {
+    /// The word that is counted.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Repository => "repository",
+            Self::Environment => "environment",
+            Self::Task => "task",
+        }
+    }
+}
+
+/// Why nothing can be made of a deployment; whoever asked for it should see that at the forge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Whose deployment.
+    pub repository: RepoName,
+    /// The forge's own number of it.
+    pub forge_id: i64,
+    /// The field that is wrong, as the event calls it: `deployment.environment`.
+    pub field: &'static str,
+    /// What is wrong with it, and what is right; one line, with no more of the value than a short,
+    /// escaped piece.
+    pub problem: String,
 }
 
 /// A branch that somebody moved.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::deployment::ForgeState;
-use crate::model::id::DeployId;
+use crate::model::id::{DeployId, ImageTag};
 
 /// One thing to tell the forge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,16 @@ impl ForgeStatus {
     /// A newer one took its place.
     pub fn superseded(by: &DeployId, by_forge_id: i64) -> Self {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
+    }
+
+    /// A newer one of its lane has succeeded.
+    pub fn replaced(by_forge_id: i64, by_tag: &ImageTag) -> Self {
+        Self::new(ForgeState::Inactive, &format!("replaced by deployment {by_forge_id} ({by_tag})"))
+    }
+
+    /// Its app was taken off the target.
+    pub fn removed(by: &str, reason: &str) -> Self {
+        Self::new(ForgeState::Inactive, &format!("the app was removed by {by}: {reason}"))
     }
 
     /// The sentence.

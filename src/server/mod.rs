@@ -53,6 +53,8 @@ pub struct State<B> {
 pub struct Webhook {
     /// Shared with GitHub.
     pub secret: SecretString,
+    /// The secret before that one, which is taken too while it is being changed.
+    pub previous: Option<SecretString>,
     /// Which events are for us.
     pub rules: Rules,
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::event::{DeploymentRequest, PullRequest, Push};
+use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal, Unused};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
 use crate::model::removal::{Removal, RemovalRequest};
@@ -38,6 +38,39 @@ pub trait Inbox: Send + Sync + 'static {
         delivery: DeliveryId,
         request: DeploymentRequest,
     ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+}
+
+/// What became of one delivery, for who counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// It is a new deployment.
+    Accepted,
+    /// It was known.
+    Duplicate,
+    /// It is a hint that was taken.
+    Hint,
+    /// It asked whether we are there.
+    Ping,
+    /// It is not for us.
+    Ignored(Unused),
+    /// It is for us, and nothing can be made of it.
+    Refused,
+    /// It cannot be read.
+    Malformed,
+    /// It is not the forge's.
+    Unsigned,
+    /// It could not be stored; the forge has it as failed.
+    NotStored,
+}
+
+/// Who follows what comes in.
+pub trait Intake: Send + Sync + 'static {
+    /// Somebody should be told at the forge why nothing can be made of a deployment. A hint:
+    /// nothing is stored, and one that is lost costs the time until the next sweep.
+    fn refused(&self, refusal: &Refusal);
+
+    /// Counts a delivery.
+    fn count(&self, delivery: Delivery);
 }
 
 /// Who wants to know of a branch that has moved.
@@ -103,6 +136,8 @@ pub struct StatusRecord {
     pub sent_at: Option<Timestamp>,
     /// Why nobody tries to send it any more.
     pub parked: Option<String>,
+    /// Why there was nothing to say after all.
+    pub skipped: Option<String>,
 }
 
 /// What happened.
@@ -193,6 +228,6 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Pushes + PullRequests + Records + Condition + Acts {}
+pub trait Backend: Inbox + Intake + Pushes + PullRequests + Records + Condition + Acts {}
 
-impl<T: Inbox + Pushes + PullRequests + Records + Condition + Acts> Backend for T {}
+impl<T: Inbox + Intake + Pushes + PullRequests + Records + Condition + Acts> Backend for T {}

@@ -12,11 +12,11 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
-use crate::model::event::{DeploymentRequest, Event, PullRequest, Push};
+use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal, Unused};
 use crate::model::id::DeliveryId;
-use crate::server::ports::{Accepted, Backend, Noted};
+use crate::server::ports::{Accepted, Backend, Delivery, Noted};
 use crate::server::problem::{Kind, Problem};
-use crate::server::{Limits, Shared};
+use crate::server::{Limits, Shared, Webhook};
 
 /// Takes one delivery.
 pub(super) async fn github<B: Backend>(
@@ -24,21 +24,36 @@ pub(super) async fn github<B: Backend>(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let backend = &shared.state.backend;
     let body = signed(&shared, &headers, body).await?;
     let event = header(&headers, "x-github-event")?;
     let content_type = header(&headers, CONTENT_TYPE.as_str()).ok().and_then(ContentType::of);
     let content_type = content_type.ok_or_else(unsupported)?;
     let event = parse(event, content_type, &body, &shared.state.webhook.rules);
-    match event.map_err(|error| malformed(&error))? {
-        Event::Ping => Ok((StatusCode::OK, Json(json!({"pong": true}))).into_response()),
-        Event::Ignored { reason } => {
+    match event.map_err(|error| malformed(backend, &error))? {
+        Event::Ping => {
+            backend.count(Delivery::Ping);
+            Ok((StatusCode::OK, Json(json!({"pong": true}))).into_response())
+        }
+        Event::Ignored { why, reason } => {
             tracing::info!(reason, "webhook ignored");
+            backend.count(Delivery::Ignored(why));
             Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
         }
-        Event::Push(push) => Ok(pushed(&shared.state.backend, &push)),
-        Event::PullRequest(request) => note(&shared.state.backend, request).await,
-        Event::Deployment(request) => accept(&shared.state.backend, &headers, request).await,
+        Event::Push(push) => Ok(pushed(backend, &push)),
+        Event::PullRequest(request) => note(backend, request).await,
+        Event::Refused(refusal) => Err(refused(backend, &refusal)),
+        Event::Deployment(request) => accept(backend, &headers, request).await,
     }
+}
+
+/// The sender sees it in the answer, whoever asked for the deployment in its status.
+fn refused<B: Backend>(backend: &B, refusal: &Refusal) -> Problem {
+    let Refusal { repository, forge_id, field, problem } = refusal;
+    tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
+    backend.count(Delivery::Refused);
+    backend.refused(refusal);
+    Problem::new(Kind::MalformedEvent, format!("{field}: {problem}"))
 }
 
 /// A push is a hint: nothing is stored, what follows the branch looks at it soon.
@@ -46,10 +61,12 @@ fn pushed<B: Backend>(backend: &B, push: &Push) -> Response {
     let Push { repository, branch, after: _ } = push;
     if backend.pushed(push) {
         tracing::info!(%repository, branch, "push accepted");
+        backend.count(Delivery::Hint);
         return (StatusCode::ACCEPTED, Json(json!({"refresh": true}))).into_response();
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
+    backend.count(Delivery::Ignored(Unused::Repository));
     (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
 }
 
@@ -57,6 +74,7 @@ async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response,
     let (repository, number) = (request.repository.clone(), request.number);
     let noted = backend.note(request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "a pull request could not be stored");
+        backend.count(Delivery::NotStored);
         Problem::new(Kind::Unavailable, "the pull request could not be stored; deliver it again")
     })?;
     let preview = match noted {
@@ -65,10 +83,12 @@ async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response,
         Noted::Forgotten => "forgotten",
         Noted::Full => {
             tracing::error!(%repository, number, "too many previews wait, this one is refused");
+            backend.count(Delivery::NotStored);
             let detail = "too many previews wait; deliver it again later";
             return Err(Problem::new(Kind::Unavailable, detail));
         }
     };
+    backend.count(Delivery::Hint);
     Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
 }
 
@@ -81,11 +101,17 @@ async fn signed<B: Backend>(
     let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
     if header.is_none() {
         // Nobody else's body is worth reading.
-        return Err(bad_signature(signature::BadSignature::Missing));
+        return Err(bad_signature(&shared.state.backend, signature::BadSignature::Missing));
     }
     let body = read(shared, headers, body).await?;
-    let verified = signature::verify(&shared.state.webhook.secret, &body, header);
-    verified.map(|()| body).map_err(bad_signature)
+    let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
+    let verified = match (signature::verify(secret, &body, header), previous) {
+        (Err(signature::BadSignature::Wrong), Some(previous)) => {
+            signature::verify(previous, &body, header)
+        }
+        (verified, _) => verified,
+    };
+    verified.map(|()| body).map_err(|error| bad_signature(&shared.state.backend, error))
 }
 
 async fn read<B: Backend>(
@@ -139,12 +165,14 @@ async fn accept<B: Backend>(
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
     let accepted = backend.accept(delivery.clone(), request).await.map_err(|error| {
         tracing::error!(%delivery, %error, "a deployment could not be stored");
+        backend.count(Delivery::NotStored);
         Problem::new(Kind::Unavailable, "the deployment could not be stored; deliver it again")
     })?;
     let (id, duplicate) = match accepted {
         Accepted::New(id) => (id, false),
         Accepted::Duplicate(id) => (id, true),
     };
+    backend.count(if duplicate { Delivery::Duplicate } else { Delivery::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
 }
@@ -162,13 +190,15 @@ fn unsupported() -> Problem {
     Problem::new(Kind::UnsupportedMediaType, detail)
 }
 
-fn bad_signature(error: signature::BadSignature) -> Problem {
+fn bad_signature<B: Backend>(backend: &B, error: signature::BadSignature) -> Problem {
     tracing::warn!(%error, "webhook refused");
+    backend.count(Delivery::Unsigned);
     Problem::new(Kind::BadSignature, error.to_string())
 }
 
 /// The caller is told which value is wrong; the log only where it stands.
-fn malformed(error: &Malformed) -> Problem {
+fn malformed<B: Backend>(backend: &B, error: &Malformed) -> Problem {
+    backend.count(Delivery::Malformed);
     match error {
         Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
         Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {

@@ -11,7 +11,7 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
 use crate::store::queue::end_of;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, lane};
+use crate::store::{Store, StoreError, Write, inactive, lane};
 
 /// Whether an act may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,21 +82,25 @@ impl Store {
         row.map(|row| Row::new(row).id("id")).transpose()
     }
 
-    /// Ends a removal; a second end changes nothing.
+    /// Ends a removal; a second end changes nothing. What it took away is told to be inactive.
     pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
         let Ended { at, commit, summary } = ended;
         let mut write = self.begin_durable(DOING).await?;
-        sqlx::query(
+        let row = sqlx::query(
             "UPDATE acts SET finished_at = $2, commit_id = $3, summary = $4 \
-             WHERE id = $1 AND finished_at IS NULL",
+             WHERE id = $1 AND finished_at IS NULL RETURNING *",
         )
         .bind(id.as_str())
         .bind(at.as_millisecond())
         .bind(commit.as_ref().map(ToString::to_string))
         .bind(storable(summary))
-        .execute(write.sql())
+        .fetch_optional(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
+        if let Some(row) = row.filter(|_| commit.is_some()) {
+            let Removal { target, app, actor, reason, .. } = removal(&Row::new(row))?;
+            inactive::removed(&mut write, &target, &app, &actor, &reason, *at).await?;
+        }
         write.commit().await
     }
 

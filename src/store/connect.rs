@@ -50,6 +50,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "sinks of the outbox", include_str!("../../migrations/0005_outbox_sinks.sql")),
     (6, "people", include_str!("../../migrations/0006_people.sql")),
     (7, "failures to tell", include_str!("../../migrations/0007_outbox_failures.sql")),
+    (10, "sweeps", include_str!("../../migrations/0010_sweeps.sql")),
     (11, "previews", include_str!("../../migrations/0011_previews.sql")),
 ];
 

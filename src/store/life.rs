@@ -10,7 +10,7 @@ use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, lane, owners};
+use crate::store::{Store, StoreError, Write, inactive, lane, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -157,6 +157,7 @@ impl Store {
         .map_err(StoreError::doing("finishing a deployment"))?;
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
+            inactive::replaced(&mut write, &claim.deployment.id, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         write.commit().await?;

@@ -14,8 +14,11 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
+mod before; // what a sender asks
 mod connect; // a URL becomes a pool
+mod due; // when there is something to do again
 mod error;
+mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
 mod life; // begin_push, retry_at, finish
@@ -27,6 +30,7 @@ mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
 mod told; // what was told, and what waits
+mod sweeps; // where the search for lost events is
 
 use std::sync::Arc;
 
@@ -44,6 +48,7 @@ pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
+pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};
 
 use crate::model::notice::Audience;

@@ -32,6 +32,8 @@ pub enum Noted {
 pub struct PreviewClaim {
     /// What is to be previewed.
     pub request: PullRequest,
+    /// When that was heard of.
+    pub received_at: Timestamp,
     /// Fences off whoever had it before.
     pub turn: i64,
     /// How often a worker has begun on this head, with this one.
@@ -235,6 +237,13 @@ impl Store {
         write.commit().await
     }
 
+    /// When the next preview can be made, of those that wait.
+    pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
+        let row = sqlx::query(sql).fetch_one(&self.pool).await;
+        Row::new(row.map_err(StoreError::doing("looking for previews"))?).maybe_time("due_at")
+    }
+
     /// How many previews wait or are worked on.
     pub async fn previews_waiting(&self) -> Result<u64, StoreError> {
         let row = sqlx::query("SELECT COUNT(*) AS n FROM previews WHERE done_at IS NULL")
@@ -366,6 +375,7 @@ fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {
     };
     Ok(PreviewClaim {
         request: row.json("request")?,
+        received_at: row.time("received_at")?,
         turn: row.number("turn")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,

@@ -4,7 +4,7 @@ use the_deployer::controller::inbox::Received;
 use the_deployer::controller::job::Did;
 use the_deployer::controller::outside::Remedy;
 use the_deployer::model::deployment::{ForgeState, Stage, State};
-use the_deployer::model::event::Event;
+use the_deployer::model::event::{Event, Unused};
 
 use crate::harness::requests::{delivery, request};
 use crate::harness::service::run_test;
@@ -53,7 +53,8 @@ async fn the_same_event_again_changes_nothing() {
 #[tokio::test]
 async fn a_ping_and_an_event_of_no_use_are_taken() {
     run_test(async |service| {
-        let ignored = Event::Ignored { reason: "event \"push\" is not used".to_owned() };
+        let reason = "event \"push\" is not used".to_owned();
+        let ignored = Event::Ignored { why: Unused::Kind, reason };
         for event in [Event::Ping, ignored] {
             let received = service.controller.inbox().receive(&delivery(1), &event).await;
             assert_eq!(received.unwrap(), Received::Nothing);

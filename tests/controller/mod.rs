@@ -6,3 +6,4 @@ mod logs; // what an operator reads
 mod loops; // workers side by side, shutdown
 mod previews; // pull requests are previewed
 mod reports; // the forge is told
+mod sweeps; // events that were lost are found

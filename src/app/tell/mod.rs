@@ -1,6 +1,6 @@
 //! Who is told what became of a deployment: each sink's adapter, behind one door.
 
-mod forge; // the forge: statuses of deployments
+mod forge; // the forge: statuses of deployments and commits, check runs
 
 use jiff::Timestamp;
 
@@ -17,7 +17,9 @@ pub(super) async fn tell(
 ) -> Result<Delivered, NotDelivered> {
     match &message.sink {
         Sink::Forge => forge::status(world, message).await,
-        Sink::Commit | Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) => {
+        Sink::Commit => forge::commit(world, message).await,
+        Sink::Check => forge::check(world, message).await,
+        Sink::Channel | Sink::Person | Sink::Events(_) => {
             Ok(Delivered::Nothing(format!("{} is not configured any more", message.sink)))
         }
     }

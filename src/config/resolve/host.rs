@@ -7,7 +7,7 @@ use crate::config::mask::has_credentials;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Forge, Webhook, WebhookSecret};
 use crate::forge::github::client::GITHUB_API;
-use crate::forge::github::webhook::rules::{Repositories, Rules, TagRule};
+use crate::forge::github::webhook::rules::{Rules, TagRule};
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
 
@@ -27,18 +27,34 @@ impl Resolver<'_> {
     }
 
     fn github(&mut self, github: file::GitHub) -> Option<(Forge, Webhook)> {
-        let file::GitHub { api_url, token, webhook_secret, repositories, tasks, tag } = github;
+        let file::GitHub {
+            api_url,
+            token,
+            webhook_secret,
+            previous_webhook_secret,
+            repositories,
+            organizations,
+            environments,
+            sweep,
+            tasks,
+            tag,
+            previews,
+        } = github;
         let api_url = api_url.unwrap_or_else(|| GITHUB_API.to_owned());
         self.without_credentials("forge.github.api_url", &api_url);
         let token = self.secret("forge.github.token", token, ONE_OF);
         let secret = self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF);
         let rules = Rules {
-            repositories: self.repositories(repositories),
+            repositories: self.repositories(repositories, organizations),
+            environments: self.environments(environments),
             tasks: self.tasks(tasks),
             tag: self.tag(tag),
-            previews: None,
+            previews: self.previews(previews, false),
         };
-        let webhook = Webhook { secret: WebhookSecret::Given(secret?), rules };
+        let previous = previous_webhook_secret
+            .and_then(|secret| self.secret("forge.github.previous_webhook_secret", secret, ONE_OF));
+        let sweep = self.sweep(sweep);
+        let webhook = Webhook { secret: WebhookSecret::Given(secret?), previous, rules, sweep };
         Some((Forge::GitHub { api_url, token: token? }, webhook))
     }
 
@@ -51,23 +67,8 @@ impl Resolver<'_> {
                 WebhookSecret::Given(self.secret("forge.local.webhook_secret", secret, ONE_OF)?)
             }
         };
-        Some((Forge::Local { root }, Webhook { secret, rules: Rules::default() }))
-    }
-
-    fn repositories(&mut self, globs: Option<Vec<String>>) -> Repositories {
-        let Some(globs) = globs else { return Repositories::any() };
-        for (n, glob) in globs.iter().enumerate() {
-            if let Err(error) = Repositories::matching([glob.as_str()]) {
-                let path = format!("forge.github.repositories[{n}]");
-                self.bad_glob(&path, &error);
-            } else if !glob.contains('/') && glob != "**" {
-                let path = format!("forge.github.repositories[{n}]");
-                let message = "this matches no repository: their names are owner/name";
-                self.report.wrong(&path, message, "write it like acme/* or acme/shop");
-            }
-        }
-        Repositories::matching(globs.iter().map(String::as_str))
-            .unwrap_or_else(|_| Repositories::any())
+        let rules = Rules::default();
+        Some((Forge::Local { root }, Webhook { secret, previous: None, rules, sweep: None }))
     }
 
     fn tasks(&mut self, tasks: Option<Vec<String>>) -> Vec<String> {

@@ -82,6 +82,12 @@ pub(super) fn not_delivered(
     };
     match remedy {
         Remedy::Reject => (Answer::Parked(reason), Heard::Answer),
+        Remedy::Late { until, .. } => {
+            let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
+            let young = now.duration_since(message.at) < until;
+            let parked = || Answer::Parked(reason.clone());
+            (if young { again(&patiences.silence) } else { parked() }, Heard::Answer)
+        }
         Remedy::GiveUp => (again(&patiences.refusal), Heard::Answer),
         Remedy::Retry { after: None } => (again(&patiences.silence), Heard::Silence),
         Remedy::Retry { after: Some(wish) } => {
@@ -169,6 +175,14 @@ mod tests {
         assert_eq!(trouble(Remedy::GiveUp, 4, 0), (again(16, true), Heard::Answer));
         let parked = Answer::Parked("no answer".to_owned());
         assert_eq!(trouble(Remedy::Reject, 0, 0), (parked, Heard::Answer));
+    }
+
+    #[test]
+    fn what_the_forge_may_not_know_yet_is_told_while_it_is_young() {
+        let late = Remedy::Late { what: "the repository", until: Duration::from_mins(2) };
+        assert_eq!(trouble(late, 2, 7), (again(11, true), Heard::Answer));
+        let parked = Answer::Parked("no answer".to_owned());
+        assert_eq!(trouble(late, 7, 120), (parked, Heard::Answer));
     }
 
     #[test]

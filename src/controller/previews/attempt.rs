@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 
 use futures::FutureExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use crate::controller::outside::{Problem, Remedy};
@@ -161,9 +161,13 @@ impl<P: Previewer> Parts<P> {
     }
 
     fn again(&self, claim: &PreviewClaim, problem: &Problem) -> Option<Timestamp> {
+        let now = self.clock.now();
         match problem.remedy {
-            Remedy::Retry { after } => {
-                self.settings.patience.next(claim.failures, after, self.clock.now())
+            Remedy::Retry { after } => self.settings.patience.next(claim.failures, after, now),
+            Remedy::Late { until, .. } => {
+                let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
+                let young = now.duration_since(claim.received_at) < until;
+                self.settings.patience.next(claim.failures, None, now).filter(|_| young)
             }
             Remedy::Reject | Remedy::GiveUp => None,
         }

@@ -66,6 +66,8 @@ struct StatusView {
     at: Timestamp,
     sent_at: Option<Timestamp>,
     parked: Option<String>,
+    /// Why there was nothing to say after all: a newer status took its place.
+    skipped: Option<String>,
 }
 
 impl From<Page> for ListView {
@@ -128,6 +130,6 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
 }
 
 fn status(record: StatusRecord) -> StatusView {
-    let StatusRecord { state, description, at, sent_at, parked } = record;
-    StatusView { state: state.as_str(), description, at, sent_at, parked }
+    let StatusRecord { state, description, at, sent_at, parked, skipped } = record;
+    StatusView { state: state.as_str(), description, at, sent_at, parked, skipped }
 }

@@ -11,17 +11,18 @@ use tower::ServiceExt;
 use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
-use crate::model::event::{DeploymentRequest, PullRequest, Push};
+use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::Tokens;
 use crate::server::ports::{
-    Accepted, Check, Condition, Fault, Inbox, NotRemoved, Noted, Page, PullRequests, Pushes, Query,
-    Records, StatusRecord,
+    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Noted, Page, PullRequests,
+    Pushes, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
 pub(super) const SECRET: &str = "It's a Secret to Everybody";
+pub(super) const PREVIOUS: &str = "the secret of last year";
 pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
 /// What the backend has, and what is wrong with it.
@@ -29,6 +30,10 @@ pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 pub(super) struct Inner {
     pub(super) stored: Vec<(DeliveryId, Deployment)>,
     pub(super) pull_requests: Vec<PullRequest>,
+    /// What somebody is to be told of.
+    pub(super) refused: Vec<Refusal>,
+    /// What became of each delivery.
+    pub(super) counted: Vec<ports::Delivery>,
     pub(super) broken: bool,
     pub(super) panics: bool,
     pub(super) silent: bool,
@@ -102,6 +107,16 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
     }
 }
 
+impl Intake for Fake {
+    fn refused(&self, refusal: &Refusal) {
+        self.inner.lock().unwrap().refused.push(refusal.clone());
+    }
+
+    fn count(&self, delivery: ports::Delivery) {
+        self.inner.lock().unwrap().counted.push(delivery);
+    }
+}
+
 impl Pushes for Fake {
     fn pushed(&self, push: &Push) -> bool {
         push.repository.as_str() == "acme/templates" && push.branch == "main"
@@ -155,6 +170,7 @@ impl Records for Fake {
             at: now(),
             sent_at: None,
             parked: None,
+            skipped: None,
         };
         Ok(found.map(|d| (d.clone(), vec![told])))
     }
@@ -193,7 +209,7 @@ pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
-        webhook: Webhook { secret: SECRET.into(), rules: rules() },
+        webhook: Webhook { secret: SECRET.into(), previous: Some(PREVIOUS.into()), rules: rules() },
         tokens,
         limits,
         instance: "test".to_owned(),

@@ -17,12 +17,13 @@ use axum::serve::{IncomingStream, Listener};
 use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::harness::github::answer::Answer;
 use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::deliveries;
-use crate::harness::github::faults::Verdict;
+use crate::harness::github::faults::{EVER, Verdict};
 use crate::harness::github::routes;
 use crate::harness::github::state::{Seen, State};
 
@@ -32,6 +33,8 @@ pub(super) struct Hub {
     pub(super) state: Arc<Mutex<State>>,
     pub(super) post: deliveries::Post,
     pub(super) origin: String,
+    /// Counts requests that were worked on.
+    pub(super) changes: watch::Sender<u64>,
 }
 
 /// Serves until it is aborted.
@@ -75,6 +78,7 @@ async fn work(hub: &Hub, call: &Call) -> Option<Answer> {
         hub.post.send_what_came_of_it(&mut state);
         done
     };
+    hub.changes.send_modify(|count| *count += 1);
     tokio::time::sleep(delay).await;
     answer
 }
@@ -89,6 +93,7 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
         Err(refusal) => (Some(refusal), Duration::ZERO, false),
         Ok(()) => match state.faults.judge(&line, &key, &mut state.limits, now) {
             Verdict::Cut => (None, Duration::ZERO, true),
+            Verdict::Silence => (None, EVER, true),
             Verdict::Refuse(refusal) => (Some(refusal), Duration::ZERO, false),
             Verdict::Work { delay, cut } => (Some(routed(state, call, who)), delay, cut),
         },

@@ -1,5 +1,5 @@
-//! One value of a JSON document, taken leniently: texts and whole numbers are kept, of everything
-//! else only its kind. So a document that is large or of another shape costs no memory, and a
+//! One value of a JSON document, taken leniently: texts, whole numbers and booleans are kept, of
+//! everything else only its kind. So a document that is large or of another shape costs no memory, and a
 //! value of the wrong kind is named in our words and not quoted in the parser's.
 
 use std::fmt;
@@ -18,6 +18,8 @@ pub(super) enum Field {
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// `true` or `false`.
+    Flag(bool),
     /// Something else, by its kind: `a list`.
     Other(&'static str),
 }
@@ -29,6 +31,7 @@ impl Field {
             Self::Absent => Ok(None),
             Self::Text(text) => Ok(Some(text)),
             Self::Integer(_) => Err(wrong(field, "is a number; a text is expected (quote it)")),
+            Self::Flag(_) => Err(wrong(field, "is a boolean; a text is expected (quote it)")),
             Self::Other(kind) => Err(wrong(field, format!("is {kind}; a text is expected"))),
         }
     }
@@ -44,8 +47,14 @@ impl Field {
             Self::Integer(number) => Ok(*number),
             Self::Absent => Err(wrong(field, "is missing")),
             Self::Text(text) => Err(wrong(field, format!("{} is not a number", shown(text)))),
+            Self::Flag(_) => Err(wrong(field, "is a boolean; a number is expected")),
             Self::Other(kind) => Err(wrong(field, format!("is {kind}; a number is expected"))),
         }
+    }
+
+    /// Whether it says `true`; nothing else does.
+    pub(super) fn is_true(&self) -> bool {
+        *self == Self::Flag(true)
     }
 }
 
@@ -73,8 +82,8 @@ impl<'de> Visitor<'de> for FieldVisitor {
         Ok(Field::Absent)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Field, E> {
-        Ok(Field::Other("a boolean"))
+    fn visit_bool<E>(self, flag: bool) -> Result<Field, E> {
+        Ok(Field::Flag(flag))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Field, E> {

@@ -1,12 +1,15 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Push, PullRequest, Ignored} | Malformed
+//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Ignored} | Malformed
+//!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
 //! Knows no HTTP: the server hands in header values and the raw body. The signature is to be
 //! verified first; nothing here reads a body that is not signed.
 
+pub mod environments; // which environments are for us
+pub mod listed; // a deployment as GitHub's API lists it
 pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
@@ -21,7 +24,7 @@ use std::borrow::Cow;
 
 use crate::forge::github::webhook::payload::Body;
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::event::Event;
+use crate::model::event::{Event, Unused};
 
 /// How the body of a delivery is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +102,7 @@ pub fn parse(
         }
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
-        other => Ok(ignored(format!("event {} is not used", shown(other)))),
+        other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
 }
 
@@ -112,8 +115,8 @@ fn document(content_type: ContentType, body: &[u8]) -> Result<Cow<'_, [u8]>, Mal
     }
 }
 
-fn ignored(reason: String) -> Event {
-    Event::Ignored { reason }
+fn ignored(why: Unused, reason: String) -> Event {
+    Event::Ignored { why, reason }
 }
 
 /// Quotes a foreign text for a message: escaped, and cut after 60 characters.

@@ -32,7 +32,8 @@ pub(super) struct Deployment {
     pub(super) description: Field,
     pub(super) creator: Option<User>,
     pub(super) payload: Payload,
-    pub(super) production_environment: serde_json::Value,
+    pub(super) production_environment: Field,
+    pub(super) created_at: Field,
 }
 
 /// `repository` of the event.
@@ -82,6 +83,15 @@ pub(super) fn shape<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, Mal
 }
 
 impl Payload {
+    /// Whether its creator meant to name a tag, be it a legal one or not.
+    pub(super) fn names_a_tag(&self) -> bool {
+        match self {
+            Self::Absent => false,
+            Self::Object { tag } => *tag != Field::Absent,
+            Self::Text(text) => Self::in_text(text).map_or(true, |tag| tag != Field::Absent),
+        }
+    }
+
     /// The tag that the creator of the deployment named, if any.
     pub(super) fn tag(&self) -> Result<Option<String>, Malformed> {
         let field = "deployment.payload.tag";

@@ -11,7 +11,7 @@ use crate::forge::github::webhook::field::{Field, wrong};
 use crate::forge::github::webhook::payload::{self, Repository, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{Event, PullRequest};
+use crate::model::event::{Event, PullRequest, Unused};
 use crate::model::id::{CommitSha, IdError, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
@@ -54,25 +54,34 @@ struct Side {
 /// Reads the event. What changes nothing about a preview is ignored before its values are judged.
 pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     let Some(previews) = rules.previews else {
-        return Ok(ignored("previews of pull requests are not on".to_owned()));
+        return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
     };
     let body: Body = payload::shape(document)?;
     let Some(open) = standing(&body)? else {
         let action = shown(body.action.text("action")?.unwrap_or_default());
-        return Ok(ignored(format!("pull request: action {action} changes no preview")));
+        return Ok(ignored(
+            Unused::Kind,
+            format!("pull request: action {action} changes no preview"),
+        ));
     };
     let field = "repository.full_name";
     let name = body.repository.as_ref().ok_or_else(|| wrong("repository", "is missing"))?;
     let repository = id(field, name.full_name.required(field)?, RepoName::parse)?;
     if !rules.repositories.allow(&repository) {
-        return Ok(ignored(format!("repository {repository} is not among the allowed ones")));
+        return Ok(ignored(
+            Unused::Repository,
+            format!("repository {repository} is not among the allowed ones"),
+        ));
     }
     let request = request(&body, repository, open)?;
     if request.is_from_fork() && !previews.forks && !previews.always {
         let PullRequest { repository, number, .. } = request;
-        return Ok(ignored(format!(
-            "pull request {number} of {repository} is from a fork: its preview would show manifests to whoever opened it"
-        )));
+        return Ok(ignored(
+            Unused::Repository,
+            format!(
+                "pull request {number} of {repository} is from a fork: its preview would show manifests to whoever opened it"
+            ),
+        ));
     }
     Ok(Event::PullRequest(request))
 }

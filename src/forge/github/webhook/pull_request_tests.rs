@@ -49,7 +49,7 @@ fn request(event: &Json) -> PullRequest {
 
 fn reason(event: &Json, rules: &Rules) -> String {
     match parsed(event, rules) {
-        Ok(Event::Ignored { reason }) => reason,
+        Ok(Event::Ignored { reason, .. }) => reason,
         other => panic!("{other:?} is not ignored"),
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::forge::github::webhook::field::{Field, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{Event, Push};
+use crate::model::event::{Event, Push, Unused};
 use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
@@ -18,7 +18,7 @@ struct Body {
     #[serde(rename = "ref")]
     git_ref: Field,
     after: Field,
-    deleted: serde_json::Value,
+    deleted: Field,
     repository: Option<Repository>,
 }
 
@@ -30,16 +30,13 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
         return Err(wrong("ref", format!("{} is not a branch or tag", shown(git_ref))));
     }
     let Some(branch) = git_ref.strip_prefix("refs/heads/") else {
-        return Ok(ignored(format!("{} is no branch", shown(git_ref))));
+        return Ok(ignored(Unused::Kind, format!("{} is no branch", shown(git_ref))));
     };
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
     let name = repository.full_name.required("repository.full_name")?;
     let repository =
         RepoName::parse(name).map_err(|error| wrong("repository.full_name", error.to_string()))?;
-    let after = match deleted {
-        serde_json::Value::Bool(true) => None,
-        _ => Some(commit(after.required("after")?)?),
-    };
+    let after = if deleted.is_true() { None } else { Some(commit(after.required("after")?)?) };
     Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
 }
 

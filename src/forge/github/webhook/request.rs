@@ -1,11 +1,12 @@
 //! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
 //! is refused by name.
 
+use crate::forge::github::webhook::environments::Whose;
 use crate::forge::github::webhook::field::{Field, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{DeploymentRequest, Event};
+use crate::model::event::{DeploymentRequest, Event, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -23,19 +24,55 @@ const NOBODY: &str = "ghost";
 pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
     let action = body.action.required("action")?;
     if action != "created" {
-        return Ok(ignored(format!("action {} is not used", shown(action))));
+        return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
-    let repository = repository(body)?;
-    if !rules.repositories.allow(&repository) {
-        return Ok(ignored(format!("repository {repository} is not among the allowed ones")));
+    judge(&repository(body)?, deployment, body.sender.as_ref(), rules)
+}
+
+/// Decides what a deployment of that repository asks, wherever it was read.
+pub(super) fn judge(
+    repository: &RepoName,
+    deployment: &Deployment,
+    sender: Option<&User>,
+    rules: &Rules,
+) -> Result<Event, Malformed> {
+    if let Some((why, reason)) = not_ours(repository, deployment, rules)? {
+        return Ok(ignored(why, reason));
+    }
+    match request(repository.clone(), deployment, sender, rules) {
+        Ok(request) => Ok(Event::Deployment(request)),
+        Err(Malformed::Field { field, problem }) => {
+            // Without its number there is nobody to tell.
+            let forge_id = forge_id(&deployment.id)?;
+            let repository = repository.clone();
+            Ok(Event::Refused(Refusal { repository, forge_id, field, problem }))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Why a deployment is not for us, if it is not.
+fn not_ours(
+    repository: &RepoName,
+    deployment: &Deployment,
+    rules: &Rules,
+) -> Result<Option<(Unused, String)>, Malformed> {
+    if !rules.repositories.allow(repository) {
+        let reason = format!("repository {repository} is not among the allowed ones");
+        return Ok(Some((Unused::Repository, reason)));
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
     if !rules.tasks.iter().any(|used| used == task) {
-        return Ok(ignored(format!("task {} is not used", shown(task))));
+        return Ok(Some((Unused::Task, format!("task {} is not used", shown(task)))));
     }
-    let request = request(repository, deployment, body.sender.as_ref(), rules)?;
-    Ok(Event::Deployment(request))
+    let Field::Text(environment) = &deployment.environment else { return Ok(None) };
+    let reason = match rules.environments.whose(environment, deployment.payload.names_a_tag()) {
+        Whose::Ours => return Ok(None),
+        Whose::NotAllowed => "is not among the allowed ones",
+        Whose::Unlikely => "can be no target, and the payload names no tag",
+    };
+    Ok(Some((Unused::Environment, format!("environment {} {reason}", shown(environment)))))
 }
 
 fn request(
@@ -55,9 +92,9 @@ fn request(
         release: Release { repository, commit, tag },
         target: id("deployment.environment", environment, TargetName::parse)?,
         git_ref,
-        actor: actor(sender, deployment.creator.as_ref())?,
+        actor: actor(sender, deployment.creator.as_ref()),
         description: cut(description, DESCRIPTION_CHARACTERS),
-        production: deployment.production_environment == serde_json::Value::Bool(true),
+        production: deployment.production_environment.is_true(),
     })
 }
 
@@ -67,7 +104,7 @@ fn repository(body: &Body) -> Result<RepoName, Malformed> {
     id(field, repository.full_name.required(field)?, RepoName::parse)
 }
 
-fn forge_id(number: &Field) -> Result<i64, Malformed> {
+pub(super) fn forge_id(number: &Field) -> Result<i64, Malformed> {
     match number.integer("deployment.id")? {
         number @ 1.. => Ok(number),
         _ => Err(wrong("deployment.id", "is not a positive number")),
@@ -103,19 +140,24 @@ fn tag(
     })
 }
 
-/// GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`.
-fn actor(sender: Option<&User>, creator: Option<&User>) -> Result<String, Malformed> {
-    let candidates = [("sender.login", sender), ("deployment.creator.login", creator)];
-    for (field, user) in candidates {
-        let Some(user) = user else { continue };
-        let Some(login) = user.login.text(field)? else { continue };
-        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
-        if login.is_empty() || !login.chars().all(legal) {
-            return Err(wrong(field, format!("{} is not a login", shown(login))));
-        }
-        return Ok(cut(login, ACTOR_CHARACTERS));
+/// GitHub's logins are letters, digits, `-` and `_`; bots carry `[bot]`. Who it was does not decide
+/// whether it is deployed: another character is shown by its number.
+fn actor(sender: Option<&User>, creator: Option<&User>) -> String {
+    let login = |user: &User| match &user.login {
+        Field::Text(login) if !login.is_empty() => Some(escaped(login)),
+        _ => None,
+    };
+    let found = [sender, creator].into_iter().flatten().find_map(login);
+    found.unwrap_or_else(|| NOBODY.to_owned())
+}
+
+fn escaped(login: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
+    let mut out = String::new();
+    for c in login.chars().take(ACTOR_CHARACTERS) {
+        if legal(c) { out.push(c) } else { out.extend(c.escape_unicode()) }
     }
-    Ok(NOBODY.to_owned())
+    cut(&out, ACTOR_CHARACTERS)
 }
 
 fn id<T>(

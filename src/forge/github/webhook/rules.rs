@@ -4,6 +4,7 @@ use std::fmt;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::forge::github::webhook::environments::Environments;
 use crate::model::id::{CommitSha, RepoName};
 
 /// What the configuration says about incoming deployments.
@@ -11,6 +12,8 @@ use crate::model::id::{CommitSha, RepoName};
 pub struct Rules {
     /// Repositories that may deploy.
     pub repositories: Repositories,
+    /// Environments that may be deployed to.
+    pub environments: Environments,
     /// A deployment's `task` that means us; GitHub's default is `deploy`.
     pub tasks: Vec<String>,
     /// The image tag of a deployment whose payload names none.
@@ -33,6 +36,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             repositories: Repositories::any(),
+            environments: Environments::any(),
             tasks: vec!["deploy".to_owned()],
             tag: TagRule::default(),
             previews: None,

@@ -1,0 +1,42 @@
+//! The commit status `deploy/<target>`: how the commit stands on that target.
+
+use crate::app::outside::World;
+use crate::app::tell::forge::{context, page, said_by_a_newer_one, trouble, yes};
+use crate::controller::outside::{Delivered, NotDelivered};
+use crate::forge::{CommitState, CommitStatus};
+use crate::model::deployment::ForgeState;
+use crate::store::Message;
+
+/// The commit status beside a deployment's status.
+pub(in crate::app::tell) async fn commit(
+    world: &World,
+    message: &Message,
+) -> Result<Delivered, NotDelivered> {
+    if let Some(nothing) = said_by_a_newer_one(world, message).await? {
+        return Ok(nothing);
+    }
+    let Message { repository, commit, unsure, .. } = message;
+    let status = CommitStatus {
+        context: context(message),
+        state: state(message.status.state),
+        description: message.status.description().to_owned(),
+        target_url: Some(page(world, message)),
+    };
+    let has = || world.forge.has_commit_status(repository, commit, &status);
+    if *unsure && has().await.map_err(|error| trouble(&error))? {
+        return Ok(yes());
+    }
+    let told = world.forge.commit_status(repository, commit, &status).await;
+    told.map(|()| yes()).map_err(|error| trouble(&error))
+}
+
+/// A commit status knows no `inactive`. One that was superseded before it was deployed gets an end
+/// that is no success: the commit is not on the target.
+fn state(state: ForgeState) -> CommitState {
+    match state {
+        ForgeState::Queued | ForgeState::InProgress => CommitState::Pending,
+        ForgeState::Success => CommitState::Success,
+        ForgeState::Failure => CommitState::Failure,
+        ForgeState::Error | ForgeState::Inactive => CommitState::Error,
+    }
+}

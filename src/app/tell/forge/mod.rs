@@ -1,0 +1,66 @@
+//! The forge is told: the deployment's statuses, the commit status beside them, and the check run
+//! that shows violations at their lines.
+//!
+//! What may have arrived before is looked for, and not written a second time. What is to be said is
+//! found out when it is said: a commit is told of the newest deployment that it has on a target.
+
+mod check; // the check run of a failure
+mod commit; // the commit status
+mod status; // the deployment's own statuses
+mod words; // every sentence, pure
+
+pub(super) use check::check;
+pub(super) use commit::commit;
+pub(super) use status::status;
+
+use crate::app::outside::World;
+use crate::app::problem;
+use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
+use crate::forge::error::ForgeError;
+use crate::store::{Message, StoreError};
+
+/// Our page about a deployment.
+fn page(world: &World, message: &Message) -> String {
+    format!("{}/deployments/{}", world.external_url, message.deployment)
+}
+
+/// One context and one name a target: they replace each other where the target is the same.
+fn context(message: &Message) -> String {
+    format!("deploy/{}", message.target)
+}
+
+/// Why a commit needs not hear of this deployment: a newer one says how the commit stands.
+async fn said_by_a_newer_one(
+    world: &World,
+    message: &Message,
+) -> Result<Option<Delivered>, NotDelivered> {
+    let newer = world.store.newer_of_commit(message).await.map_err(unread)?;
+    Ok(newer.map(|newer| {
+        Delivered::Nothing(format!(
+            "deployment {newer} is a newer one of the same commit to {}",
+            message.target
+        ))
+    }))
+}
+
+/// What was written.
+fn yes() -> Delivered {
+    Delivered::Yes { reference: None }
+}
+
+/// Without an answer nobody knows whether it has arrived. What the forge does not find may come:
+/// its own parts agree late, and rights are given late.
+fn trouble(error: &ForgeError) -> NotDelivered {
+    let problem = match problem::of_forge(error) {
+        Problem { remedy: Remedy::Reject, message } => Problem { remedy: Remedy::GiveUp, message },
+        other => other,
+    };
+    NotDelivered { problem, unsure: error.may_have_arrived() }
+}
+
+/// A question to our own database failed: nothing was sent.
+fn unread(error: StoreError) -> NotDelivered {
+    let message = format!("what is to be told cannot be read: {error}");
+    let problem = Problem { remedy: Remedy::Retry { after: None }, message };
+    NotDelivered { problem, unsure: false }
+}

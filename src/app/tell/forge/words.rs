@@ -1,0 +1,200 @@
+//! What a check run says of a deployment: Markdown for people, and notes at the lines of the WAML.
+//! Pure.
+
+use std::fmt::Write as _;
+
+use crate::forge::check::{Annotation, Conclusion, Level};
+use crate::model::deployment::{Contact, Deployment};
+use crate::model::status::one_line;
+use crate::model::violation::{Severity, Violation};
+
+/// What a check run says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) conclusion: Conclusion,
+    pub(super) title: String,
+    pub(super) summary: String,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+/// GitHub takes fifty a request: two requests' worth, and nobody reads more.
+const MOST_NOTES: usize = 100;
+/// Of those without a line; nobody reads more.
+const MOST_LISTED: usize = 50;
+/// One violation's share of the summary, in characters: fifty of them are within GitHub's 65,535
+/// even if every character has to be escaped.
+const LONGEST_ITEM: usize = 500;
+/// GitHub's limit for a title is 255 characters; a list of checks shows fewer.
+const LONGEST_TITLE: usize = 120;
+
+/// Why it was not deployed.
+pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
+    let (placed, others): (Vec<_>, Vec<_>) =
+        sorted(&deployment.violations).into_iter().partition(|one| line(one, waml).is_some());
+    let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
+    let mut summary =
+        format!("**{}** was not deployed to **{target}**.\n\n", escaped(tag.as_str()));
+    if deployment.violations.is_empty() {
+        let _infallible = writeln!(summary, "{}\n", escaped(&deployment.summary));
+    }
+    summary.push_str(&about(deployment, page));
+    summary.push_str(&list(&others, page));
+    summary.push_str(&notes_line(placed.len(), waml, page));
+    Said {
+        conclusion: conclusion(deployment, &placed),
+        title: title(deployment),
+        summary,
+        annotations: placed.iter().take(MOST_NOTES).filter_map(|one| note(one, waml)).collect(),
+    }
+}
+
+/// That it was deployed after all.
+pub(super) fn succeeded(deployment: &Deployment, page: &str) -> Said {
+    let (target, tag) = (&deployment.request.target, &deployment.request.release.tag);
+    let sentence = escaped(&deployment.summary);
+    let summary = format!(
+        "**{}** is deployed to **{target}**: {sentence}.\n\n{}",
+        escaped(tag.as_str()),
+        about(deployment, page)
+    );
+    Said {
+        conclusion: Conclusion::Success,
+        title: one_line(&format!("deployed to {target}"), LONGEST_TITLE),
+        summary,
+        annotations: vec![],
+    }
+}
+
+/// Where no line of the WAML is at fault, the commit need not change: somebody has to act elsewhere.
+fn conclusion(deployment: &Deployment, placed: &[&Violation]) -> Conclusion {
+    let rejected = errors(&deployment.violations).count() > 0;
+    let at_fault = errors(placed.iter().copied()).count() > 0;
+    if rejected && !at_fault { Conclusion::ActionRequired } else { Conclusion::Failure }
+}
+
+fn title(deployment: &Deployment) -> String {
+    let target = &deployment.request.target;
+    let mut errors = errors(&deployment.violations);
+    let title = match (errors.next(), errors.count()) {
+        (None, _) => format!("not deployed to {target}: {}", deployment.summary),
+        (Some(only), 0) => format!("not deployed to {target}: {}", only.message),
+        (Some(_), more) => format!("not deployed to {target}: {} violations", more + 1),
+    };
+    one_line(&title, LONGEST_TITLE)
+}
+
+/// What, where and who.
+fn about(deployment: &Deployment, page: &str) -> String {
+    let Deployment { id, request, app, contact, .. } = deployment;
+    let commit = request.release.commit.short();
+    let app = app.as_ref().map(|app| format!("{} · ", escaped(&app.to_string())));
+    let name = contact.as_ref().map(|Contact { name, .. }| format!("{} · ", escaped(name)));
+    format!(
+        "{}{}commit `{commit}` · asked for by {} · [deployment {id}]({page})\n\n",
+        name.unwrap_or_default(),
+        app.unwrap_or_default(),
+        escaped(&request.actor),
+    )
+}
+
+/// Those that cannot be shown at a line of the WAML.
+fn list(others: &[&Violation], page: &str) -> String {
+    let mut text = String::new();
+    for one in others.iter().take(MOST_LISTED) {
+        let _infallible = writeln!(text, "- {}", item(one));
+    }
+    if others.len() > MOST_LISTED {
+        let more = others.len() - MOST_LISTED;
+        let _infallible = writeln!(text, "- [and {more} more]({page})");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn item(violation: &Violation) -> String {
+    let Violation { rule, severity, message, path, position, expected: _, help } = violation;
+    let place = position.as_ref().map_or_else(|| path.clone(), ToString::to_string);
+    let place = if place.is_empty() { place } else { format!("{place}: ") };
+    let help = help.as_ref().map_or_else(String::new, |help| format!(" — {help}"));
+    let word = match severity {
+        Severity::Error => "",
+        Severity::Warning => "warning: ",
+    };
+    escaped(&one_line(&format!("{word}{place}{message} [{rule}]{help}"), LONGEST_ITEM))
+}
+
+fn notes_line(placed: usize, waml: &str, page: &str) -> String {
+    let waml = escaped(waml);
+    match placed {
+        0 => String::new(),
+        1 => format!("One more is noted at its line of {waml}.\n"),
+        n if n <= MOST_NOTES => format!("{n} are noted at their lines of {waml}.\n"),
+        n => format!(
+            "{MOST_NOTES} are noted at their lines of {waml}, [and {} more]({page}).\n",
+            n - MOST_NOTES
+        ),
+    }
+}
+
+fn note(violation: &Violation, waml: &str) -> Option<Annotation> {
+    let Violation { rule, severity, message, path, position: _, expected, help } = violation;
+    let more = [
+        (!path.is_empty()).then(|| format!("at {path}")),
+        expected.as_ref().map(|expected| format!("expected: {expected}")),
+        help.as_ref().map(|help| format!("help: {help}")),
+    ];
+    let lines = std::iter::once(message.clone()).chain(more.into_iter().flatten());
+    Some(Annotation {
+        path: waml.to_owned(),
+        line: line(violation, waml)?,
+        level: match severity {
+            Severity::Error => Level::Failure,
+            Severity::Warning => Level::Warning,
+        },
+        title: rule.to_string(),
+        message: lines.collect::<Vec<_>>().join("\n"),
+    })
+}
+
+/// Its line of the WAML; others' files are not in the commit.
+fn line(violation: &Violation, waml: &str) -> Option<u32> {
+    violation.position.as_ref().filter(|at| *at.file == *waml).map(|at| at.line)
+}
+
+/// Errors first: what is cut is a warning.
+fn sorted(violations: &[Violation]) -> Vec<&Violation> {
+    let mut all: Vec<_> = violations.iter().collect();
+    all.sort_by_key(|one| one.severity);
+    all
+}
+
+fn errors<'a>(
+    violations: impl IntoIterator<Item = &'a Violation>,
+) -> impl Iterator<Item = &'a Violation> {
+    violations.into_iter().filter(|one| one.severity == Severity::Error)
+}
+
+/// Words of others as words: no markup, no link, no mention.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // A backslash does not keep GitHub from reading a mention; an entity does.
+            '@' => out.push_str("&#64;"),
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            c if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | ';' | '/' | '-') => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

@@ -1,0 +1,266 @@
+//! What a sweep does with what it sees. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::forge::ListedStatus;
+use crate::forge::delivery::{Budget, HookDelivery};
+use crate::forge::github::webhook::listed::Listed;
+use crate::model::event::Event;
+use crate::model::id::RepoName;
+
+/// GitHub forgets a delivery after three days.
+const KEPT: SignedDuration = SignedDuration::from_hours(72);
+/// A delivery may be under way while we look, and clocks differ.
+const OVERLAP: SignedDuration = SignedDuration::from_mins(10);
+/// A deployment that nobody answered for a day is nobody's wish any more.
+const OLDEST: SignedDuration = SignedDuration::from_hours(24);
+/// Deliveries can take a while; what is younger may be on its way.
+const YOUNGEST: SignedDuration = SignedDuration::from_mins(2);
+
+/// Sweeps spend this part of what the host allows in an hour: 1/20.
+const SHARE: u64 = 20;
+/// Requests of a run where the host names no limit.
+const UNLIMITED: u64 = 60;
+/// No run spends more: it must end within its lease.
+const MOST_SPENT: u64 = 200;
+/// A run that may ask at all gets somewhere.
+const LEAST_SPENT: u64 = 3;
+
+/// The kinds of events that something can be made of.
+const USED: [&str; 3] = ["deployment", "pull_request", "push"];
+
+/// Since when failed deliveries are looked at.
+pub(super) fn deliveries_since(
+    position: Option<&str>,
+    installed: Timestamp,
+    now: Timestamp,
+) -> Timestamp {
+    let kept = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+    let position = position.and_then(|text| text.parse().ok());
+    let position = position.and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    position.unwrap_or(installed).max(installed).max(kept)
+}
+
+/// Which deliveries are replayed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Replays {
+    /// Newest first, so that of several deployments of one lane only the newest runs.
+    pub(super) now: Vec<HookDelivery>,
+    /// Where the next run goes on once these are settled.
+    pub(super) then: Timestamp,
+    /// How many are left for it.
+    pub(super) left: usize,
+}
+
+/// Of what did not arrive, what we use and do not know; the oldest of it, at most so many.
+pub(super) fn replays(
+    failed: Vec<HookDelivery>,
+    known: &BTreeSet<String>,
+    most: usize,
+    now: Timestamp,
+) -> Replays {
+    let mut open: Vec<_> = failed.into_iter().filter(|one| is_open(one, known)).collect();
+    open.sort_by_key(|one| (one.delivered_at, one.id));
+    let rest = open.split_off(open.len().min(most));
+    open.reverse();
+    let all = now.saturating_sub(OVERLAP).unwrap_or(now);
+    let then = rest.first().map_or(all, |first| first.delivered_at.min(all));
+    Replays { now: open, then, left: rest.len() }
+}
+
+fn is_open(delivery: &HookDelivery, known: &BTreeSet<String>) -> bool {
+    USED.contains(&delivery.event.as_str()) && !known.contains(&delivery.guid)
+}
+
+/// How many requests a run may spend: a small part of the hour's, less when others have used
+/// much of it, and none near its end.
+pub(super) fn allowance(budget: Option<Budget>, every: Duration, now: Timestamp) -> u64 {
+    let Some(Budget { limit, remaining, reset }) = budget else { return UNLIMITED };
+    if reset <= now {
+        return share(limit, every);
+    }
+    match remaining {
+        left if left < limit / 4 => 0,
+        left if left < limit / 2 => (share(limit, every) / 2).max(LEAST_SPENT),
+        _ => share(limit, every),
+    }
+}
+
+fn share(limit: u64, every: Duration) -> u64 {
+    let an_hour = limit / SHARE;
+    (an_hour * every.as_secs().min(3600) / 3600).clamp(LEAST_SPENT, MOST_SPENT)
+}
+
+/// The repositories that are left of a round in which that one was the last.
+pub(super) fn left<'r>(all: &'r BTreeSet<RepoName>, after: Option<&str>) -> Vec<&'r RepoName> {
+    let after = after.unwrap_or_default();
+    all.iter().filter(|name| name.as_str() > after).collect()
+}
+
+/// Whether one of the listed deployments may be a lost one.
+pub(super) fn may_be_lost(listed: &Listed, installed: Timestamp, now: Timestamp) -> bool {
+    let age = now.duration_since(listed.created_at);
+    let ours = listed.created_at >= installed && age <= OLDEST;
+    match listed.event {
+        Event::Deployment(_) => ours && age >= YOUNGEST,
+        // No delivery will change that.
+        Event::Refused(_) => ours,
+        Event::Ping | Event::Push(_) | Event::PullRequest(_) | Event::Ignored { .. } => false,
+    }
+}
+
+/// How a deployment stands at the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nobody has said anything final, and we have said nothing.
+    Open,
+    /// We have said something.
+    Told,
+    /// Somebody else has ended it.
+    Closed,
+}
+
+/// How a deployment with these statuses, newest first, stands; links to us begin with that
+/// address.
+pub(super) fn standing(statuses: &[ListedStatus], our_address: &str) -> Standing {
+    let leads_to_us = |url: &String| {
+        url.strip_prefix(our_address).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if statuses.iter().any(|status| status.log_url.as_ref().is_some_and(leads_to_us)) {
+        return Standing::Told;
+    }
+    let last = statuses.first().map(|status| status.state.as_str());
+    match last {
+        Some("success" | "failure" | "error" | "inactive") => Standing::Closed,
+        Some(_) | None => Standing::Open,
+    }
+}
+
+/// When notes about what was looked at may go: the host has forgotten it too.
+pub(super) fn forgotten(now: Timestamp) -> Timestamp {
+    now.saturating_sub(KEPT + OLDEST).unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::Unused;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_795_240_000 + seconds).unwrap()
+    }
+
+    fn failed(id: i64, event: &str) -> HookDelivery {
+        let (guid, event) = (format!("guid-{id}"), event.to_owned());
+        HookDelivery { id, guid, event, delivered_at: at(id), status_code: 502 }
+    }
+
+    #[test]
+    fn a_new_installation_replays_no_history_and_an_old_one_goes_on_where_it_was() {
+        let position = at(500).as_millisecond().to_string();
+        assert_eq!(deliveries_since(None, at(100), at(1000)), at(100));
+        assert_eq!(deliveries_since(Some(&position), at(100), at(1000)), at(500));
+        assert_eq!(deliveries_since(Some("nonsense"), at(100), at(1000)), at(100));
+        let days = 10 * 24 * 3600;
+        assert_eq!(deliveries_since(Some(&position), at(100), at(days)), at(days - 72 * 3600));
+    }
+
+    #[test]
+    fn what_is_used_and_not_known_is_replayed_the_oldest_first_in_line_the_newest_first_done() {
+        let list = vec![
+            failed(5, "deployment"),
+            failed(4, "deployment_status"),
+            failed(3, "push"),
+            failed(2, "deployment"),
+            failed(1, "pull_request"),
+        ];
+        let known = BTreeSet::from(["guid-2".to_owned()]);
+        let ids = |replays: &Replays| replays.now.iter().map(|one| one.id).collect::<Vec<_>>();
+        let all = replays(list.clone(), &known, 10, at(5000));
+        assert_eq!((ids(&all), all.then, all.left), (vec![5, 3, 1], at(5000 - 600), 0));
+        let some = replays(list, &known, 2, at(5000));
+        assert_eq!((ids(&some), some.then, some.left), (vec![3, 1], at(5), 1));
+    }
+
+    #[test]
+    fn a_run_spends_little_less_or_nothing() {
+        let minutes = Duration::from_mins(5);
+        let of = |remaining| {
+            allowance(Some(Budget { limit: 5000, remaining, reset: at(10) }), minutes, at(0))
+        };
+        assert_eq!((of(5000), of(2000), of(1000)), (20, 10, 0));
+        let reset = Budget { limit: 5000, remaining: 0, reset: at(0) };
+        assert_eq!(allowance(Some(reset), minutes, at(0)), 20, "the hour is over");
+        assert_eq!(allowance(None, minutes, at(0)), 60);
+        let tiny = Budget { limit: 60, remaining: 60, reset: at(10) };
+        assert_eq!(allowance(Some(tiny), Duration::from_secs(1), at(0)), 3);
+        let huge = Budget { limit: 1_000_000, remaining: 1_000_000, reset: at(10) };
+        assert_eq!(allowance(Some(huge), Duration::from_hours(24), at(0)), 200);
+    }
+
+    #[test]
+    fn a_round_goes_on_after_the_last_one() {
+        let names = ["a/a", "a/b", "b/a"].map(|name| RepoName::parse(name).unwrap());
+        let all = BTreeSet::from(names);
+        let texts = |after| left(&all, after).iter().map(|n| n.as_str()).collect::<Vec<_>>();
+        assert_eq!(texts(None), ["a/a", "a/b", "b/a"]);
+        assert_eq!(texts(Some("a/a")), ["a/b", "b/a"]);
+        assert_eq!(texts(Some("a/aa")), ["a/b", "b/a"], "one that is gone meanwhile");
+        assert!(texts(Some("b/a")).is_empty());
+    }
+
+    fn listed(created: i64, event: Event) -> Listed {
+        Listed { forge_id: 1, created_at: at(created), event }
+    }
+
+    #[test]
+    fn only_what_is_old_enough_and_no_history_may_be_lost() {
+        let refused = || {
+            Event::Refused(Refusal {
+                repository: RepoName::parse("a/b").unwrap(),
+                forge_id: 1,
+                field: "deployment.environment",
+                problem: String::new(),
+            })
+        };
+        let lost = |created, now| may_be_lost(&listed(created, refused()), at(0), at(now));
+        assert!(lost(10, 11) && !lost(-1, 11) && !lost(10, 24 * 3600 + 11));
+        let ignored = Event::Ignored { why: Unused::Task, reason: String::new() };
+        assert!(!may_be_lost(&listed(10, ignored), at(0), at(500)));
+        let mut asked = listed(10, Event::Deployment(request()));
+        assert!(!may_be_lost(&asked, at(0), at(100)), "its delivery may be on its way");
+        assert!(may_be_lost(&asked, at(0), at(130)));
+        asked.created_at = at(-1);
+        assert!(!may_be_lost(&asked, at(0), at(130)));
+    }
+
+    use crate::model::event::{DeploymentRequest, Refusal};
+
+    fn request() -> DeploymentRequest {
+        serde_json::from_value(serde_json::json!({
+            "forge_id": 1, "git_ref": "main", "actor": "jo", "description": "", "target": "prod",
+            "release": {"repository": "a/b", "commit": "a".repeat(40), "tag": "v1"},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_deployment_is_ours_to_take_unless_we_or_others_have_ended_it() {
+        let status = |state: &str, log_url: Option<&str>| ListedStatus {
+            state: state.to_owned(),
+            description: String::new(),
+            log_url: log_url.map(str::to_owned),
+            creator: None,
+        };
+        let of = |statuses: &[ListedStatus]| standing(statuses, "https://us.example.com");
+        assert_eq!(of(&[]), Standing::Open);
+        assert_eq!(of(&[status("queued", None)]), Standing::Open);
+        let other = status("inactive", Some("https://us.example.com.evil.org/x"));
+        assert_eq!(of(&[other]), Standing::Closed);
+        let ours = status("queued", Some("https://us.example.com/deployments/1"));
+        assert_eq!(of(&[status("inactive", None), ours]), Standing::Told);
+    }
+}

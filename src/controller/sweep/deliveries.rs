@@ -1,0 +1,94 @@
+//! What the forge could not deliver, by its own account.
+
+use std::collections::BTreeSet;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::controller::outside::Problem;
+use crate::controller::sweep::decide;
+use crate::controller::sweep::host::Host;
+use crate::controller::sweep::take::Taken;
+use crate::controller::sweep::{Kind, LONGEST_RUN, Parts, Progress, may_pass};
+use crate::forge::delivery::HookDelivery;
+use crate::forge::github::webhook::{self, ContentType};
+use crate::model::id::DeliveryId;
+use crate::store::{StoreError, Sweeping};
+
+/// How many failed deliveries are listed; ten pages of GitHub's.
+const LISTED: u32 = 1000;
+/// How many of them one run replays; two requests each.
+const REPLAYED: usize = 100;
+
+const NAME: &str = Kind::Deliveries.as_str();
+
+impl<H: Host> Parts<H> {
+    pub(super) async fn deliveries(
+        &self,
+        run: &Sweeping,
+        stop: &CancellationToken,
+    ) -> Result<Progress, StoreError> {
+        let (now, took) = (self.clock.now(), self.clock.stopwatch());
+        let mut progress = Progress::begun(run);
+        let since = decide::deliveries_since(run.position.as_deref(), run.since, now);
+        let failed = match self.host.failed_deliveries(since, LISTED).await {
+            Ok(failed) => failed,
+            Err(problem) => return Ok(progress.stopped(problem)),
+        };
+        if failed.len() >= LISTED as usize {
+            tracing::warn!(
+                most = LISTED,
+                "more deliveries failed than are listed; deployments among the older ones are found with their repositories"
+            );
+        }
+        let known = self.known(&failed).await?;
+        let replays = decide::replays(failed, &known, REPLAYED, now);
+        progress.waiting = replays.now.len() + replays.left;
+        for delivery in &replays.now {
+            if stop.is_cancelled() || took.micros() > LONGEST_RUN.as_micros() as u64 {
+                return Ok(progress);
+            }
+            if let Some(problem) = self.replay(delivery, &mut progress).await? {
+                return Ok(progress.stopped(problem));
+            }
+            progress.waiting -= 1;
+        }
+        progress.position = Some(replays.then.as_millisecond().to_string());
+        self.store.forget_swept(decide::forgotten(now)).await?;
+        Ok(progress)
+    }
+
+    async fn known(&self, failed: &[HookDelivery]) -> Result<BTreeSet<String>, StoreError> {
+        let guids: Vec<_> = failed.iter().map(|one| one.guid.clone()).collect();
+        let mut known = self.store.known_deliveries(&guids).await?;
+        known.extend(self.store.settled(NAME, &guids).await?);
+        Ok(known)
+    }
+
+    /// Replays one; the problem that ends the run, if there is one.
+    async fn replay(
+        &self,
+        delivery: &HookDelivery,
+        progress: &mut Progress,
+    ) -> Result<Option<Problem>, StoreError> {
+        let outcome = match self.host.delivery(delivery.id).await {
+            Ok(content) => {
+                let (event, payload) = (&content.event, &content.payload);
+                let rules = &self.settings.rules;
+                let event = webhook::parse(event, ContentType::Json, payload, rules);
+                match (DeliveryId::parse(delivery.guid.as_str()), event) {
+                    (Ok(guid), Ok(event)) => match self.take(&guid, &event, progress).await? {
+                        Taken::Settled(outcome) => outcome,
+                        Taken::NotNow(problem) => return Ok(Some(problem)),
+                    },
+                    (Err(_), _) | (_, Err(_)) => "malformed",
+                }
+            }
+            Err(problem) if may_pass(&problem) => return Ok(Some(problem)),
+            Err(_) => "gone",
+        };
+        let HookDelivery { guid, event, status_code, .. } = delivery;
+        tracing::info!(delivery = ?guid, ?event, answered = status_code, outcome, "a failed delivery was looked at");
+        self.store.settle_swept(NAME, guid, outcome, self.clock.now()).await?;
+        Ok(None)
+    }
+}

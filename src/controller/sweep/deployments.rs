@@ -1,0 +1,199 @@
+//! Deployments that nobody answered: repository by repository, round after round.
+
+use std::collections::BTreeSet;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Stopwatch;
+use crate::controller::outside::Problem;
+use crate::controller::sweep::decide;
+use crate::controller::sweep::host::Host;
+use crate::controller::sweep::take::Taken;
+use crate::controller::sweep::{Kind, LONGEST_RUN, Parts, Progress, Scope, may_pass};
+use crate::forge::github::webhook::listed::{self, Listed};
+use crate::model::id::{DeliveryId, RepoName};
+use crate::store::{StoreError, Sweeping};
+
+/// How many of a repository's deployments are looked at: one page, one request.
+const LOOKED_AT: u32 = 30;
+/// How many repositories an App is asked for.
+const INSTALLED: u32 = 5000;
+/// As GitHub pages.
+const PAGE: u64 = 100;
+/// How long the list of them is good for.
+const INSTALLED_FOR: i64 = 3600;
+
+const NAME: &str = Kind::Deployments.as_str();
+
+/// What a run may still spend.
+struct Purse<'r> {
+    requests: u64,
+    took: Stopwatch,
+    stop: &'r CancellationToken,
+}
+
+/// How a look at a repository ended.
+enum Looked {
+    /// All of it was seen.
+    Whole,
+    /// The purse is empty.
+    Partly,
+    /// The forge cannot be asked now.
+    NotNow(Problem),
+}
+
+impl Purse<'_> {
+    fn pay(&mut self, requests: u64) -> bool {
+        let late = self.took.micros() > LONGEST_RUN.as_micros() as u64;
+        if late || self.stop.is_cancelled() || self.requests == 0 {
+            return false;
+        }
+        self.requests = self.requests.saturating_sub(requests);
+        true
+    }
+}
+
+impl<H: Host> Parts<H> {
+    pub(super) async fn deployments(
+        &self,
+        run: &Sweeping,
+        scope: Scope,
+        stop: &CancellationToken,
+    ) -> Result<Progress, StoreError> {
+        let mut progress = Progress::begun(run);
+        let requests = decide::allowance(self.host.budget(), self.settings.every, self.clock.now());
+        let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
+        let hints = self.hints.take();
+        for repository in &hints {
+            if let Looked::NotNow(problem) =
+                self.look(repository, run, &mut purse, &mut progress).await?
+            {
+                return Ok(progress.stopped(problem));
+            }
+        }
+        if scope == Scope::Hints {
+            return Ok(progress);
+        }
+        let all = self.repositories(&mut purse).await?;
+        let left = decide::left(&all, run.position.as_deref());
+        progress.waiting = left.len();
+        for repository in left {
+            match self.look(repository, run, &mut purse, &mut progress).await? {
+                Looked::Whole => {
+                    progress.position = Some(repository.to_string());
+                    progress.waiting -= 1;
+                }
+                Looked::Partly => return Ok(progress),
+                Looked::NotNow(problem) => return Ok(progress.stopped(problem)),
+            }
+        }
+        progress.position = None;
+        Ok(progress)
+    }
+
+    /// Looks at one repository, newest deployment first: the older ones of a lane are superseded
+    /// at once.
+    async fn look(
+        &self,
+        repository: &RepoName,
+        run: &Sweeping,
+        purse: &mut Purse<'_>,
+        progress: &mut Progress,
+    ) -> Result<Looked, StoreError> {
+        if !purse.pay(1) {
+            return Ok(Looked::Partly);
+        }
+        let listed = match self.host.deployments(repository, LOOKED_AT).await {
+            Ok(listed) => listed,
+            Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
+            Err(problem) => {
+                self.troubled(repository, &problem);
+                return Ok(Looked::Whole);
+            }
+        };
+        super::lock(&self.troubled).remove(repository);
+        let read = |one| listed::read(repository, one, &self.settings.rules).ok();
+        let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
+        for one in self.lost(repository, listed, run).await? {
+            // Statuses, and one of ours.
+            if !purse.pay(2) {
+                return Ok(Looked::Partly);
+            }
+            if let Some(problem) = self.heal(&one, progress).await? {
+                return Ok(Looked::NotNow(problem));
+            }
+        }
+        Ok(Looked::Whole)
+    }
+
+    /// Those that may be lost, as far as we know.
+    async fn lost(
+        &self,
+        repository: &RepoName,
+        mut listed: Vec<Listed>,
+        run: &Sweeping,
+    ) -> Result<Vec<Listed>, StoreError> {
+        let now = self.clock.now();
+        listed.retain(|one| decide::may_be_lost(one, run.since, now));
+        let numbers: Vec<_> = listed.iter().map(|one| one.forge_id).collect();
+        let known = self.store.known_deployments(repository, &numbers).await?;
+        listed.retain(|one| !known.contains(&one.forge_id));
+        let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();
+        let settled = self.store.settled(NAME, &items).await?;
+        listed.retain(|one| !settled.contains(&one.forge_id.to_string()));
+        Ok(listed)
+    }
+
+    async fn heal(
+        &self,
+        one: &Listed,
+        progress: &mut Progress,
+    ) -> Result<Option<Problem>, StoreError> {
+        let number = one.forge_id.to_string();
+        let delivery = DeliveryId::parse(format!("sweep-{number}"));
+        let delivery = delivery.expect("digits and a word are a delivery's id");
+        match self.take(&delivery, &one.event, progress).await? {
+            Taken::Settled(outcome) => {
+                self.store.settle_swept(NAME, &number, outcome, self.clock.now()).await?;
+                Ok(None)
+            }
+            Taken::NotNow(problem) => Ok(Some(problem)),
+        }
+    }
+
+    /// Everybody who may deploy: who has before, and whom the forge lets us see.
+    async fn repositories(&self, purse: &mut Purse<'_>) -> Result<BTreeSet<RepoName>, StoreError> {
+        let mut all = BTreeSet::from_iter(self.store.repositories().await?);
+        all.extend(self.installed(purse).await);
+        all.retain(|repository| self.settings.rules.repositories.allow(repository));
+        Ok(all)
+    }
+
+    async fn installed(&self, purse: &mut Purse<'_>) -> Vec<RepoName> {
+        let now = self.clock.now();
+        let kept = super::lock(&self.installed).clone();
+        let kept = match kept {
+            Some((at, list)) if now.duration_since(at).as_secs() < INSTALLED_FOR => return list,
+            Some((_, list)) => list,
+            None => Vec::new(),
+        };
+        if !purse.pay(1) {
+            return kept;
+        }
+        match self.host.repositories(INSTALLED).await {
+            Ok(list) => {
+                purse.requests = purse.requests.saturating_sub(list.len() as u64 / PAGE);
+                *super::lock(&self.installed) = Some((now, list.clone()));
+                list
+            }
+            Err(problem) => {
+                let reason = problem.message;
+                tracing::warn!(
+                    reason,
+                    "the forge does not say which repositories there are; those that have deployed are looked at"
+                );
+                kept
+            }
+        }
+    }
+}

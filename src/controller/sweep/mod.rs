@@ -1,0 +1,372 @@
+//! LOST EVENTS: what the forge could not deliver, and deployments that nobody answered, are looked
+//! for and taken in as if their event had come.
+//!
+//! ```text
+//! deliveries   the App's failed deliveries ─▶ webhook::parse ──┐
+//! deployments  a repository's newest deployments ─▶ listed ────┴▶ inbox, as a webhook would
+//! ```
+//!
+//! A run is short: it goes on where the last one stopped, spends a small part of what the forge
+//! allows, and stops at a limit. Of several processes one sweeps at a time. What is found is
+//! deduplicated by the store as always, so a sweep may be wrong about what was lost.
+
+mod decide; // what is done with what is seen, pure
+mod deliveries; // what the forge could not deliver
+mod deployments; // deployments that nobody answered
+pub mod host; // what is asked of the code host
+pub mod metrics;
+mod take; // one of them is taken in
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::controller::inbox::Inbox;
+use crate::controller::outside::{Problem, Remedy};
+use crate::controller::sweep::host::Host;
+use crate::controller::sweep::metrics::Metrics;
+use crate::forge::github::webhook::rules::Rules;
+use crate::model::id::RepoName;
+use crate::store::{Held, Store, StoreError, Sweeping, Swept};
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Deliveries that the forge knows to have failed. Only an App is told of them.
+    Deliveries,
+    /// Deployments that nobody answered.
+    Deployments,
+}
+
+impl Kind {
+    /// The word that is stored, counted and logged.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deliveries => "deliveries",
+            Self::Deployments => "deployments",
+        }
+    }
+}
+
+/// How sweeps behave.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This process.
+    pub name: String,
+    /// What is looked for.
+    pub kinds: Vec<Kind>,
+    /// How often.
+    pub every: Duration,
+    /// Which events are for us.
+    pub rules: Rules,
+    /// Our statuses link to pages under this address.
+    pub our_address: String,
+    /// How long after a hint it is looked at: the forge's API may be behind its events.
+    pub hint_delay: Duration,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what a run does.
+    Done,
+    /// The forge asked to be left alone; it goes on later.
+    Limited,
+    /// The forge did not answer; it goes on later.
+    Unreachable,
+    /// The forge does not let us look.
+    Refused,
+}
+
+impl Outcome {
+    /// The word that is counted.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Limited => "limited",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How many lost deployments it took in.
+    pub healed: u64,
+    /// On how many deployments it showed why nothing can be made of them.
+    pub refused: u64,
+    /// How many deliveries or repositories are left for the next run.
+    pub waiting: usize,
+}
+
+/// A run may not begin anything new after this long; with a call's own bound it ends well within
+/// its lease.
+const LONGEST_RUN: Duration = Duration::from_mins(3);
+const LEASE: Duration = Duration::from_mins(10);
+/// How often it is looked whether a run is due.
+const POLL: Duration = Duration::from_secs(30);
+/// So many repositories are looked at out of turn; what is more is found in the round.
+const MOST_HINTS: usize = 64;
+/// So many repositories are remembered as logged.
+const MOST_TROUBLED: usize = 1000;
+
+/// All sweeps of this process. Clones share them.
+pub struct Sweeps<H: Host>(Arc<Parts<H>>);
+
+struct Parts<H> {
+    store: Store,
+    clock: Clock,
+    inbox: Inbox,
+    host: H,
+    settings: Settings,
+    metrics: Metrics,
+    hints: Hints,
+    /// What the forge lets us see, and since when that is known.
+    installed: Mutex<Option<(Timestamp, Vec<RepoName>)>>,
+    /// Repositories that could not be looked at; each is logged once.
+    troubled: Mutex<BTreeSet<RepoName>>,
+}
+
+/// Where to look soon. Hints are not kept: the round comes to every repository.
+#[derive(Debug, Clone, Default)]
+pub struct Hints(Arc<HintsInner>);
+
+#[derive(Debug, Default)]
+struct HintsInner {
+    repositories: Mutex<BTreeSet<RepoName>>,
+    wake: Notify,
+}
+
+impl Hints {
+    /// One of the repository's deployments needs somebody to say something about it.
+    pub fn look_at(&self, repository: &RepoName) {
+        let mut hints = lock(&self.0.repositories);
+        if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
+            self.0.wake.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeSet<RepoName> {
+        std::mem::take(&mut *lock(&self.0.repositories))
+    }
+}
+
+/// How much of its work a run does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// The next part of the round.
+    Round,
+    /// Only where hints lead.
+    Hints,
+}
+
+/// What a run has done so far.
+struct Progress {
+    position: Option<String>,
+    healed: u64,
+    refused: u64,
+    waiting: usize,
+    stopped: Option<Problem>,
+}
+
+impl<H: Host> Sweeps<H> {
+    /// Sweeps that take into that inbox; nothing runs before [`Sweeps::run`].
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        inbox: Inbox,
+        host: H,
+        settings: Settings,
+        metrics: Metrics,
+        hints: Hints,
+    ) -> Self {
+        let (installed, troubled) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Parts {
+            store,
+            clock,
+            inbox,
+            host,
+            settings,
+            metrics,
+            hints,
+            installed,
+            troubled,
+        }))
+    }
+
+    /// Sweeps at the start and whenever it is time, until `stop`.
+    pub async fn run(&self, stop: CancellationToken) {
+        let parts = &self.0;
+        let mut asked = true;
+        while !stop.is_cancelled() {
+            for kind in &parts.settings.kinds {
+                parts.turn(*kind, Scope::Round, asked, &stop).await;
+            }
+            asked = false;
+            let poll = tokio::time::sleep(POLL.min(parts.settings.every));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = poll => {}
+                () = parts.hints.0.wake.notified() => parts.follow_hints(&stop).await,
+            }
+        }
+    }
+
+    /// Sweeps once, now, be it time or not; `None` where another process is at it or the forge
+    /// wants to be left alone.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn sweep_now(&self, kind: Kind) -> Result<Option<Report>, StoreError> {
+        self.0.sweep(kind, Scope::Round, true, &CancellationToken::new()).await
+    }
+
+    /// Looks where hints lead, now.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
+        let stop = CancellationToken::new();
+        self.0.sweep(Kind::Deployments, Scope::Hints, true, &stop).await
+    }
+}
+
+impl<H: Host> Parts<H> {
+    async fn follow_hints(&self, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(self.settings.hint_delay) => {}
+        }
+        if self.settings.kinds.contains(&Kind::Deployments) {
+            self.turn(Kind::Deployments, Scope::Hints, true, stop).await;
+        }
+    }
+
+    async fn turn(&self, kind: Kind, scope: Scope, asked: bool, stop: &CancellationToken) {
+        if let Err(error) = self.sweep(kind, scope, asked, stop).await {
+            tracing::error!(sweep = kind.as_str(), %error, "lost events could not be looked for");
+        }
+    }
+
+    async fn sweep(
+        &self,
+        kind: Kind,
+        scope: Scope,
+        asked: bool,
+        stop: &CancellationToken,
+    ) -> Result<Option<Report>, StoreError> {
+        let (name, now) = (kind.as_str(), self.clock.now());
+        let run = self.store.begin_sweep(name, &self.settings.name, now, LEASE, asked).await?;
+        let Some(run) = run else { return Ok(None) };
+        let done = match kind {
+            Kind::Deliveries => self.deliveries(&run, stop).await,
+            Kind::Deployments => self.deployments(&run, scope, stop).await,
+        };
+        // A database that failed in the middle may take the end: then another run need not wait.
+        let progress = match done {
+            Ok(progress) => progress,
+            Err(error) => {
+                let unfinished = Progress::begun(&run);
+                let _held = self.end(&run, scope, &unfinished).await?;
+                return Err(error);
+            }
+        };
+        if self.end(&run, scope, &progress).await? == Held::Lost {
+            tracing::warn!(sweep = name, "another process took this sweep over");
+        }
+        let report = progress.report();
+        self.log(kind, &progress, report);
+        self.metrics.ran(kind, scope == Scope::Round, report, self.clock.now());
+        Ok(Some(report))
+    }
+
+    async fn end(
+        &self,
+        run: &Sweeping,
+        scope: Scope,
+        progress: &Progress,
+    ) -> Result<Held, StoreError> {
+        let now = self.clock.now();
+        let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
+            Some(Remedy::Retry { after: Some(wait) }) => Some(later(now, wait)),
+            _ => None,
+        };
+        let due_at = match scope {
+            Scope::Round => later(now, self.settings.every),
+            Scope::Hints => run.due_at,
+        };
+        let left = Swept { position: progress.position.clone(), due_at, not_before };
+        self.store.end_sweep(run, &left).await
+    }
+
+    fn log(&self, kind: Kind, progress: &Progress, report: Report) {
+        let Report { healed, refused, waiting, .. } = report;
+        let (sweep, every) = (kind.as_str(), self.settings.every.as_secs());
+        if healed > 0 {
+            tracing::warn!(
+                sweep,
+                healed,
+                "events were lost and have been found: see the webhook's deliveries at the forge"
+            );
+        }
+        if let Some(Problem { message, .. }) = &progress.stopped {
+            let outcome = report.outcome.as_str();
+            tracing::warn!(sweep, outcome, reason = message, every, "a sweep goes on later");
+        }
+        tracing::debug!(sweep, healed, refused, waiting, "swept");
+    }
+}
+
+impl Progress {
+    fn begun(run: &Sweeping) -> Self {
+        let position = run.position.clone();
+        Self { position, healed: 0, refused: 0, waiting: 0, stopped: None }
+    }
+
+    fn stopped(self, by: Problem) -> Self {
+        Self { stopped: Some(by), ..self }
+    }
+
+    fn report(&self) -> Report {
+        let outcome = match self.stopped.as_ref().map(|problem| problem.remedy) {
+            None => Outcome::Done,
+            Some(Remedy::Retry { after: Some(_) }) => Outcome::Limited,
+            Some(Remedy::Retry { after: None }) => Outcome::Unreachable,
+            Some(Remedy::Reject | Remedy::Late { .. } | Remedy::GiveUp) => Outcome::Refused,
+        };
+        let Self { healed, refused, waiting, .. } = *self;
+        Report { outcome, healed, refused, waiting }
+    }
+}
+
+/// Whether the same call may go well later.
+fn may_pass(problem: &Problem) -> bool {
+    match problem.remedy {
+        Remedy::Retry { .. } => true,
+        Remedy::Reject | Remedy::Late { .. } | Remedy::GiveUp => false,
+    }
+}
+
+fn later(now: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<H: Host> Clone for Sweeps<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,96 @@
+//! Which environments are for us, by the name as it came. Pure.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::model::id::TargetName;
+
+/// Which environments may be deployed to, as globs.
+#[derive(Clone, Default)]
+pub struct Environments(Option<Globs>);
+
+#[derive(Clone)]
+struct Globs {
+    texts: Vec<String>,
+    set: GlobSet,
+}
+
+/// Whose an environment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Ours; if it is no legal target, whoever asked should hear of it.
+    Ours,
+    /// It is not among those that the operator names.
+    NotAllowed,
+    /// It can be no target, and nothing says that it is meant for us: most likely another tool's,
+    /// such as `Preview – shop`.
+    Unlikely,
+}
+
+impl Environments {
+    /// Every environment.
+    pub fn any() -> Self {
+        Self(None)
+    }
+
+    /// Those that match one of the globs; `*` also stands for a slash. Letter case does not count,
+    /// as at GitHub: who writes `Prod` is told that targets have small letters.
+    ///
+    /// # Errors
+    /// The first glob that cannot be read.
+    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
+        let mut set = GlobSetBuilder::new();
+        let mut texts = Vec::new();
+        for glob in globs {
+            set.add(GlobBuilder::new(glob).case_insensitive(true).build()?);
+            texts.push(glob.to_owned());
+        }
+        Ok(Self(Some(Globs { texts, set: set.build()? })))
+    }
+
+    /// Whose the environment is. A tag in the payload says that it is ours: only who deploys with
+    /// us puts one there.
+    pub(super) fn whose(&self, environment: &str, has_tag: bool) -> Whose {
+        match &self.0 {
+            Some(globs) if globs.set.is_match(environment) => Whose::Ours,
+            Some(_) => Whose::NotAllowed,
+            None if has_tag || TargetName::parse(environment).is_ok() => Whose::Ours,
+            None => Whose::Unlikely,
+        }
+    }
+}
+
+impl fmt::Debug for Environments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("any"),
+            Some(Globs { texts, set: _ }) => texts.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_operator_names_is_ours_and_nothing_else() {
+        let named = Environments::matching(["prod-*", "dev"]).unwrap();
+        for ours in ["prod-eu", "Prod-EU", "prod-a/b", "dev"] {
+            assert_eq!(named.whose(ours, false), Whose::Ours, "{ours}");
+        }
+        for other in ["github-pages", "dev-2", "", &"x".repeat(10_000)] {
+            assert_eq!(named.whose(other, true), Whose::NotAllowed, "{other}");
+        }
+        assert_eq!(Environments::matching([]).unwrap().whose("dev", true), Whose::NotAllowed);
+    }
+
+    #[test]
+    fn where_nothing_is_named_a_target_is_ours_and_so_is_what_has_a_tag() {
+        let any = Environments::any();
+        assert_eq!(any.whose("prod-cluster-1", false), Whose::Ours);
+        assert_eq!(any.whose("Prod", true), Whose::Ours);
+        assert_eq!(any.whose("Preview – shop", false), Whose::Unlikely);
+    }
+}

@@ -1,0 +1,80 @@
+//! A deployment as GitHub's API lists it: the same fields as in the event. Pure.
+
+use jiff::Timestamp;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::forge::github::webhook::field::wrong;
+use crate::forge::github::webhook::payload::Deployment;
+use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::{Malformed, request};
+use crate::model::event::Event;
+use crate::model::id::RepoName;
+
+/// One deployment of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// GitHub's number of it.
+    pub forge_id: i64,
+    /// When somebody asked for it.
+    pub created_at: Timestamp,
+    /// What its event asks or would have asked of us: a deployment, a refusal, or nothing.
+    pub event: Event,
+}
+
+/// Reads one deployment of the list, by the same rules as its event.
+///
+/// # Errors
+/// [`Malformed`] where not even its number and its time can be read.
+pub fn read(repository: &RepoName, deployment: &Value, rules: &Rules) -> Result<Listed, Malformed> {
+    let deployment = Deployment::deserialize(deployment)
+        .map_err(|_| wrong("deployment", "has not the shape of a deployment"))?;
+    let created_at = deployment.created_at.required("deployment.created_at")?;
+    let created_at =
+        created_at.parse().map_err(|_| wrong("deployment.created_at", "is not a time"))?;
+    let forge_id = request::forge_id(&deployment.id)?;
+    let event = request::judge(repository, &deployment, None, rules)?;
+    Ok(Listed { forge_id, created_at, event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployment() -> Value {
+        json!({
+            "id": 7, "sha": "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d", "ref": "main",
+            "task": "deploy", "payload": {"tag": "1.10"}, "environment": "prod-cluster-1",
+            "description": null, "creator": {"login": "octo-dev"},
+            "created_at": "2026-11-20T10:00:00Z", "production_environment": true,
+        })
+    }
+
+    fn listed(deployment: &Value) -> Result<Listed, Malformed> {
+        read(&RepoName::parse("acme/shop").unwrap(), deployment, &Rules::default())
+    }
+
+    #[test]
+    fn it_asks_what_its_event_would_have_asked() {
+        let Listed { forge_id, created_at, event } = listed(&deployment()).unwrap();
+        assert_eq!((forge_id, created_at.to_string().as_str()), (7, "2026-11-20T10:00:00Z"));
+        let Event::Deployment(request) = event else { panic!("{event:?}") };
+        assert_eq!((request.forge_id, request.release.tag.as_str()), (7, "1.10"));
+        assert_eq!((request.actor.as_str(), request.production), ("octo-dev", true));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (field, value) in [("id", json!("7")), ("created_at", json!("today"))] {
+            let mut broken = deployment();
+            broken[field] = value;
+            let error = listed(&broken).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("deployment.{field}: ")), "{error}");
+        }
+        assert!(listed(&json!([1])).is_err() && listed(&json!(null)).is_err());
+        let mut refused = deployment();
+        refused["payload"] = json!({"tag": 1.10});
+        assert!(matches!(listed(&refused).unwrap().event, Event::Refused(_)));
+    }
+}

@@ -1,0 +1,85 @@
+//! What is no longer live is told so: deployments that a newer one replaced, and those of an app
+//! that was removed. Each once, and only if the forge was, or will be, told that it succeeded.
+
+use jiff::Timestamp;
+
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::notice::Sink;
+use crate::model::status::ForgeStatus;
+use crate::store::row::Row;
+use crate::store::{StoreError, Write, outbox};
+
+const DOING: &str = "leaving word of what is no longer live";
+
+/// Of the succeeded deployments of a condition, those that the forge shows as active. A lane has one
+/// of them as a rule; the bound is for what a former version, or a parked message, left behind.
+macro_rules! active {
+    ($condition:literal) => {
+        concat!(
+            "SELECT d.id FROM deployments d WHERE d.state = 'succeeded' AND ",
+            $condition,
+            " AND EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id AND o.sink = 'forge' \
+             AND o.state = 'success' AND (o.outcome IS NULL OR o.outcome <> 'parked')) \
+             AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
+             AND o.sink = 'forge' AND o.state = 'inactive') ORDER BY d.forge_id DESC LIMIT 20"
+        )
+    };
+}
+
+/// After this success, the older ones of its lane are no longer live.
+pub(super) async fn replaced(
+    write: &mut Write,
+    by: &DeployId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let newer =
+        sqlx::query("SELECT id, repository, target, forge_id, tag FROM deployments WHERE id = $1")
+            .bind(by.as_str())
+            .fetch_one(write.sql())
+            .await
+            .map_err(StoreError::doing(DOING))?;
+    let newer = Row::new(newer);
+    let forge_id = newer.number("forge_id")?;
+    let older = sqlx::query(active!("d.repository = $1 AND d.target = $2 AND d.forge_id < $3"))
+        .bind(newer.text("repository")?)
+        .bind(newer.text("target")?)
+        .bind(forge_id)
+        .fetch_all(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+    let status = ForgeStatus::replaced(forge_id, &newer.id("tag")?);
+    leave(write, older, &status, now).await
+}
+
+/// After a removal, nothing of the app is live on the target.
+pub(super) async fn removed(
+    write: &mut Write,
+    target: &TargetName,
+    app: &AppKey,
+    actor: &str,
+    reason: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let gone = sqlx::query(active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3"))
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .bind(app.slug.as_str())
+        .fetch_all(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+    leave(write, gone, &ForgeStatus::removed(actor, reason), now).await
+}
+
+/// The deployment's own status alone: its commit was deployed all the same, and people hear of what
+/// took its place.
+async fn leave(
+    write: &mut Write,
+    rows: Vec<sqlx::any::AnyRow>,
+    status: &ForgeStatus,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for row in rows {
+        outbox::leave(write, &Row::new(row).id("id")?, &Sink::Forge, status, now).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! The search for lost events: one process at a time, from where the last run stopped; and what
+//! it needs to know of what is known.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use sqlx::AssertSqlSafe;
+
+use crate::model::id::RepoName;
+use crate::store::queue::Held;
+use crate::store::row::{Row, storable};
+use crate::store::{Store, StoreError};
+
+/// A run that this process holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a run that is not ended blocks its sweep until the lease ends"]
+pub struct Sweeping {
+    /// Which sweep.
+    pub name: String,
+    /// Who holds it.
+    pub holder: String,
+    /// When this installation began; what is older is not ours to heal.
+    pub since: Timestamp,
+    /// Where the last run stopped; none before the first.
+    pub position: Option<String>,
+    /// When it was due.
+    pub due_at: Timestamp,
+    lease_end: i64,
+}
+
+/// How a run left its sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Where the next run goes on.
+    pub position: Option<String>,
+    /// When it is due.
+    pub due_at: Timestamp,
+    /// The forge is to be left alone until then.
+    pub not_before: Option<Timestamp>,
+}
+
+const DOING: &str = "beginning a sweep";
+
+impl Store {
+    /// Takes a sweep that is due and that nobody is at; `asked` for, it need not be due. While the
+    /// forge wants to be left alone, nobody gets it.
+    ///
+    /// What is older than the installation is history. It began with the first sweep, or with the
+    /// first deployment where there were none before that.
+    pub async fn begin_sweep(
+        &self,
+        name: &str,
+        holder: &str,
+        now: Timestamp,
+        lease: Duration,
+        asked: bool,
+    ) -> Result<Option<Sweeping>, StoreError> {
+        let mut write = self.begin(DOING).await?;
+        sqlx::query(
+            "INSERT INTO sweeps (name, since, lease_end, due_at, not_before) \
+             SELECT $1, COALESCE((SELECT MIN(since) FROM sweeps), \
+             (SELECT MIN(received_at) FROM deployments), $2), 0, 0, 0 \
+             WHERE NOT EXISTS (SELECT 1 FROM sweeps WHERE name = $1) ON CONFLICT DO NOTHING",
+        )
+        .bind(name)
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+        let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
+        let lease_end = now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond();
+        let row = sqlx::query(
+            "UPDATE sweeps SET holder = $2, lease_end = $4 WHERE name = $1 AND lease_end <= $3 \
+             AND not_before <= $3 AND (due_at <= $3 OR $5 = 1) \
+             RETURNING name AS id, since, position, due_at",
+        )
+        .bind(name)
+        .bind(holder)
+        .bind(now.as_millisecond())
+        .bind(lease_end)
+        .bind(i64::from(asked))
+        .fetch_optional(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+        let sweeping = row.map(|row| sweeping(&Row::new(row), holder, lease_end)).transpose()?;
+        write.commit().await?;
+        Ok(sweeping)
+    }
+
+    /// Ends a run, unless another process has taken over since.
+    pub async fn end_sweep(&self, run: &Sweeping, left: &Swept) -> Result<Held, StoreError> {
+        let doing = "ending a sweep";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query(
+            "UPDATE sweeps SET holder = NULL, lease_end = 0, position = $4, due_at = $5, \
+             not_before = $6 WHERE name = $1 AND holder = $2 AND lease_end = $3",
+        )
+        .bind(run.name.as_str())
+        .bind(run.holder.as_str())
+        .bind(run.lease_end)
+        .bind(left.position.as_deref().map(storable))
+        .bind(left.due_at.as_millisecond())
+        .bind(left.not_before.map_or(0, Timestamp::as_millisecond))
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(Held::by_rows(done.rows_affected()))
+    }
+
+    /// Notes that an item needs no second look.
+    pub async fn settle_swept(
+        &self,
+        sweep: &str,
+        item: &str,
+        outcome: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let doing = "noting what a sweep has looked at";
+        let mut write = self.begin(doing).await?;
+        sqlx::query(
+            "INSERT INTO swept (sweep, item, outcome, at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(sweep)
+        .bind(storable(item))
+        .bind(outcome)
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(doing))?;
+        write.commit().await
+    }
+
+    /// Forgets what was noted before that time; how many items that were.
+    pub async fn forget_swept(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let doing = "forgetting what sweeps have looked at";
+        let mut write = self.begin(doing).await?;
+        let done = sqlx::query("DELETE FROM swept WHERE at < $1")
+            .bind(before.as_millisecond())
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Those of the items that need no second look.
+    pub async fn settled(
+        &self,
+        sweep: &str,
+        items: &[String],
+    ) -> Result<BTreeSet<String>, StoreError> {
+        let sql = "SELECT item AS id FROM swept WHERE sweep = $1 AND item IN";
+        self.those(sql, sweep, items).await
+    }
+
+    /// Those of the deliveries that have become deployments.
+    pub async fn known_deliveries(
+        &self,
+        deliveries: &[String],
+    ) -> Result<BTreeSet<String>, StoreError> {
+        let sql = "SELECT delivery AS id FROM deployments WHERE $1 = 'known' AND delivery IN";
+        self.those(sql, "known", deliveries).await
+    }
+
+    /// Those of a repository's deployments, by the forge's numbers, that are known.
+    pub async fn known_deployments(
+        &self,
+        repository: &RepoName,
+        forge_ids: &[i64],
+    ) -> Result<BTreeSet<i64>, StoreError> {
+        if forge_ids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let sql = "SELECT id, forge_id FROM deployments WHERE repository = $1 AND forge_id IN";
+        let sql = format!("{sql} {}", places(2, forge_ids.len()));
+        // Only placeholders are put into the text.
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(repository.as_str());
+        let query = forge_ids.iter().fold(query, |query, id| query.bind(*id));
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("looking for deployments that are known"))?;
+        rows.into_iter().map(|row| Row::new(row).number("forge_id")).collect()
+    }
+
+    /// Every repository that has ever deployed, by name.
+    pub async fn repositories(&self) -> Result<Vec<RepoName>, StoreError> {
+        let sql = "SELECT DISTINCT repository AS id FROM lanes ORDER BY repository";
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("listing repositories"))?;
+        rows.into_iter().map(|row| Row::new(row).id("id")).collect()
+    }
+
+    async fn those(
+        &self,
+        sql: &str,
+        first: &str,
+        items: &[String],
+    ) -> Result<BTreeSet<String>, StoreError> {
+        let mut found = BTreeSet::new();
+        for some in items.chunks(MOST_AT_ONCE) {
+            // Only placeholders are put into the text.
+            let query = sqlx::query(AssertSqlSafe(format!("{sql} {}", places(2, some.len()))));
+            let query =
+                some.iter().fold(query.bind(first), |query, item| query.bind(item.as_str()));
+            let rows = query.fetch_all(&self.pool).await;
+            let rows = rows.map_err(StoreError::doing("looking for what a sweep knows"))?;
+            for row in rows {
+                found.insert(Row::new(row).text("id")?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// SQLite's oldest bound on placeholders is 999.
+const MOST_AT_ONCE: usize = 500;
+
+/// `($2, $3, $4)`
+fn places(first: usize, count: usize) -> String {
+    let places: Vec<_> = (first..first + count).map(|place| format!("${place}")).collect();
+    format!("({})", places.join(", "))
+}
+
+fn sweeping(row: &Row, holder: &str, lease_end: i64) -> Result<Sweeping, StoreError> {
+    Ok(Sweeping {
+        name: row.text("id")?,
+        holder: holder.to_owned(),
+        since: row.time("since")?,
+        position: row.maybe_text("position")?,
+        due_at: row.time("due_at")?,
+        lease_end,
+    })
+}
