@@ -37,7 +37,7 @@ pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
 use crate::config::settings::{self, Settings};
 use crate::controller::metrics::Metrics;
-use crate::controller::previews::{self, Previews};
+use crate::controller::previews::Previews;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
@@ -124,7 +124,6 @@ impl App {
         let client = http_client().map_err(StartError::of("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
-        let of_previews = registry.register(previews::metrics::Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
         let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
@@ -155,13 +154,7 @@ impl App {
             clock: clock.clone(),
         };
         let instance = clock.deploy_id().to_string();
-        let previews = Previews::new(
-            store.clone(),
-            clock.clone(),
-            world.clone(),
-            preview_loop(&settings, &instance),
-            of_previews,
-        );
+        let previews = preview::all(&settings, &instance, &world, &registry);
         let controller = Controller::new(
             store.clone(),
             clock,
@@ -248,14 +241,7 @@ impl App {
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
         });
-        let previewing = tokio::spawn({
-            let stop = stop.clone();
-            async move {
-                if let Some(previews) = previews {
-                    previews.run(stop).await;
-                }
-            }
-        });
+        let previewing = tokio::spawn(preview::keep(previews, stop.clone()));
         let served = server::serve::serve(listener, router, stop.clone(), grace).await;
         stop.cancel();
         if loops.await.is_err() || refreshing.await.is_err() {
@@ -392,11 +378,6 @@ fn tokens(settings: &Settings) -> Tokens {
     let token =
         |token: &settings::ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
     Tokens(settings.tokens.iter().map(token).collect())
-}
-
-fn preview_loop(settings: &Settings, instance: &str) -> previews::Settings {
-    let lease = settings.limits.lease;
-    previews::Settings { name: instance.to_owned(), lease, ..previews::Settings::default() }
 }
 
 fn loops(settings: &Settings, instance: &str) -> controller::Settings {

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::app::outside::World;
 use crate::app::{planning, problem};
+use crate::config::settings::Settings;
 use crate::controller::outside::{Problem, Remedy};
-use crate::controller::previews::{Glance, Place, Previewer};
+use crate::controller::previews::{self, Glance, Place, Previewer, Previews};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
 use crate::git::layout;
@@ -22,6 +25,7 @@ use crate::pipeline::Input;
 use crate::pipeline::preview::{self, Outlook, Preview, TargetPreview, live, text};
 use crate::pipeline::templates::Templates;
 use crate::store::Filter;
+use crate::telemetry;
 use crate::waml::Waml;
 
 /// What the list of checks shows.
@@ -32,6 +36,26 @@ const MOST_TARGETS: usize = 40;
 
 /// The live revision is among the newest that succeeded, unless somebody has edited it.
 const LOOKED_BACK: u32 = 20;
+
+/// The loop of previews; it is there also while they are off, and then hears of nothing.
+pub(super) fn all(
+    settings: &Settings,
+    instance: &str,
+    world: &World,
+    registry: &telemetry::Metrics,
+) -> Previews<World> {
+    let metrics = registry.register(previews::metrics::Metrics::new);
+    let (name, lease) = (instance.to_owned(), settings.limits.lease);
+    let settings = previews::Settings { name, lease, ..previews::Settings::default() };
+    Previews::new(world.store.clone(), world.clock.clone(), world.clone(), settings, metrics)
+}
+
+/// Makes previews until `stop`, if they are on.
+pub(super) async fn keep(previews: Option<Previews<World>>, stop: CancellationToken) {
+    if let Some(previews) = previews {
+        previews.run(stop).await;
+    }
+}
 
 impl Previewer for World {
     async fn glance(&self, request: &PullRequest, shown: bool) -> Result<Glance, Problem> {

@@ -72,7 +72,10 @@ impl Previewer for World {
     }
 
     async fn look(&self, request: &PullRequest) -> Result<Told, Problem> {
-        let (slow, panics) = (self.hub().slow, self.hub().panics);
+        let (slow, panics) = {
+            let hub = self.hub();
+            (hub.slow, hub.panics)
+        };
         assert!(!panics, "a bug, told to panic");
         if slow {
             tokio::task::yield_now().await;
