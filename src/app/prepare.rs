@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::app::{StartError, as_others_see_it, boxed, http_client, repository_settings};
+use crate::app::{CONNECT, StartError, as_others_see_it, boxed, repository_settings};
 use crate::clock::Clock;
 use crate::config::settings::{Manifests, Settings};
 use crate::git::footprint::Found;
@@ -63,7 +63,7 @@ pub async fn all(
 ) -> Result<Vec<Prepared>, StartError> {
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = http_client().map_err(StartError::of("the HTTP client"))?;
+    let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
     let mut prepared = Vec::new();
     for one in &settings.manifests {
         prepared.push(repository(settings, one, options, clock, &client).await?);

@@ -1,6 +1,8 @@
 //! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
+pub mod github; // who we are to GitHub
+pub mod outbound; // how we get out
 mod previews; // what pull requests are shown
 
 use std::collections::BTreeMap;
@@ -40,6 +42,8 @@ pub struct File {
     /// What every cluster has to offer; a cluster's own `platform` is laid over it.
     #[schemars(with = "Option<Platform>")]
     pub platform: Option<Json>,
+    /// How everything outside is reached by HTTP: through a proxy, with an authority of one's own.
+    pub outbound: Option<outbound::Outbound>,
     /// The registries that are asked whether an image's tag exists.
     pub registries: Option<Vec<Registry>>,
     /// Who may call the API.
@@ -89,8 +93,12 @@ pub struct GitHub {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub api_url: Option<String>,
-    /// A token that may read contents and write deployments.
-    pub token: Secret,
+    /// A token that may read contents and write deployments. Exactly one of `token` and `app`.
+    #[serde(default)]
+    pub token: Option<Secret>,
+    /// A GitHub App. It alone can write check runs and look for lost events.
+    #[serde(default)]
+    pub app: Option<github::App>,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
     /// The secret before that one: taken too, while it is being changed.

@@ -1,7 +1,9 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
 mod acts; // removals
+mod before; // what a sender asks
 mod files; // what is particular to a file, and to a URL
+mod inactive; // what is no longer live
 mod intake; // once, in order
 mod lanes; // many workers, one at a time per lane
 mod life; // claims, leases, the point of no return

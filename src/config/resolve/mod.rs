@@ -19,6 +19,7 @@ mod previews; // which pull requests are previewed
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod intake; // whose events are for us, and what looks for lost ones
+mod outbound; // how everything outside is reached
 mod templates; // where templates come from
 
 /// The longest time that may be set; a longer one is a mistake.
@@ -51,6 +52,7 @@ impl Resolver<'_> {
             manifests,
             clusters,
             platform,
+            outbound,
             registries,
             auth,
             limits,
@@ -63,6 +65,7 @@ impl Resolver<'_> {
         let clusters = clusters.unwrap_or_default();
         let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
         let clusters = self.clusters(clusters, platform.as_ref());
+        let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
@@ -79,6 +82,7 @@ impl Resolver<'_> {
             templates,
             manifests,
             clusters,
+            outbound,
             lookups,
             tokens,
             limits,

@@ -221,6 +221,11 @@ impl<H: Host> Sweeps<H> {
         }
     }
 
+    /// What is looked for.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.0.settings.kinds
+    }
+
     /// Sweeps once, now, be it time or not; `None` where another process is at it or the forge
     /// wants to be left alone.
     ///

@@ -1,0 +1,69 @@
+//! What a sender asks before it says something.
+
+use the_deployer::model::deployment::ForgeState;
+use the_deployer::model::notice::{Audience, Family};
+use the_deployer::model::status::ForgeStatus;
+use the_deployer::store::{Answer, End, Ending, Held, Known, Message, Store};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::{at, delivery, id, request};
+use crate::store::{LEASE, claim, push, succeeded};
+
+/// The deployment `n` of `acme/web`, always of the same commit.
+async fn accept(store: &Store, n: i64) {
+    let mut request = request("web", "prod", n);
+    request.release.commit = crate::harness::requests::request("web", "prod", 1).release.commit;
+    let accepted = store.accept(&delivery(n), &request, &id(n), at(n)).await.unwrap();
+    assert_eq!(accepted, the_deployer::store::Accepted::New);
+}
+
+async fn ends(store: &Store, n: i64, well: bool) {
+    accept(store, n).await;
+    let claimed = claim(store, n).await.unwrap();
+    let address = Some(format!("https://v{n}.example.com/"));
+    let known = Known { address, ..Known::default() };
+    let ending = if well {
+        let _turn = push(store, &claimed, n).await;
+        Ending { known, ..succeeded() }
+    } else {
+        let status = ForgeStatus::new(ForgeState::Failure, "no port 80");
+        Ending { end: End::Failed, status, known, ..succeeded() }
+    };
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+}
+
+/// The check's message of the deployment, answered.
+async fn check(store: &Store, n: i64, answer: Answer) -> Message {
+    loop {
+        let some = store.take_messages(&Family::Forge, at(n), LEASE, 1).await.unwrap();
+        let message = some.into_iter().next().expect("there is one");
+        store.answered(&[(message.clone(), answer.clone())], at(n)).await.unwrap();
+        if message.sink.to_string() == "check" {
+            return message;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
+    run_on_both(async |db| {
+        let store = db.store.clone().telling(Audience { checks: true, ..Audience::default() });
+        ends(&store, 1, true).await;
+        let first = check(&store, 1, Answer::Skipped("nothing to close".to_owned())).await;
+        assert_eq!(store.newer_of_commit(&first).await.unwrap(), None);
+        ends(&store, 2, false).await;
+        let written = Answer::Sent { reference: Some("77".to_owned()) };
+        let second = check(&store, 2, written).await;
+        assert_eq!(store.newer_of_commit(&first).await.unwrap(), Some(2));
+        assert_eq!(store.last_check(&second).await.unwrap(), None, "a skipped one is none");
+        let live = store.last_address(&second).await.unwrap();
+        assert_eq!(live.as_deref(), Some("https://v1.example.com/"), "what failed is not there");
+        ends(&store, 3, true).await;
+        let third = check(&store, 3, Answer::Sent { reference: None }).await;
+        assert_eq!(store.last_check(&third).await.unwrap(), Some(ForgeState::Failure));
+        ends(&store, 4, true).await;
+        let fourth = check(&store, 4, Answer::Sent { reference: None }).await;
+        assert_eq!(store.last_check(&fourth).await.unwrap(), Some(ForgeState::Success));
+    })
+    .await;
+}
