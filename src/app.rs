@@ -12,7 +12,9 @@ pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
 mod pages; // what pages show
+mod planning; // what deployments and previews share
 pub mod prepare; // manifest repositories before their first deployment
+mod preview; // what a pull request would change
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
 mod sweeps; // what the search for lost events asks of the forge
@@ -39,6 +41,7 @@ pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
 use crate::config::settings::{self, Settings};
 use crate::controller::metrics::Metrics;
+use crate::controller::previews::Previews;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
@@ -56,6 +59,8 @@ use crate::telemetry;
 /// The whole program, built and not yet running.
 pub struct App {
     controller: Controller<World>,
+    /// None while previews are off.
+    previews: Option<Previews<World>>,
     /// Absent where nothing is looked for.
     sweeps: Option<Sweeps<World>>,
     templates: InUse,
@@ -128,6 +133,7 @@ impl App {
         let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
+            store.end_preview_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
         let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
@@ -149,11 +155,13 @@ impl App {
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
+            previews: settings.webhook.rules.previews.unwrap_or_default(),
             forge_url: forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
         };
         let instance = clock.deploy_id().to_string();
+        let previews = preview::all(&settings, &instance, &world, &registry);
         let controller = Controller::new(
             store.clone(),
             clock,
@@ -166,6 +174,7 @@ impl App {
             sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
+            previews: previews.clone(),
             store: store.clone(),
             world: world.clone(),
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
@@ -180,9 +189,10 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        let manifests = by_name;
+        let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
         Ok(Self {
             controller,
+            previews,
             sweeps,
             templates,
             router,
@@ -211,6 +221,7 @@ impl App {
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self {
             controller,
+            previews,
             sweeps,
             templates,
             router,
@@ -238,11 +249,14 @@ impl App {
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
         });
+        let previewing = tokio::spawn(preview::keep(previews, stop.clone()));
         let served = server::serve::serve(listener, router, stop.clone(), grace).await;
         stop.cancel();
         if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
         }
+        // One that is cut off is made by the next process, which looks for its check run.
+        previewing.abort();
         // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;

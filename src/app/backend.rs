@@ -6,14 +6,15 @@ use crate::app::intake::Intake;
 use crate::app::outside::World;
 use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
+use crate::controller::previews::Previews;
 use crate::model::deployment::Deployment;
-use crate::model::event::{DeploymentRequest, Event, Push, Refusal};
+use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::ports::{
-    self, Accepted, Check, Delivery, Fault, Gone, NotRemoved, Page, Query, StatusRecord,
+    self, Accepted, Check, Delivery, Fault, Gone, NotRemoved, Noted, Page, Query, StatusRecord,
 };
-use crate::store::{Filter, Store, Told};
+use crate::store::{self, Filter, Store, Told};
 use crate::telemetry;
 
 /// How long one readiness check may take; probes ask every few seconds.
@@ -22,6 +23,7 @@ const LONGEST_CHECK: Duration = Duration::from_secs(5);
 /// The server's side of the program.
 pub(crate) struct Backend {
     pub(crate) inbox: Inbox,
+    pub(crate) previews: Previews<World>,
     pub(crate) store: Store,
     pub(crate) world: World,
     pub(crate) registry: telemetry::Metrics,
@@ -60,6 +62,17 @@ impl ports::Intake for Backend {
 impl ports::Pushes for Backend {
     fn pushed(&self, push: &Push) -> bool {
         self.world.templates.pushed(push)
+    }
+}
+
+impl ports::PullRequests for Backend {
+    async fn note(&self, request: PullRequest) -> Result<Noted, Fault> {
+        Ok(match self.previews.note(&request).await.map_err(Fault::new)? {
+            store::Noted::New => Noted::New,
+            store::Noted::Known => Noted::Known,
+            store::Noted::Forgotten => Noted::Forgotten,
+            store::Noted::Full => Noted::Full,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::app::home::Home;
 use crate::app::outside::World;
 use crate::app::{App, StartError, boxed, removal};
 use crate::controller::Controller;
+use crate::controller::previews::Previews;
 use crate::controller::sweep::{Report, Sweeps};
 use crate::server;
 use crate::store::{Store, StoreError};
@@ -20,6 +21,7 @@ use crate::store::{Store, StoreError};
 #[must_use = "it ends when it is dropped"]
 pub struct Hands {
     controller: Controller<World>,
+    previews: Option<Previews<World>>,
     world: World,
     store: Store,
     sweeps: Option<Sweeps<World>>,
@@ -35,7 +37,7 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self { controller, sweeps, router, listener, store, world, grace, home, .. } = self;
+        let Self { controller, previews, sweeps, router, listener, store, world, grace, home, .. } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let served = server::serve::serve(listener, router, stop, grace).await;
@@ -43,7 +45,7 @@ impl App {
                 tracing::error!(%error, "nothing is answered any more");
             }
         });
-        Ok(Hands { controller, world, store, sweeps, address, serving, _home: home })
+        Ok(Hands { controller, previews, world, store, sweeps, address, serving, _home: home })
     }
 }
 
@@ -69,6 +71,7 @@ impl Hands {
             done += 1;
         }
         done += self.controller.send().await?;
+        done += self.preview().await?;
         Ok(done)
     }
 
@@ -78,6 +81,20 @@ impl Hands {
     /// [`StoreError`]
     pub async fn step(&self) -> Result<bool, StoreError> {
         Ok(self.controller.step().await?.is_some())
+    }
+
+    /// Makes the previews that can be made; how many attempts that were.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn preview(&self) -> Result<usize, StoreError> {
+        let Some(previews) = &self.previews else { return Ok(0) };
+        let mut done = 0;
+        previews.renew().await?;
+        while previews.step().await?.is_some() {
+            done += 1;
+        }
+        Ok(done)
     }
 
     /// Looks for lost events once, be it time or not: everything that would be looked for, and where
@@ -99,7 +116,8 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.controller.due().await
+        let preview = self.store.next_preview().await?;
+        Ok(self.controller.due().await?.into_iter().chain(preview).min())
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::facts::Gatherer;
+use crate::app::planning;
 use crate::app::problem;
 use crate::app::tell;
 use crate::app::tell::slack::Line;
@@ -17,6 +18,7 @@ use crate::controller::outside::{
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
+use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
@@ -33,10 +35,6 @@ use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
 use crate::waml::Waml;
-use crate::waml::yaml::Budget;
-
-/// Rendering is milliseconds of work; a template that takes this long does not end.
-const LONGEST_PLAN: Duration = Duration::from_secs(30);
 
 /// A manifest host that takes longer to say that it is there is left to the push.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -53,6 +51,7 @@ pub(crate) struct World {
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) slack: Option<Line>,
     pub(crate) waml: settings::Waml,
+    pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
     pub(crate) clock: Clock,
@@ -86,7 +85,8 @@ impl World {
     ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
-        let (input, questions) = beside(move || this.read(&request, &waml)).await?;
+        let read = planning::beside(move || this.read(&request, &waml)).await;
+        let (input, questions) = read.map_err(NotPlanned::Problem)??;
         let asked = questions.is_some();
         let facts = match questions {
             Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
@@ -97,7 +97,8 @@ impl World {
         }
         drop(going);
         let stages = stages.clone();
-        let planned = beside(move || plan_now(&input, &facts, &stages)).await?;
+        let planned = planning::beside(move || plan_now(&input, &facts, &stages)).await;
+        let planned = planned.map_err(NotPlanned::Problem)??;
         if asked { Ok(planned) } else { Err(unasked()) }
     }
 
@@ -117,9 +118,7 @@ impl World {
         request: &DeploymentRequest,
         bytes: &[u8],
     ) -> Result<(Input, Option<Questions>), NotPlanned> {
-        let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
-        let waml = Waml::parse_within(&self.waml.path, bytes, &budget)
-            .map_err(|rejection| rejected(rejection, None, None))?;
+        let waml = self.parse(bytes).map_err(|rejection| rejected(rejection, None, None))?;
         let input = Input {
             waml: Arc::new(waml),
             target: request.target.clone(),
@@ -147,22 +146,6 @@ fn plan_now(
         Err(rejection) => {
             Err(rejected(rejection, Some(&input.waml), input.templates.commit.clone()))
         }
-    }
-}
-
-/// Runs a part of planning on a thread of its own, no longer than it may take.
-async fn beside<T: Send + 'static>(
-    part: impl FnOnce() -> Result<T, NotPlanned> + Send + 'static,
-) -> Result<T, NotPlanned> {
-    match tokio::time::timeout(LONGEST_PLAN, tokio::task::spawn_blocking(part)).await {
-        Ok(Ok(done)) => done,
-        Ok(Err(_fault)) => Err(given_up(
-            "planning failed by a fault in the-deployer itself; its log has the details".to_owned(),
-        )),
-        Err(_elapsed) => Err(given_up(format!(
-            "planning took longer than {} s: a template does not end; tell the operator",
-            LONGEST_PLAN.as_secs()
-        ))),
     }
 }
 
@@ -207,13 +190,8 @@ fn address(rendered: &Rendered) -> Option<String> {
 /// Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
 /// passed by unasked.
 fn unasked() -> NotPlanned {
-    given_up(
-        "no rule refused what nobody could ask about: a fault in the-deployer itself".to_owned(),
-    )
-}
-
-fn given_up(message: String) -> NotPlanned {
-    NotPlanned::Problem(Problem { remedy: Remedy::GiveUp, message })
+    let message = "no rule refused what nobody could ask about: a fault in the-deployer itself";
+    NotPlanned::Problem(planning::given_up(message.to_owned()))
 }
 
 impl Outside for World {

@@ -8,6 +8,7 @@ pub mod webhooks; // programs that receive events
 
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
+mod previews; // what pull requests are shown
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use serde_json::Value as Json;
 
 use crate::config::file::auth::Auth;
 use crate::config::file::notify::Notify;
+pub use crate::config::file::previews::Previews;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 use crate::model::target::Environment;
@@ -131,6 +133,9 @@ pub struct GitHub {
     /// `{short_sha}` in it. Default: `{sha}`.
     #[serde(default)]
     pub tag: Option<String>,
+    /// Previews of pull requests.
+    #[serde(default)]
+    pub previews: Option<Previews>,
 }
 
 /// Bare git repositories `OWNER/NAME.git` in a folder.

@@ -43,6 +43,12 @@ impl Inbox {
     ) -> Result<Received, StoreError> {
         match event {
             Event::Ping | Event::Push(_) | Event::Refused(_) => Ok(Received::Nothing),
+            // The loop of previews looks for itself.
+            Event::PullRequest(request) => {
+                let noted = self.store.note_pull_request(request, self.clock.now()).await?;
+                tracing::debug!(%delivery, ?noted, "pull request noted");
+                Ok(Received::Nothing)
+            }
             Event::Ignored { reason, .. } => {
                 tracing::debug!(%delivery, reason, "event ignored");
                 Ok(Received::Nothing)

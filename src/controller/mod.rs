@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod outbox; // everybody is told
 pub mod outcome; // every end and every failure: what happens next, pure
 pub mod outside; // what a job needs of the world
+pub mod previews; // pull requests are previewed, beside the deployments
 pub mod stages; // how long each stage took, and its log lines
 pub mod sweep; // events that were lost are found
 mod worker; // the loops

@@ -1,5 +1,6 @@
 //! Everything that can come in from a forge, on one page.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, RepoName, TargetName};
@@ -14,6 +15,8 @@ pub enum Event {
     Deployment(DeploymentRequest),
     /// Somebody pushed to a branch.
     Push(Push),
+    /// A pull request has a new head, or has ended.
+    PullRequest(PullRequest),
     /// A deployment that is meant for us and that nothing can be made of.
     Refused(Refusal),
     /// Nothing for us; the reason goes into the log.
@@ -73,6 +76,40 @@ pub struct Push {
     pub branch: String,
     /// Where it is now; `None` when it was deleted.
     pub after: Option<CommitSha>,
+}
+
+/// A pull request as it was at some time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequest {
+    /// The repository that it is to be merged into.
+    pub repository: RepoName,
+    /// Its number there.
+    pub number: i64,
+    /// The commit at its head.
+    pub head: CommitSha,
+    /// Where that commit was pushed to; `None` when that repository is gone.
+    pub head_repository: Option<RepoName>,
+    /// The branch that it is to be merged into: `main`.
+    pub base: String,
+    /// The commit of that branch.
+    pub base_commit: CommitSha,
+    /// Whether its author says that it is not ready.
+    pub draft: bool,
+    /// Who opened it, as the forge names them; at most 100 characters.
+    pub author: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// When it last changed: events may come in another order than they happened in.
+    pub updated_at: Timestamp,
+}
+
+impl PullRequest {
+    /// Whether its head is in another repository: anybody may have opened it, and may read what is
+    /// said about it.
+    pub fn is_from_fork(&self) -> bool {
+        let ours = self.repository.as_str();
+        self.head_repository.as_ref().is_none_or(|its| !its.as_str().eq_ignore_ascii_case(ours))
+    }
 }
 
 /// A request to deploy, as the forge told it.

@@ -21,3 +21,4 @@ pub mod removal; // an app taken off a target: the record
 pub mod status; // what the forge is told
 pub mod notice; // who is told
 pub mod announcement; // what programs are told of
+pub mod preview; // what a pull request's check run says

@@ -2,21 +2,20 @@
 //!
 //! The same WAMLs are planned with both sets; what is compared is what would be pushed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value as Json;
-use similar::TextDiff;
 
 use crate::model::facts::Facts;
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::violation::{Rejection, Violation};
-use crate::pipeline::render::{Object, Rendered, read_back};
+pub use crate::pipeline::diff::{Change, How};
+use crate::pipeline::diff::{changes, objects};
+use crate::pipeline::render::Rendered;
 use crate::pipeline::templates::Templates;
 use crate::pipeline::{Input, plan};
-use crate::waml::{Waml, emit};
+use crate::waml::Waml;
 
 /// A WAML for one of its targets.
 #[derive(Debug, Clone)]
@@ -79,42 +78,6 @@ impl Verdict {
     }
 }
 
-/// One object that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// `Deployment`
-    pub kind: String,
-    /// `my-app`
-    pub name: String,
-    /// What would happen to it.
-    pub how: How,
-    /// The lines that differ, with two around them.
-    pub diff: String,
-}
-
-/// What would happen to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum How {
-    /// It would be new.
-    Added,
-    /// It would be another.
-    Changed,
-    /// It would be gone.
-    Removed,
-}
-
-impl How {
-    /// In a table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-        }
-    }
-}
-
 /// What each app would see of the change; the worst first, then by name.
 pub fn compare(
     cases: &[Case],
@@ -141,7 +104,7 @@ fn one(case: &Case, before: &Arc<Templates>, after: &Arc<Templates>, facts: &Fac
     };
     let (verdict, objects, restarts, violations) = match (planned(before), planned(after)) {
         (Ok(before), Ok(after)) => {
-            let (objects, restarts) = changes(&objects(&before), &objects(&after));
+            let (objects, restarts) = compared(&before, &after);
             let same = objects.is_empty();
             let verdict = if same { Verdict::Unchanged } else { Verdict::Changed };
             (verdict, objects, restarts, Vec::new())
@@ -161,64 +124,19 @@ fn one(case: &Case, before: &Arc<Templates>, after: &Arc<Templates>, facts: &Fac
     }
 }
 
+/// The lines that differ are told with so many around them.
+const CONTEXT: usize = 2;
+
+/// What was rendered before is ours, and can be read back.
+fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
+    let read = |rendered: &Rendered| objects(&rendered.files).unwrap_or_default();
+    changes(&read(before), &read(after), CONTEXT)
+}
+
 fn errors(rejection: Rejection) -> Vec<Violation> {
     let stops =
         |violation: &Violation| violation.severity == crate::model::violation::Severity::Error;
     rejection.violations.into_iter().filter(stops).collect()
-}
-
-/// By kind, API group and name: the version of an API may change, and files be named otherwise.
-type Objects = BTreeMap<(String, String, String), Object>;
-
-fn objects(rendered: &Rendered) -> Objects {
-    let all = read_back(&rendered.files).unwrap_or_default();
-    let key = |object: &Object| {
-        let version = object.text(["apiVersion", ""]);
-        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-        (object.kind().to_owned(), group.to_owned(), object.name().to_owned())
-    };
-    all.into_iter().map(|(_, object)| (key(&object), object)).collect()
-}
-
-fn changes(before: &Objects, after: &Objects) -> (Vec<Change>, Vec<String>) {
-    let mut changes = Vec::new();
-    let mut restarts = Vec::new();
-    let keys: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    for key in keys {
-        let (old, new) = (before.get(key), after.get(key));
-        let how = match (old, new) {
-            (None, _) => How::Added,
-            (_, None) => How::Removed,
-            (Some(old), Some(new)) if old.json == new.json => continue,
-            _ => How::Changed,
-        };
-        let (kind, _, name) = key.clone();
-        if let (Some(old), Some(new)) = (old, new)
-            && pods(old) != pods(new)
-        {
-            restarts.push(format!("{kind} {name}"));
-        }
-        changes.push(Change { kind, name, how, diff: diff(old, new) });
-    }
-    (changes, restarts)
-}
-
-/// What makes the controller of a workload replace its pods when it changes. The pods of a
-/// `CronJob` are others from the next run on.
-fn pods(object: &Object) -> Option<&Json> {
-    let spec = object.json.get("spec")?;
-    match object.kind() {
-        "Deployment" | "StatefulSet" | "DaemonSet" | "Rollout" => spec.get("template"),
-        "CronJob" => spec.get("jobTemplate")?.get("spec")?.get("template"),
-        _ => None,
-    }
-}
-
-fn diff(old: Option<&Object>, new: Option<&Object>) -> String {
-    let text = |object: Option<&Object>| object.map_or_else(String::new, |o| emit::map(&o.json));
-    let (old, new) = (text(old), text(new));
-    let diff = TextDiff::from_lines(&old, &new);
-    diff.unified_diff().context_radius(2).to_string()
 }
 
 #[cfg(test)]

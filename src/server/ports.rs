@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::dashboard::deployment::Log;
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::event::{DeploymentRequest, Push, Refusal, Unused};
+use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal, Unused};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
 use crate::model::removal::{Removal, RemovalRequest};
@@ -79,6 +79,25 @@ pub trait Pushes: Send + Sync + 'static {
     /// Whether somebody follows that branch; then it is looked at soon. The event itself is not
     /// needed any more: one that is lost costs the time until the next look.
     fn pushed(&self, push: &Push) -> bool;
+}
+
+/// What became of a pull request that was heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    /// It is stored, and its preview is to be made.
+    New,
+    /// The same, or something newer, was stored before.
+    Known,
+    /// It is closed; nothing is kept of it.
+    Forgotten,
+    /// Too many wait already.
+    Full,
+}
+
+/// Where pull requests are stored before they are answered.
+pub trait PullRequests: Send + Sync + 'static {
+    /// Stores durably that a pull request is to be previewed, or forgets one that is closed.
+    fn note(&self, request: PullRequest) -> impl Future<Output = Result<Noted, Fault>> + Send;
 }
 
 /// Which deployments to list; what is absent does not restrict.
@@ -216,6 +235,6 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Intake + Pushes + Records + Logs + Condition + Acts {}
+pub trait Backend: Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts {}
 
-impl<T: Inbox + Intake + Pushes + Records + Logs + Condition + Acts> Backend for T {}
+impl<T: Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts> Backend for T {}

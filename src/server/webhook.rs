@@ -12,9 +12,9 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
-use crate::model::event::{DeploymentRequest, Event, Push, Refusal, Unused};
+use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal, Unused};
 use crate::model::id::DeliveryId;
-use crate::server::ports::{Accepted, Backend, Delivery};
+use crate::server::ports::{Accepted, Backend, Delivery, Noted};
 use crate::server::problem::{Kind, Problem};
 use crate::server::{Limits, Shared, Webhook};
 
@@ -41,6 +41,7 @@ pub(super) async fn github<B: Backend>(
             Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
         }
         Event::Push(push) => Ok(pushed(backend, &push)),
+        Event::PullRequest(request) => note(backend, request).await,
         Event::Refused(refusal) => Err(refused(backend, &refusal)),
         Event::Deployment(request) => accept(backend, &headers, request).await,
     }
@@ -67,6 +68,28 @@ fn pushed<B: Backend>(backend: &B, push: &Push) -> Response {
     tracing::debug!(reason, "webhook ignored");
     backend.count(Delivery::Ignored(Unused::Repository));
     (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
+}
+
+async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response, Problem> {
+    let (repository, number) = (request.repository.clone(), request.number);
+    let noted = backend.note(request).await.map_err(|error| {
+        tracing::error!(%repository, number, %error, "a pull request could not be stored");
+        backend.count(Delivery::NotStored);
+        Problem::new(Kind::Unavailable, "the pull request could not be stored; deliver it again")
+    })?;
+    let preview = match noted {
+        Noted::New => "waiting",
+        Noted::Known => "known",
+        Noted::Forgotten => "forgotten",
+        Noted::Full => {
+            tracing::error!(%repository, number, "too many previews wait, this one is refused");
+            backend.count(Delivery::NotStored);
+            let detail = "too many previews wait; deliver it again later";
+            return Err(Problem::new(Kind::Unavailable, detail));
+        }
+    };
+    backend.count(Delivery::Hint);
+    Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
 }
 
 /// The raw body, once it is known to be GitHub's.

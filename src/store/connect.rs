@@ -51,6 +51,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "people", include_str!("../../migrations/0006_people.sql")),
     (7, "failures to tell", include_str!("../../migrations/0007_outbox_failures.sql")),
     (10, "sweeps", include_str!("../../migrations/0010_sweeps.sql")),
+    (11, "previews", include_str!("../../migrations/0011_previews.sql")),
 ];
 
 /// The connections to one database.

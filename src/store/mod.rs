@@ -25,6 +25,7 @@ mod life; // begin_push, retry_at, finish
 mod outbox; // what is still to be told, and to whom
 mod owners; // whose an app is
 mod locks; // who may not be deployed
+mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
@@ -45,6 +46,7 @@ pub use crate::store::life::{End, Ending, Known, PushTurn};
 pub use crate::store::locks::Unlocked;
 pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
+pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::sweeps::{Sweeping, Swept};

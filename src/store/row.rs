@@ -37,6 +37,10 @@ impl Row {
         self.row.try_get(column).map_err(|error| self.corrupt(column, &error))
     }
 
+    pub(super) fn maybe_number(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+        self.row.try_get(column).map_err(|error| self.corrupt(column, &error))
+    }
+
     pub(super) fn count<N: TryFrom<i64>>(&self, column: &'static str) -> Result<N, StoreError> {
         let number = self.number(column)?;
         N::try_from(number).map_err(|_| self.corrupt(column, &number))

@@ -4,5 +4,6 @@ mod crashes; // a worker dies, another finishes, nothing is doubled
 mod deployments; // how a deployment ends
 mod logs; // what an operator reads
 mod loops; // workers side by side, shutdown
+mod previews; // pull requests are previewed
 mod reports; // the forge is told
 mod sweeps; // events that were lost are found

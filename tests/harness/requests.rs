@@ -1,7 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
-use the_deployer::model::event::DeploymentRequest;
+use the_deployer::model::event::{DeploymentRequest, PullRequest};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
 
@@ -19,6 +19,23 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         actor: "jo".to_owned(),
         description: String::new(),
         production: false,
+    }
+}
+
+/// Pull request `number` of `acme/web`, when its head was pushed for the `n`th time.
+pub(crate) fn pull_request(number: i64, n: i64) -> PullRequest {
+    let repository = RepoName::parse("acme/web").unwrap();
+    PullRequest {
+        head_repository: Some(repository.clone()),
+        repository,
+        number,
+        head: CommitSha::parse(format!("{n:040x}")).unwrap(),
+        base: "main".to_owned(),
+        base_commit: CommitSha::parse("b".repeat(40)).unwrap(),
+        draft: false,
+        author: "jo".to_owned(),
+        open: true,
+        updated_at: at(n),
     }
 }
 

@@ -11,6 +11,7 @@ mod listing;
 mod locks; // who is stopped
 mod outbox;
 mod owners; // whose apps are
+mod previews; // the newest head of each pull request
 
 use std::time::Duration;
 

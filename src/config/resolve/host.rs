@@ -40,9 +40,11 @@ impl Resolver<'_> {
             sweep,
             tasks,
             tag,
+            previews,
         } = github;
         let api_url = api_url.unwrap_or_else(|| GITHUB_API.to_owned());
         self.without_credentials("forge.github.api_url", &api_url);
+        let is_app = app.is_some();
         let credentials = self.credentials(token, app);
         let secret = self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF);
         let rules = Rules {
@@ -50,6 +52,7 @@ impl Resolver<'_> {
             environments: self.environments(environments),
             tasks: self.tasks(tasks),
             tag: self.tag(tag),
+            previews: self.previews(previews, is_app),
         };
         let previous = previous_webhook_secret
             .and_then(|secret| self.secret("forge.github.previous_webhook_secret", secret, ONE_OF));

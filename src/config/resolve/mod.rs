@@ -15,6 +15,7 @@ use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml}
 
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
+mod previews; // which pull requests are previewed
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod intake; // whose events are for us, and what looks for lost ones

@@ -38,6 +38,8 @@ impl<H: Host> Parts<H> {
                 self.host.pushed(push);
                 self.receive(delivery, event, progress).await
             }
+            // What is stored of it already is known by the forge's own time.
+            Event::PullRequest(_) => self.receive(delivery, event, progress).await,
             Event::Ping | Event::Ignored { .. } => Ok(Taken::Settled("not_ours")),
         }
     }

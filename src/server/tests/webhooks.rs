@@ -255,3 +255,33 @@ async fn neither_the_secret_nor_the_body_is_ever_logged() {
         assert!(!text.contains(absent), "{absent} in {text}");
     }
 }
+
+#[tokio::test]
+async fn a_pull_request_is_stored_and_then_answered() {
+    let world = world();
+    let event = |action: &str, sha: &str| {
+        let repository = json!({"full_name": "acme/shop"});
+        json!({
+            "action": action, "number": 7, "repository": repository,
+            "pull_request": {
+                "head": {"sha": sha.repeat(40), "ref": "x", "repo": repository},
+                "base": {"sha": "b".repeat(40), "ref": "main", "repo": repository},
+                "user": {"login": "octocat"}, "updated_at": "2026-11-21T05:48:12Z",
+            },
+        })
+    };
+    let send = async |action: &str, sha: &str| {
+        let delivery = Delivery::of(&event(action, sha)).with("x-github-event", "pull_request");
+        world.send(delivery.request()).await
+    };
+    let first = send("opened", "a").await;
+    assert_eq!((first.status.as_u16(), first.json()), (202, json!({"preview": "waiting"})));
+    assert_eq!(send("reopened", "a").await.json(), json!({"preview": "known"}));
+    assert_eq!(send("closed", "a").await.json(), json!({"preview": "forgotten"}));
+    send("synchronize", "c").await.problem(503, "unavailable");
+    let ignored = send("labeled", "a").await;
+    assert_eq!(ignored.status.as_u16(), 200);
+    world.fake.inner.lock().unwrap().broken = true;
+    let detail = send("opened", "d").await.problem(503, "unavailable");
+    assert!(detail.ends_with("deliver it again"), "{detail}");
+}

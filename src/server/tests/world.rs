@@ -8,16 +8,16 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
-use crate::model::event::{DeploymentRequest, Push, Refusal};
+use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::{
-    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Page, Pushes, Query,
-    Records, StatusRecord,
+    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Noted, Page, PullRequests,
+    Pushes, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -29,6 +29,7 @@ pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) stored: Vec<(DeliveryId, Deployment)>,
+    pub(super) pull_requests: Vec<PullRequest>,
     /// What somebody is to be told of.
     pub(super) refused: Vec<Refusal>,
     /// What became of each delivery.
@@ -122,6 +123,21 @@ impl Pushes for Fake {
     }
 }
 
+impl PullRequests for Fake {
+    async fn note(&self, request: PullRequest) -> Result<Noted, Fault> {
+        self.trouble().await?;
+        let mut inner = self.inner.lock().unwrap();
+        if inner.pull_requests.contains(&request) {
+            return Ok(Noted::Known);
+        }
+        if !request.open {
+            return Ok(Noted::Forgotten);
+        }
+        inner.pull_requests.push(request);
+        Ok(if inner.pull_requests.len() > 1 { Noted::Full } else { Noted::New })
+    }
+}
+
 impl Records for Fake {
     async fn deployments(&self, query: &Query) -> Result<Page, Fault> {
         self.trouble().await?;
@@ -197,17 +213,17 @@ pub(super) fn world_for(limits: Limits, tokens: Tokens, pages: Pages) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
-        webhook: Webhook {
-            secret: SECRET.into(),
-            previous: Some(PREVIOUS.into()),
-            rules: Rules::default(),
-        },
+        webhook: Webhook { secret: SECRET.into(), previous: Some(PREVIOUS.into()), rules: rules() },
         tokens,
         pages,
         limits,
         instance: "test".to_owned(),
     };
     World { router: router(state), fake }
+}
+
+fn rules() -> Rules {
+    Rules { previews: Some(PreviewRules::default()), ..Rules::default() }
 }
 
 /// A server whose patience a test can wait for.

@@ -1,7 +1,7 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, Ignored} | Malformed
+//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
@@ -16,6 +16,7 @@ pub mod signature; // HMAC over the raw body
 mod field; // one value of a JSON document, taken leniently
 mod form; // application/x-www-form-urlencoded
 mod push; // a branch that has moved
+mod pull_request; // a pull request that wants a preview
 mod payload; // the shape of a deployment event, as far as it is used
 mod request; // payload to DeploymentRequest
 
@@ -100,6 +101,7 @@ pub fn parse(
             request::decide(&Body::read(&document)?, rules)
         }
         "push" => push::read(&document(content_type, body)?),
+        "pull_request" => pull_request::read(&document(content_type, body)?, rules),
         other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
 }

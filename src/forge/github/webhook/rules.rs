@@ -18,6 +18,18 @@ pub struct Rules {
     pub tasks: Vec<String>,
     /// The image tag of a deployment whose payload names none.
     pub tag: TagRule,
+    /// Which pull requests get a preview; `None` for none of them.
+    pub previews: Option<PreviewRules>,
+}
+
+/// Which pull requests get a preview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PreviewRules {
+    /// Those from forks too: whoever opened one may read the manifests in its preview.
+    pub forks: bool,
+    /// Every pull request gets a check run, if only to say that there is nothing to preview; so
+    /// that the check can be a required one.
+    pub always: bool,
 }
 
 impl Default for Rules {
@@ -27,6 +39,7 @@ impl Default for Rules {
             environments: Environments::any(),
             tasks: vec!["deploy".to_owned()],
             tag: TagRule::default(),
+            previews: None,
         }
     }
 }

@@ -1,0 +1,274 @@
+//! What a pull request would change: everything a preview asks, of the forge, the manifest repositories,
+//! the store and the world; what is made of it is pure.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::outside::World;
+use crate::app::{planning, problem};
+use crate::config::settings::Settings;
+use crate::controller::outside::{Problem, Remedy};
+use crate::controller::previews::{self, Glance, Place, Previewer, Previews};
+use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
+use crate::forge::error::ForgeError;
+use crate::git::layout;
+use crate::model::deployment::State;
+use crate::model::event::PullRequest;
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, RepoName, TargetName};
+use crate::model::preview::{Told, Verdict};
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::model::violation::Severity;
+use crate::pipeline::Input;
+use crate::pipeline::preview::{self, Outlook, Preview, TargetPreview, live, text};
+use crate::pipeline::templates::Templates;
+use crate::store::Filter;
+use crate::telemetry;
+use crate::waml::Waml;
+
+/// What the list of checks shows.
+pub(crate) const CHECK: &str = "the-deployer/preview";
+
+/// A WAML of 256 KiB has room for thousands; nobody reads more rows.
+const MOST_TARGETS: usize = 40;
+
+/// The live revision is among the newest that succeeded, unless somebody has edited it.
+const LOOKED_BACK: u32 = 20;
+
+/// The loop of previews; it is there also while they are off, and then hears of nothing.
+pub(super) fn all(
+    settings: &Settings,
+    instance: &str,
+    world: &World,
+    registry: &telemetry::Metrics,
+) -> Previews<World> {
+    let metrics = registry.register(previews::metrics::Metrics::new);
+    let (name, lease) = (instance.to_owned(), settings.limits.lease);
+    let settings = previews::Settings { name, lease, ..previews::Settings::default() };
+    Previews::new(world.store.clone(), world.clock.clone(), world.clone(), settings, metrics)
+}
+
+/// Makes previews until `stop`, if they are on.
+pub(super) async fn keep(previews: Option<Previews<World>>, stop: CancellationToken) {
+    if let Some(previews) = previews {
+        previews.run(stop).await;
+    }
+}
+
+impl Previewer for World {
+    async fn glance(&self, request: &PullRequest, shown: bool) -> Result<Glance, Problem> {
+        if request.is_from_fork() && !self.previews.forks {
+            return Ok(Glance::Say(text::from_fork()));
+        }
+        let PullRequest { repository, number, .. } = request;
+        let touches = self.forge.pull_request_touches(repository, *number, &self.waml.path).await;
+        if touches.map_err(|error| problem::of_forge(&error))? {
+            return Ok(Glance::Look);
+        }
+        // What an earlier head was told must not stand as the last word.
+        Ok(if shown || self.previews.always {
+            Glance::Say(text::untouched(&self.waml.path))
+        } else {
+            Glance::Nothing("the WAML is not touched")
+        })
+    }
+
+    async fn look(&self, request: &PullRequest) -> Result<Told, Problem> {
+        let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
+            return Ok(text::no_file(&self.waml.path));
+        };
+        let before = self.waml_at(&request.repository, &request.base_commit).await?;
+        let this = self.clone();
+        let parsed = planning::beside(move || {
+            let before = before.and_then(|bytes| this.parse(&bytes).ok());
+            this.parse(&bytes).map(|waml| (Arc::new(waml), before))
+        });
+        let (waml, before) = match parsed.await? {
+            Ok(both) => both,
+            Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
+        };
+        let preview = self.preview(request, &waml, before.as_ref()).await?;
+        planning::beside(move || text::told(&preview)).await
+    }
+
+    fn under_way(&self, _request: &PullRequest) -> Told {
+        text::under_way()
+    }
+
+    fn not_known(&self, _request: &PullRequest, why: &str) -> Told {
+        text::not_known(why)
+    }
+
+    async fn show(&self, request: &PullRequest, told: &Told, place: Place) -> Result<i64, Problem> {
+        let check = check_run(request, told, &self.waml.path);
+        let repository = &request.repository;
+        let found = match place {
+            Place::New => None,
+            Place::At(id) => Some(id),
+            Place::Unsure => {
+                let (head, id) = (&check.head, &check.external_id);
+                let found = self.forge.find_check(repository, head, CHECK, id).await;
+                found.map_err(|error| problem::of_forge(&error))?
+            }
+        };
+        let shown = match found {
+            Some(id) => self.forge.update_check(repository, id, &check).await.map(|()| id),
+            None => self.forge.create_check(repository, &check).await,
+        };
+        shown.map_err(|error| problem::of_forge(&error))
+    }
+}
+
+impl World {
+    /// The WAML at a commit, if it is there.
+    async fn waml_at(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+    ) -> Result<Option<Vec<u8>>, Problem> {
+        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
+        match self.forge.file(repository, commit, path, limit).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(ForgeError::NoFile { .. }) => Ok(None),
+            Err(error) => Err(problem::of_forge(&error)),
+        }
+    }
+
+    async fn preview(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        before: Option<&Waml>,
+    ) -> Result<Preview, Problem> {
+        let templates = self.templates.now();
+        let all = waml.targets();
+        let mut targets = Vec::new();
+        for target in all.iter().take(MOST_TARGETS) {
+            targets.push(self.target(request, waml, target, &templates).await?);
+        }
+        Ok(Preview {
+            file: self.waml.path.clone(),
+            app: waml.app.clone(),
+            base: request.base.clone(),
+            targets,
+            not_looked_at: all.len().saturating_sub(MOST_TARGETS),
+            left: before.and_then(|before| preview::left(before, waml)),
+        })
+    }
+
+    /// One target. What will not pass by itself is told in its row; what may pass puts all of it off.
+    async fn target(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        target: &TargetName,
+        templates: &Arc<Templates>,
+    ) -> Result<TargetPreview, Problem> {
+        match self.looked_at(request, waml, target, templates).await {
+            Err(Problem { remedy: Remedy::Reject | Remedy::GiveUp, message }) => {
+                Ok(TargetPreview {
+                    target: target.clone(),
+                    outlook: Outlook::NotKnown(message),
+                    tag: None,
+                    warnings: Vec::new(),
+                    notes: Vec::new(),
+                })
+            }
+            other => other,
+        }
+    }
+
+    async fn looked_at(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        target: &TargetName,
+        templates: &Arc<Templates>,
+    ) -> Result<TargetPreview, Problem> {
+        let live = self.live(waml, target).await?;
+        let (release, tag) = self.release(request, waml, target, &live).await?;
+        let input = Input {
+            waml: Arc::clone(waml),
+            target: target.clone(),
+            release,
+            templates: Arc::clone(templates),
+        };
+        let clusters = self.clusters.clone();
+        let (input, questions) = planning::beside(move || {
+            let questions = preview::questions(&input, &clusters);
+            (input, questions)
+        })
+        .await?;
+        let facts = match questions {
+            Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
+            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
+        };
+        let base = request.base.clone();
+        planning::beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+    }
+
+    async fn live(&self, waml: &Waml, target: &TargetName) -> Result<Vec<ManifestFile>, Problem> {
+        let folder = layout::latest_folder(target, &waml.app).to_string();
+        let files = self.manifests_of(target)?.repository.files(&folder).await;
+        files.map_err(|error| problem::of_write(&error))
+    }
+
+    /// The release to render with: the one that is live.
+    async fn release(
+        &self,
+        request: &PullRequest,
+        waml: &Waml,
+        target: &TargetName,
+        live: &[ManifestFile],
+    ) -> Result<(Release, Option<crate::model::id::ImageTag>), Problem> {
+        let ours = Release {
+            repository: request.repository.clone(),
+            commit: request.head.clone(),
+            tag: live::no_tag(),
+        };
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            repository: None,
+            app: Some(waml.app.clone()),
+        };
+        let page = self.store.deployments(&filter, None, LOOKED_BACK).await;
+        let page = page.map_err(|error| Problem {
+            remedy: Remedy::Retry { after: None },
+            message: error.to_string(),
+        })?;
+        Ok(live::release(live, &page.deployments, &ours))
+    }
+}
+
+fn check_run(request: &PullRequest, told: &Told, path: &str) -> CheckRun {
+    let Told { verdict, title, summary, text: details, remarks } = told;
+    let annotation = |remark: &crate::model::preview::Remark| Annotation {
+        path: path.to_owned(),
+        line: remark.line,
+        level: match remark.severity {
+            Severity::Error => Level::Failure,
+            Severity::Warning => Level::Warning,
+        },
+        title: remark.title.clone(),
+        message: remark.message.clone(),
+    };
+    CheckRun {
+        name: CHECK.to_owned(),
+        head: request.head.clone(),
+        external_id: text::external_id(request),
+        conclusion: match verdict {
+            Verdict::UnderWay => None,
+            Verdict::Failure => Some(Conclusion::Failure),
+            Verdict::Success => Some(Conclusion::Success),
+            Verdict::Neutral => Some(Conclusion::Neutral),
+        },
+        title: title.clone(),
+        summary: summary.clone(),
+        text: details.clone(),
+        details_url: None,
+        annotations: remarks.iter().map(annotation).collect(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Pull requests are previewed, beside the deployments and never in their way.
+//!
+//! ```text
+//! webhook ─► note ─► store ◄─ claim ─ glance ─ look ─ show ─► record
+//! ```
+//!
+//! Each attempt looks at everything anew. A check run is made once: an attempt that is not the first on a
+//! head looks for the check run of the one before, and before anything is shown the claim is asked for again, so
+//! that an older head is not shown after a newer one has come.
+
+mod attempt; // one claimed preview
+pub mod metrics;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::clock::Clock;
+use crate::controller::outcome::Patience;
+use crate::controller::outside::Problem;
+use crate::controller::previews::metrics::Metrics;
+use crate::model::event::PullRequest;
+use crate::model::preview::Told;
+use crate::store::{Noted, Store, StoreError};
+
+/// What a preview needs of the world. Every call must end by itself.
+pub trait Previewer: Send + Sync + 'static {
+    /// Whether there is something to preview. `shown` says that an earlier head has a check run.
+    fn glance(
+        &self,
+        request: &PullRequest,
+        shown: bool,
+    ) -> impl Future<Output = Result<Glance, Problem>> + Send;
+
+    /// What the pull request would change.
+    fn look(&self, request: &PullRequest) -> impl Future<Output = Result<Told, Problem>> + Send;
+
+    /// What is said in the meantime.
+    fn under_way(&self, request: &PullRequest) -> Told;
+
+    /// What is said where it could not be found out.
+    fn not_known(&self, request: &PullRequest, why: &str) -> Told;
+
+    /// Shows it at the head; gives the number of the check run.
+    fn show(
+        &self,
+        request: &PullRequest,
+        told: &Told,
+        place: Place,
+    ) -> impl Future<Output = Result<i64, Problem>> + Send;
+}
+
+/// What there is to do about a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Glance {
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+    /// To say this, without looking closer.
+    Say(Told),
+    /// To look closer.
+    Look,
+}
+
+/// Where something is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a new check run.
+    New,
+    /// In the one that an earlier attempt may have made, else in a new one.
+    Unsure,
+    /// In the one of that number.
+    At(i64),
+}
+
+/// How the loop behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This process, for people who look into the database.
+    pub name: String,
+    /// After how long without a sign of life another worker takes over.
+    pub lease: Duration,
+    /// After how long an attempt is ended, whatever it is at.
+    pub longest: Duration,
+    /// How long a look may take before something is shown in the meantime.
+    pub moment: Duration,
+    /// How often the loop looks without having been woken.
+    pub poll: Duration,
+    /// How often it is asked whether previews are out of date.
+    pub renewal: Duration,
+    /// How often a preview is tried.
+    pub patience: Patience,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (first, longest) = (Duration::from_secs(2), Duration::from_mins(5));
+        Self {
+            name: "the-deployer".to_owned(),
+            lease: Duration::from_mins(1),
+            longest: Duration::from_mins(5),
+            moment: Duration::from_secs(5),
+            poll: Duration::from_secs(2),
+            renewal: Duration::from_secs(30),
+            // An hour, as for deployments, and with fewer tries: nobody waits for it that urgently.
+            patience: Patience { first, longest, failures: 18 },
+        }
+    }
+}
+
+/// At one go; the rest the next time.
+const MOST_RENEWED: u32 = 50;
+
+/// What became of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// It is shown.
+    Shown,
+    /// The same was shown already.
+    Same,
+    /// There was nothing to show.
+    Nothing,
+    /// Nobody may show it, or nobody can find it out; it is not tried again.
+    Refused,
+    /// It is tried again later.
+    PutOff,
+    /// A newer head has come, or another worker.
+    Lost,
+}
+
+impl Did {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Same => "same",
+            Self::Nothing => "nothing",
+            Self::Refused => "refused",
+            Self::PutOff => "put_off",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The loop. Clones share it.
+pub struct Previews<P>(Arc<Parts<P>>);
+
+struct Parts<P> {
+    store: Store,
+    clock: Clock,
+    outside: P,
+    settings: Settings,
+    metrics: Metrics,
+    wake: Notify,
+    /// Whether the operator was told that we may not show anything.
+    refused: AtomicBool,
+}
+
+impl<P> Clone for Previews<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P: Previewer> Previews<P> {
+    /// A loop over this store and this world; nothing runs before [`Previews::run`].
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        outside: P,
+        settings: Settings,
+        metrics: Metrics,
+    ) -> Self {
+        let (wake, refused) = (Notify::new(), AtomicBool::new(false));
+        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake, refused }))
+    }
+
+    /// Takes a pull request in. When this returns, it cannot be lost.
+    pub async fn note(&self, request: &PullRequest) -> Result<Noted, StoreError> {
+        let parts = &self.0;
+        let noted = parts.store.note_pull_request(request, parts.clock.now()).await?;
+        let PullRequest { repository, number, head, .. } = request;
+        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request noted");
+        parts.wake.notify_one();
+        Ok(noted)
+    }
+
+    /// Works one after the other until `stop`; the last may end.
+    pub async fn run(&self, stop: CancellationToken) {
+        let (working, renewing) = (self.0.work(self, &stop), self.0.keep_renewing(self, &stop));
+        futures::future::join(working, renewing).await;
+    }
+
+    /// Claims one preview and makes it; `None` if there was nothing to do.
+    pub async fn step(&self) -> Result<Option<Did>, StoreError> {
+        let Parts { store, clock, settings, .. } = &*self.0;
+        let claim = store.claim_preview(&settings.name, clock.now(), settings.lease).await?;
+        let Some(claim) = claim else { return Ok(None) };
+        let span = tracing::info_span!(
+            "preview", repository = %claim.request.repository, number = claim.request.number,
+            head = claim.request.head.short(), attempt = claim.attempts,
+        );
+        let did = Box::pin(self.0.attended(&claim)).instrument(span).await?;
+        self.0.metrics.attempt(did.as_str());
+        Ok(Some(did))
+    }
+
+    /// Has previews made again that compare with what is live no more; how many.
+    pub async fn renew(&self) -> Result<u64, StoreError> {
+        let renewed = self.0.store.renew_previews(self.0.clock.now(), MOST_RENEWED).await?;
+        if renewed > 0 {
+            self.0.wake.notify_one();
+        }
+        self.0.metrics.waiting(self.0.store.previews_waiting().await?);
+        Ok(renewed)
+    }
+}
+
+impl<P: Previewer> Parts<P> {
+    async fn work(&self, this: &Previews<P>, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match this.step().await {
+                Ok(Some(_)) => {}
+                Ok(None) => self.wait(stop).await,
+                Err(error) => {
+                    tracing::error!(%error, "previews could not be read or recorded");
+                    self.pause(self.settings.poll, stop).await;
+                }
+            }
+        }
+    }
+
+    async fn keep_renewing(&self, this: &Previews<P>, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = this.renew().await {
+                tracing::warn!(%error, "previews could not be looked through");
+            }
+            self.pause(self.settings.renewal, stop).await;
+        }
+    }
+
+    async fn wait(&self, stop: &CancellationToken) {
+        tokio::select! {
+            () = self.wake.notified() => {}
+            () = self.pause(self.settings.poll, stop) => {}
+        }
+    }
+
+    async fn pause(&self, time: Duration, stop: &CancellationToken) {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}

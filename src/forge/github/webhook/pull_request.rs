@@ -1,0 +1,164 @@
+//! A `pull_request` event: which commit is to be previewed. Pure.
+//!
+//! Says what the pull request is now, not what has happened to it: whoever keeps its preview up to date
+//! needs no more, and an event that is lost is made good by the next one.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::forge::github::webhook::field::{Field, wrong};
+use crate::forge::github::webhook::payload::{self, Repository, User};
+use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::{Malformed, ignored, shown};
+use crate::model::event::{Event, PullRequest, Unused};
+use crate::model::id::{CommitSha, IdError, RepoName};
+
+/// GitHub's own bound for a branch's name is 244 bytes.
+const BRANCH_BYTES: usize = 255;
+/// As `model::event::PullRequest::author` promises.
+const AUTHOR_CHARACTERS: usize = 100;
+/// GitHub's name for an account that is gone.
+const NOBODY: &str = "ghost";
+
+/// The event, as far as it is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    action: Field,
+    number: Field,
+    changes: Json,
+    pull_request: Option<Pull>,
+    repository: Option<Repository>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Pull {
+    head: Side,
+    base: Side,
+    draft: Json,
+    user: Option<User>,
+    updated_at: Field,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Side {
+    sha: Field,
+    #[serde(rename = "ref")]
+    git_ref: Field,
+    repo: Option<Repository>,
+}
+
+/// Reads the event. What changes nothing about a preview is ignored before its values are judged.
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+    let Some(previews) = rules.previews else {
+        return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
+    };
+    let body: Body = payload::shape(document)?;
+    let Some(open) = standing(&body)? else {
+        let action = shown(body.action.text("action")?.unwrap_or_default());
+        return Ok(ignored(
+            Unused::Kind,
+            format!("pull request: action {action} changes no preview"),
+        ));
+    };
+    let field = "repository.full_name";
+    let name = body.repository.as_ref().ok_or_else(|| wrong("repository", "is missing"))?;
+    let repository = id(field, name.full_name.required(field)?, RepoName::parse)?;
+    if !rules.repositories.allow(&repository) {
+        return Ok(ignored(
+            Unused::Repository,
+            format!("repository {repository} is not among the allowed ones"),
+        ));
+    }
+    let request = request(&body, repository, open)?;
+    if request.is_from_fork() && !previews.forks && !previews.always {
+        let PullRequest { repository, number, .. } = request;
+        return Ok(ignored(
+            Unused::Repository,
+            format!(
+                "pull request {number} of {repository} is from a fork: its preview would show manifests to whoever opened it"
+            ),
+        ));
+    }
+    Ok(Event::PullRequest(request))
+}
+
+/// Whether the pull request is open after the action; `None` where the action changes no preview.
+fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
+    Ok(match body.action.required("action")? {
+        "opened" | "reopened" | "synchronize" | "ready_for_review" => Some(true),
+        // A title is nothing to us; another base is.
+        "edited" if body.changes.get("base").is_some() => Some(true),
+        "closed" => Some(false),
+        _ => None,
+    })
+}
+
+fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest, Malformed> {
+    let number = match body.number.integer("number")? {
+        number @ 1.. => number,
+        _ => return Err(wrong("number", "is not a positive number")),
+    };
+    let pull = body.pull_request.as_ref().ok_or_else(|| wrong("pull_request", "is missing"))?;
+    let Pull { head, base, draft, user, updated_at } = pull;
+    let (head_sha, base_sha) = ("pull_request.head.sha", "pull_request.base.sha");
+    Ok(PullRequest {
+        repository,
+        number,
+        head: id(head_sha, head.sha.required(head_sha)?, CommitSha::parse)?,
+        head_repository: head_repository(head)?,
+        base: branch(&base.git_ref)?,
+        base_commit: id(base_sha, base.sha.required(base_sha)?, CommitSha::parse)?,
+        draft: *draft == Json::Bool(true),
+        author: author(user.as_ref())?,
+        open,
+        updated_at: time(updated_at)?,
+    })
+}
+
+/// Where the head is; a fork that was deleted is `null`.
+fn head_repository(head: &Side) -> Result<Option<RepoName>, Malformed> {
+    let field = "pull_request.head.repo.full_name";
+    let Some(repository) = &head.repo else { return Ok(None) };
+    id(field, repository.full_name.required(field)?, RepoName::parse).map(Some)
+}
+
+fn branch(name: &Field) -> Result<String, Malformed> {
+    let field = "pull_request.base.ref";
+    let text = name.required(field)?;
+    if text.is_empty() || text.len() > BRANCH_BYTES || text.chars().any(char::is_control) {
+        return Err(wrong(field, format!("{} is not a branch", shown(text))));
+    }
+    Ok(text.to_owned())
+}
+
+fn author(user: Option<&User>) -> Result<String, Malformed> {
+    let field = "pull_request.user.login";
+    let login = user.map_or(Ok(None), |user| user.login.text(field))?.unwrap_or(NOBODY);
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '[' | ']');
+    if login.is_empty() || !login.chars().all(legal) {
+        return Err(wrong(field, format!("{} is not a login", shown(login))));
+    }
+    Ok(login.chars().take(AUTHOR_CHARACTERS).collect())
+}
+
+fn time(text: &Field) -> Result<Timestamp, Malformed> {
+    let field = "pull_request.updated_at";
+    let text = text.required(field)?;
+    text.parse().map_err(|_| wrong(field, format!("{} is not a time", shown(text))))
+}
+
+fn id<T>(
+    field: &'static str,
+    text: &str,
+    parse: impl Fn(String) -> Result<T, IdError>,
+) -> Result<T, Malformed> {
+    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
+}
+
+#[cfg(test)]
+#[path = "pull_request_tests.rs"]
+mod tests;

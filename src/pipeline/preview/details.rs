@@ -1,0 +1,116 @@
+//! The differences, object by object, as many as there is room for.
+
+use super::markdown::{code, count, cut, fenced, html};
+use super::{Outlook, Preview, TargetPreview};
+use crate::pipeline::diff::Change;
+
+/// Of 65,535 characters; counted in bytes, which are more.
+const ROOM: usize = 60_000;
+/// The last line, and the headings of targets without differences that fit, need some of it.
+const RESERVE: usize = 1_000;
+/// Of one object; who needs more, renders it.
+const LINES: usize = 300;
+/// Of one line; certificates and scripts have longer ones.
+const CHARACTERS: usize = 400;
+/// Of one object.
+const BYTES: usize = 16_000;
+
+/// The text; `None` if there is nothing to show.
+pub(super) fn text(preview: &Preview) -> Option<String> {
+    let mut out = Out::default();
+    for target in &preview.targets {
+        one(target, &mut out);
+    }
+    if out.more > 0 {
+        let more = count(out.more, "object");
+        out.text.push_str(&format!(
+            "\nand {more} more: `bart render --target TARGET --tag TAG` shows all manifests of a target\n"
+        ));
+    }
+    (!out.text.is_empty()).then_some(out.text)
+}
+
+/// What is written so far, and what found no room.
+#[derive(Default)]
+struct Out {
+    text: String,
+    more: usize,
+}
+
+impl Out {
+    fn add(&mut self, block: &str) -> bool {
+        let fits = self.text.len() + block.len() + RESERVE <= ROOM;
+        if fits {
+            self.text.push_str(block);
+        }
+        fits
+    }
+}
+
+fn one(target: &TargetPreview, out: &mut Out) {
+    let (blocks, restarts) = match &target.outlook {
+        Outlook::Changes { changes, restarts } => {
+            (changes.iter().map(change).collect(), restarts.as_slice())
+        }
+        Outlook::New(objects) => (vec![new(objects)], &[][..]),
+        Outlook::Same | Outlook::Refused(_) | Outlook::NotKnown(_) => return,
+    };
+    let heading = format!("### {}\n\n{}", code(target.target.as_str()), pods(restarts));
+    let mut heading = Some(heading);
+    for block in blocks {
+        let block = format!("{}{block}", heading.clone().unwrap_or_default());
+        if out.add(&block) {
+            heading = None;
+        } else {
+            out.more += 1;
+        }
+    }
+}
+
+fn pods(restarts: &[String]) -> String {
+    if restarts.is_empty() {
+        return String::new();
+    }
+    let some: Vec<String> = restarts.iter().take(10).map(|one| code(&cut(one, 100))).collect();
+    let more = restarts.len().saturating_sub(some.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("Pods would be replaced: {}{more}\n\n", some.join(", "))
+}
+
+fn new(objects: &[String]) -> String {
+    let names: Vec<String> = objects.iter().take(100).map(|one| code(&cut(one, 100))).collect();
+    let more = objects.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("Nothing is deployed there yet. New: {}{more}\n\n", names.join(", "))
+}
+
+fn change(change: &Change) -> String {
+    let Change { kind, name, how, diff } = change;
+    let (plus, minus) = lines(change);
+    let name = format!("{} <code>{}</code>", html(&cut(kind, 100)), html(&cut(name, 253)));
+    format!(
+        "<details><summary>{name}: {}, +{plus} −{minus}</summary>\n\n{}\n</details>\n\n",
+        how.as_str(),
+        fenced("diff", &shortened(diff)),
+    )
+}
+
+/// How many lines would come, and how many would go.
+pub(super) fn lines(change: &Change) -> (usize, usize) {
+    let begin = |sign: char| change.diff.lines().filter(|line| line.starts_with(sign)).count();
+    (begin('+'), begin('-'))
+}
+
+fn shortened(diff: &str) -> String {
+    let mut out = String::new();
+    for (n, line) in diff.lines().enumerate() {
+        let line = cut(line, CHARACTERS);
+        if n >= LINES || out.len() + line.len() > BYTES {
+            let more = count(diff.lines().count() - n, "line");
+            return format!("{out}@@ and {more} more @@\n");
+        }
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,91 @@
+//! Which facts a preview goes by: those about the WAML, not those about the commit or the moment.
+
+use globset::Glob;
+
+use crate::model::facts::{Fact, Facts, Questions};
+use crate::model::id::TargetName;
+use crate::model::target::Clusters;
+use crate::model::violation::Violation;
+use crate::pipeline::{Input, plan};
+
+/// Rules that only a deployment meets: what they say is a note.
+const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
+
+/// What to ask for a preview: not for the image, nor where the commit is.
+pub fn questions(input: &Input, clusters: &Clusters) -> Option<Questions> {
+    let mut questions = crate::pipeline::questions::of(input, clusters)?;
+    questions.image.clear();
+    questions.target.policies.branches = None;
+    Some(questions)
+}
+
+/// The facts that may refuse a preview, and what could not be had of them. That is nobody's mistake
+/// here: a deployment will ask again.
+pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
+    let mut notes = Vec::new();
+    let own = Facts {
+        taken_at: facts.taken_at,
+        clusters: without_windows(&facts.clusters, target),
+        routes: known(&facts.routes, "whether other apps have these hosts", &mut notes),
+        secrets: known(&facts.secrets, "whether the secrets exist", &mut notes),
+        live: known(&facts.live, "what a deployment would remove", &mut notes),
+        image: Fact::NotAsked,
+        branches: Fact::NotAsked,
+        owner: Fact::NotAsked,
+        locks: Fact::NotAsked,
+    };
+    notes.dedup();
+    (own, notes)
+}
+
+fn known<T: Clone>(fact: &Fact<T>, what: &str, notes: &mut Vec<String>) -> Fact<T> {
+    if let Fact::Missing { why } = fact {
+        notes.push(format!("it is not known {what}: {why}"));
+        return Fact::NotAsked;
+    }
+    fact.clone()
+}
+
+fn without_windows(clusters: &Clusters, target: &TargetName) -> Clusters {
+    let mut clusters = clusters.clone();
+    if let Clusters::Known(targets) = &mut clusters
+        && let Some(target) = targets.get_mut(target)
+    {
+        target.policies.windows.clear();
+    }
+    clusters
+}
+
+/// What a deployment would meet now beside the rules about the WAML.
+pub(super) fn met_now(input: &Input, facts: &Facts, base: &str) -> Vec<String> {
+    let only = Facts {
+        owner: facts.owner.clone(),
+        locks: facts.locks.clone(),
+        ..Facts::unasked(facts.taken_at, facts.clusters.clone())
+    };
+    let all = match plan(input, &only) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    };
+    let met = all.iter().filter(|violation| MET_BY_DEPLOYMENTS.contains(&&*violation.rule));
+    met.map(sentence).chain(branch(input, facts, base)).collect()
+}
+
+fn sentence(violation: &Violation) -> String {
+    format!("{} [{}]", violation.message, violation.rule)
+}
+
+/// After the merge the commit is on the base, and on no other branch by that.
+fn branch(input: &Input, facts: &Facts, base: &str) -> Option<String> {
+    let target = facts.clusters.find(&input.target)?;
+    let globs = target.policies.branches?;
+    let takes =
+        |glob: &String| Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(base));
+    if globs.iter().any(takes) {
+        return None;
+    }
+    Some(format!(
+        "commits on `{base}` alone are not deployed there: it takes `{}` [branch]",
+        globs.join("`, `")
+    ))
+}

@@ -1,0 +1,45 @@
+//! What is deployed now, as far as a preview must know: with which release to render.
+
+use crate::model::deployment::Deployment;
+use crate::model::id::ImageTag;
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::pipeline::render;
+
+/// The label that every object carries.
+const VERSION: &str = "app.kubernetes.io/version";
+/// Where nothing is live, nothing is compared either.
+const NO_TAG: &str = "preview";
+
+/// The release to render with, and the live tag: of the newest deployment that left what is live, else of the
+/// newest that succeeded; else of the label, which has a tag's first 63 characters.
+///
+/// `succeeded` is newest first. `ours` is the release of the head, for what is not known.
+pub fn release(
+    live: &[ManifestFile],
+    succeeded: &[Deployment],
+    ours: &Release,
+) -> (Release, Option<ImageTag>) {
+    if live.is_empty() {
+        return (ours.clone(), None);
+    }
+    let digest = render::digest_of(live);
+    let left = |one: &&Deployment| one.pushed.as_ref().map(|p| &p.digest) == digest.as_ref();
+    if let Some(found) = succeeded.iter().find(left).or_else(|| succeeded.first()) {
+        let Release { repository: _, commit, tag } = found.request.release.clone();
+        let release = Release { repository: ours.repository.clone(), commit, tag: tag.clone() };
+        return (release, Some(tag));
+    }
+    let tag = render::read_back(live).and_then(|files| {
+        let (_, object) = files.into_iter().next()?;
+        let version = object.json.get("metadata")?.get("labels")?.get(VERSION)?;
+        ImageTag::parse(version.as_str()?).ok()
+    });
+    let release = tag.clone().map_or_else(|| ours.clone(), |tag| Release { tag, ..ours.clone() });
+    (release, tag)
+}
+
+/// The tag of a release of which there is none yet.
+pub fn no_tag() -> ImageTag {
+    ImageTag::parse(NO_TAG).expect("a word is a tag")
+}

@@ -1,0 +1,123 @@
+//! Text in Markdown that cannot break out of its place, and is cut where it is too long.
+
+/// A foreign text in running Markdown: no markup, no HTML, no line of its own, nobody is called.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            // A zero-width character after it: the reader sees it, and no mention or issue is made of it.
+            '@' | '#' => out.extend([c, '\u{200b}']),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' | '$' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A message of ours in running Markdown: what it quotes in backticks is code, the rest is text. A
+/// quoted value may have backticks too; both kinds are harmless, however the pairs fall.
+pub(super) fn message(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut out = String::new();
+    for (n, part) in parts.iter().enumerate() {
+        let quoted = n % 2 == 1 && n + 1 < parts.len() && !part.trim().is_empty();
+        if quoted && out.ends_with('`') {
+            out.push(' ');
+        }
+        out.push_str(&if quoted { code(part) } else { escaped(part) });
+    }
+    out
+}
+
+/// A foreign text in HTML within Markdown.
+pub(super) fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A name in a code span, also within a table.
+pub(super) fn code(text: &str) -> String {
+    let plain = |c: char| if c.is_control() || matches!(c, '`' | '|') { ' ' } else { c };
+    let text: String = text.chars().map(plain).collect();
+    format!("`{}`", text.trim())
+}
+
+/// A block that shows the text as it is; its fence is longer than any in the text.
+pub(super) fn fenced(language: &str, text: &str) -> String {
+    let (mut longest, mut run) = (0, 0);
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+    format!("{fence}{language}\n{text}{end}{fence}\n")
+}
+
+/// The first so many characters, with an ellipsis where there were more.
+pub(super) fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// `1 target`, `2 targets`
+pub(super) fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fence_in_a_text_ends_its_block() {
+        for text in ["a", "```", "a\n````diff\nb", "`````", "</details>\n~~~\n```"] {
+            let block = fenced("diff", text);
+            let fence: String = block.chars().take_while(|c| *c == '`').collect();
+            assert!(!text.contains(&fence), "{block}");
+            assert!(block.ends_with(&format!("\n{fence}\n")), "{block}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_text_is_no_markup() {
+        let text = "<img src=x> **a** [x](http://y) `c` @acme/all #1 a|b\nnext\u{1b}[0m";
+        let shown = escaped(text);
+        for markup in ["<img", "**", "[x]", "@acme", "#1", "a|b"] {
+            assert!(!shown.replace("\\", "\u{0}").contains(markup), "{markup} in {shown}");
+        }
+        assert!(!shown.contains('\n') && !shown.contains('\u{1b}'));
+        assert_eq!(code("a`b|c"), "`a b c`");
+        assert_eq!(html("<b>&"), "&lt;b&gt;&amp;");
+    }
+
+    #[test]
+    fn what_a_message_quotes_is_code_and_nothing_breaks_out_of_it() {
+        assert_eq!(message("`a[0]` has no key `b`: *no*"), "`a[0]` has no key `b`: \\*no\\*");
+        assert_eq!(message("``x`` `"), "x ");
+        assert_eq!(message("`a``<b>`"), "`a` `<b>`");
+        assert_eq!(message("one ` <b>"), "one  &lt;b&gt;");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("", 0), "");
+    }
+}

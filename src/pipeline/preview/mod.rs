@@ -1,0 +1,175 @@
+//! What a pull request would change, if it were deployed as it is: pure, from the WAML at its head and what
+//! is live.
+//!
+//! ```text
+//! of_target (a target) ─▶ TargetPreview ┐
+//! of_target (a target) ─▶ TargetPreview ┴▶ Preview ─ text::told ─▶ Told
+//! ```
+//!
+//! Rendered with the release that is live, so that only the WAML and the templates make a difference. A rule that
+//! asks about the commit or the moment of a deployment refuses no preview: what a deployment would meet
+//! now is a note.
+
+mod details; // the differences, object by object
+mod facts; // which facts a preview goes by
+pub mod live; // what is deployed now
+mod markdown; // text that cannot break out of its place
+mod remarks; // violations at their lines
+pub mod text; // all of it, within bounds
+
+pub use facts::questions;
+
+use crate::model::facts::Facts;
+use crate::model::id::{AppKey, ImageTag, TargetName};
+use crate::model::revision::ManifestFile;
+use crate::model::violation::{Severity, Violation};
+use crate::pipeline::diff::{Change, How, changes, objects, text_diff};
+use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, plan};
+use crate::waml::Waml;
+
+/// What a pull request would change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The WAML's path in the repository.
+    pub file: String,
+    /// The app at the head.
+    pub app: AppKey,
+    /// The branch that the pull request is for.
+    pub base: String,
+    /// What it would change on each target, in the order of the WAML.
+    pub targets: Vec<TargetPreview>,
+    /// How many further targets were not looked at.
+    pub not_looked_at: usize,
+    /// What would be left behind.
+    pub left: Option<Left>,
+}
+
+/// What stays deployed though the WAML does not have it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The app, as the base's WAML calls it.
+    pub app: AppKey,
+    /// The targets that are not under `deploy` any more; all of them when the app has another name.
+    pub targets: Vec<TargetName>,
+}
+
+/// What would change on one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetPreview {
+    /// The target.
+    pub target: TargetName,
+    /// What would become of it.
+    pub outlook: Outlook,
+    /// The tag that is live, and that it was rendered with.
+    pub tag: Option<ImageTag>,
+    /// What would not stop a deployment.
+    pub warnings: Vec<Violation>,
+    /// What else there is to know: what could not be looked up, what a deployment would meet now.
+    pub notes: Vec<String>,
+}
+
+/// What a deployment of the head would do to a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outlook {
+    /// The app is not there yet; these objects would be made: `Deployment my-app`.
+    New(Vec<String>),
+    /// Objects would be others.
+    Changes {
+        /// Which, in order.
+        changes: Vec<Change>,
+        /// The workloads whose pods would be replaced.
+        restarts: Vec<String>,
+    },
+    /// Nothing would change.
+    Same,
+    /// The WAML breaks rules.
+    Refused(Vec<Violation>),
+    /// It could not be found out, for this reason.
+    NotKnown(String),
+}
+
+/// Lines around those that differ.
+const CONTEXT: usize = 3;
+
+/// What would change on a target, with what the app's `latest` holds there now.
+pub fn of_target(
+    input: &Input,
+    facts: &Facts,
+    base: &str,
+    live: &[ManifestFile],
+    tag: Option<ImageTag>,
+) -> TargetPreview {
+    let (own, mut notes) = facts::own(facts, &input.target);
+    notes.extend(facts::met_now(input, facts, base));
+    let (outlook, warnings) = match plan(input, &own) {
+        Ok(rendered) => (outlook(&rendered, live), rendered.warnings),
+        Err(rejection) => {
+            let stops = |violation: &Violation| violation.severity == Severity::Error;
+            let (errors, warnings) = rejection.violations.into_iter().partition(stops);
+            (Outlook::Refused(errors), warnings)
+        }
+    };
+    TargetPreview { target: input.target.clone(), outlook, tag, warnings, notes }
+}
+
+fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
+    if live.is_empty() {
+        let made = objects(&rendered.files).unwrap_or_default();
+        return Outlook::New(made.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect());
+    }
+    let (changes, restarts) = match (objects(live), objects(&rendered.files)) {
+        (Some(before), Some(after)) => changes(&before, &after, CONTEXT),
+        // Somebody has edited `latest` by hand.
+        _ => (by_file(live, &rendered.files), Vec::new()),
+    };
+    if changes.is_empty() {
+        return Outlook::Same;
+    }
+    Outlook::Changes { changes: changes.into_iter().map(without_secrets).collect(), restarts }
+}
+
+/// Manifests have no secrets, unless a company's own templates make some: those are not shown.
+fn without_secrets(change: Change) -> Change {
+    let hidden =
+        change.kind == "Secret" || change.name.to_ascii_lowercase().contains("secret.yaml");
+    if hidden {
+        Change { diff: "@@ a secret is not shown @@\n".to_owned(), ..change }
+    } else {
+        change
+    }
+}
+
+fn by_file(live: &[ManifestFile], rendered: &[ManifestFile]) -> Vec<Change> {
+    let mut names: Vec<&str> = live.iter().chain(rendered).map(|file| file.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let text = |files: &[ManifestFile], name: &str| {
+        let file = files.iter().find(|file| file.name == name);
+        file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
+    };
+    let change = |name: &str| {
+        let (old, new) = (text(live, name), text(rendered, name));
+        let how = match (&old, &new) {
+            (Some(old), Some(new)) if old == new => return None,
+            (None, _) => How::Added,
+            (_, None) => How::Removed,
+            _ => How::Changed,
+        };
+        let diff = text_diff(&old.unwrap_or_default(), &new.unwrap_or_default(), CONTEXT);
+        Some(Change { kind: "File".to_owned(), name: name.to_owned(), how, diff })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// What merging would leave behind of what the base's WAML has.
+pub fn left(base: &Waml, head: &Waml) -> Option<Left> {
+    let moved = base.app != head.app;
+    let gone =
+        base.targets().into_iter().filter(|target| moved || !head.deploy.contains_key(*target));
+    let targets: Vec<TargetName> = gone.cloned().collect();
+    (!targets.is_empty()).then(|| Left { app: base.app.clone(), targets })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Violations at their lines of the WAML, each once for all targets that it is of.
+
+use super::markdown::{count, cut};
+use super::{Outlook, Preview, TargetPreview};
+use crate::model::preview::Remark;
+use crate::model::violation::{Severity, Violation};
+
+/// GitHub takes 50 with one call, and nobody reads more.
+pub(super) const MOST: usize = 50;
+/// Of GitHub's 255.
+const TITLE: usize = 200;
+/// Of GitHub's 64 KB.
+const MESSAGE: usize = 2_000;
+
+/// A violation, and the targets that it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found<'p> {
+    pub(super) violation: &'p Violation,
+    pub(super) targets: Vec<&'p str>,
+}
+
+/// All violations, errors first, then in the order of the file; each once.
+pub(super) fn found(preview: &Preview) -> Vec<Found<'_>> {
+    let mut found: Vec<Found<'_>> = Vec::new();
+    for target in &preview.targets {
+        for violation in violations(target) {
+            let same = found.iter_mut().find(|one| is_same(one.violation, violation));
+            match same {
+                Some(one) if one.targets.last() == Some(&target.target.as_str()) => {}
+                Some(one) => one.targets.push(target.target.as_str()),
+                None => found.push(Found { violation, targets: vec![target.target.as_str()] }),
+            }
+        }
+    }
+    let place = |one: &Found<'_>| {
+        let at = one.violation.position.as_ref().map(|p| (p.file.clone(), p.line, p.column));
+        (one.violation.severity, at.is_none(), at)
+    };
+    found.sort_by_key(place);
+    found
+}
+
+fn violations(target: &TargetPreview) -> impl Iterator<Item = &Violation> {
+    let errors: &[Violation] = match &target.outlook {
+        Outlook::Refused(errors) => errors,
+        Outlook::New(_) | Outlook::Changes { .. } | Outlook::Same | Outlook::NotKnown(_) => &[],
+    };
+    errors.iter().chain(&target.warnings)
+}
+
+/// Messages name the target, the host or the derived name: by the text alone, one mistake under
+/// `defaults` would be as many as there are targets.
+fn is_same(a: &Violation, b: &Violation) -> bool {
+    a.rule == b.rule
+        && a.severity == b.severity
+        && a.position == b.position
+        && (a.message == b.message || (a.position.is_some() && a.path == b.path))
+}
+
+/// Those that are at a line of the WAML, at most [`MOST`].
+pub(super) fn remarks(found: &[Found<'_>], preview: &Preview) -> Vec<Remark> {
+    let all = found.iter().filter_map(|one| remark(one, preview));
+    all.take(MOST).collect()
+}
+
+fn remark(one: &Found<'_>, preview: &Preview) -> Option<Remark> {
+    let Found { violation, targets } = one;
+    let place = violation.position.as_ref().filter(|place| *place.file == *preview.file)?;
+    let help = violation.help.as_ref().map_or_else(String::new, |help| format!("\n{help}"));
+    let of = match violation.severity {
+        Severity::Error => "violation",
+        Severity::Warning => "warning",
+    };
+    Some(Remark {
+        line: place.line.max(1),
+        severity: violation.severity,
+        title: cut(&format!("{}: {of} on {}", violation.rule, on(targets, 3)), TITLE),
+        message: cut(&format!("{}{help}", violation.message), MESSAGE),
+    })
+}
+
+/// `a, b and 3 targets more`
+pub(super) fn on(targets: &[&str], most: usize) -> String {
+    let some: Vec<&str> = targets.iter().take(most).copied().collect();
+    let more = targets.len().saturating_sub(some.len());
+    let some = some.join(", ");
+    if more > 0 { format!("{some} and {} more", count(more, "target")) } else { some }
+}

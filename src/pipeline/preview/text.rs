@@ -1,0 +1,258 @@
+//! What is said about a pull request, within GitHub's bounds: 65,535 characters a field, 50
+//! annotations a call. The same preview gives the same text.
+
+use super::markdown::{code, count, cut, escaped, message};
+use super::remarks::{self, Found, on};
+use super::{Left, Outlook, Preview, TargetPreview, details};
+use crate::model::event::PullRequest;
+use crate::model::preview::{Told, Verdict};
+use crate::model::violation::{Rejection, Severity};
+use crate::pipeline::diff::Change;
+
+/// So many violations stand in the summary, and so many warnings.
+const VIOLATIONS: usize = 30;
+const WARNINGS: usize = 15;
+/// So many notes, and targets that are left behind.
+const NOTES: usize = 30;
+/// Of a message in the summary, in characters.
+const MESSAGE: usize = 400;
+/// Of 65,535; in bytes, of which there are more than characters.
+const ROOM: usize = 60_000;
+
+/// What is said of a preview.
+pub fn told(preview: &Preview) -> Told {
+    let found = remarks::found(preview);
+    Told {
+        verdict: verdict(preview),
+        title: title(preview, &found),
+        summary: bounded(summary(preview, &found)),
+        text: details::text(preview),
+        remarks: remarks::remarks(&found, preview),
+    }
+}
+
+/// What is said where the WAML cannot be read so far that there are targets.
+pub fn unreadable(file: &str, rejection: &Rejection) -> Told {
+    let place = || Preview {
+        file: file.to_owned(),
+        app: crate::model::id::AppKey {
+            namespace: "unknown".parse().expect("a word is a label"),
+            slug: "unknown".parse().expect("a word is a label"),
+        },
+        base: String::new(),
+        targets: Vec::new(),
+        not_looked_at: 0,
+        left: None,
+    };
+    let all = rejection.violations.iter();
+    let found: Vec<Found<'_>> =
+        all.map(|violation| Found { violation, targets: vec!["every target"] }).collect();
+    let mut out = format!("{} cannot be read, so nothing can be deployed from it.\n", code(file));
+    list(&found, &mut out);
+    Told {
+        verdict: Verdict::Failure,
+        title: count(rejection.errors(), "violation"),
+        summary: bounded(out),
+        text: None,
+        remarks: remarks::remarks(&found, &place()),
+    }
+}
+
+/// What is said while it is being found out.
+pub fn under_way() -> Told {
+    short(Verdict::UnderWay, "being looked at", "What this would change is being found out.")
+}
+
+/// What is said where the WAML is gone.
+pub fn no_file(file: &str) -> Told {
+    let text = format!(
+        "There is no {} at this commit, so nothing can be deployed from it. What is deployed stays until it is removed: `bart remove`.",
+        code(file)
+    );
+    short(Verdict::Neutral, "no WAML", &text)
+}
+
+/// What is said of a pull request that does not touch the WAML.
+pub fn untouched(file: &str) -> Told {
+    let text = format!("This pull request does not change {}.", code(file));
+    short(Verdict::Neutral, "nothing to preview", &text)
+}
+
+/// What is said of a pull request from a fork.
+pub fn from_fork() -> Told {
+    let text = "Pull requests from forks are not previewed: a preview shows manifests.";
+    short(Verdict::Neutral, "not previewed", text)
+}
+
+/// What is said where it could not be found out.
+pub fn not_known(why: &str) -> Told {
+    let why = message(&cut(why, 2_000));
+    let text = format!("What this would change could not be found out: {why}");
+    short(Verdict::Neutral, "could not be previewed", &text)
+}
+
+fn short(verdict: Verdict, title: &str, summary: &str) -> Told {
+    let (title, summary) = (title.to_owned(), format!("{summary}\n"));
+    Told { verdict, title, summary, text: None, remarks: Vec::new() }
+}
+
+fn verdict(preview: &Preview) -> Verdict {
+    let any = |is: fn(&Outlook) -> bool| preview.targets.iter().any(|one| is(&one.outlook));
+    if any(|outlook| matches!(outlook, Outlook::Refused(_))) {
+        Verdict::Failure
+    } else if any(|outlook| matches!(outlook, Outlook::New(_) | Outlook::Changes { .. })) {
+        Verdict::Success
+    } else {
+        Verdict::Neutral
+    }
+}
+
+/// `2 targets change, 1 violation`
+fn title(preview: &Preview, found: &[Found<'_>]) -> String {
+    let of = |is: fn(&Outlook) -> bool| preview.targets.iter().filter(|t| is(&t.outlook)).count();
+    let change = of(|outlook| matches!(outlook, Outlook::Changes { .. }));
+    let new = of(|outlook| matches!(outlook, Outlook::New(_)));
+    let unknown = of(|outlook| matches!(outlook, Outlook::NotKnown(_)));
+    let errors = found.iter().filter(|one| one.violation.severity == Severity::Error).count();
+    let targets = |n: usize, one: &str, many: &str| match n {
+        0 => None,
+        1 => Some(format!("1 target {one}")),
+        n => Some(format!("{n} targets {many}")),
+    };
+    let parts = [
+        targets(change, "changes", "change"),
+        targets(new, "is new", "are new"),
+        targets(unknown, "is not known", "are not known"),
+        (errors > 0).then(|| count(errors, "violation")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "nothing changes".to_owned() } else { parts.join(", ") }
+}
+
+fn summary(preview: &Preview, found: &[Found<'_>]) -> String {
+    let mut out = format!(
+        "What a deployment of {} at this commit would change, compared with what is live. Nothing is deployed.\n\n",
+        code(&preview.app.to_string())
+    );
+    out.push_str("| target | | violations | warnings | lines |\n|---|---|--:|--:|--:|\n");
+    out.extend(preview.targets.iter().map(row));
+    if preview.not_looked_at > 0 {
+        let more = count(preview.not_looked_at, "target");
+        out.push_str(&format!("\nand {more} more, not looked at: `bart validate` checks all\n"));
+    }
+    list(found, &mut out);
+    notes(preview, &mut out);
+    if let Some(left) = &preview.left {
+        behind(left, &preview.base, &mut out);
+    }
+    if preview.targets.iter().any(|one| one.tag.is_some()) {
+        out.push_str("\nRendered with the tag that is live on each target, so the image does not change here. Whether a tag exists, and the branch, locks and windows, count when it is deployed.\n");
+    }
+    out
+}
+
+fn row(one: &TargetPreview) -> String {
+    let (what, violations, lines) = match &one.outlook {
+        Outlook::New(objects) => {
+            (format!("new: {}", count(objects.len(), "object")), 0, String::new())
+        }
+        Outlook::Changes { changes, .. } => {
+            let objects = count(changes.len(), "object");
+            let verb = if changes.len() == 1 { "changes" } else { "change" };
+            (format!("{objects} {verb}"), 0, signed(changes))
+        }
+        Outlook::Same => ("nothing changes".to_owned(), 0, String::new()),
+        Outlook::Refused(errors) => ("would be refused".to_owned(), errors.len(), String::new()),
+        Outlook::NotKnown(why) => (message(&cut(why, MESSAGE)), 0, String::new()),
+    };
+    let number = |n: usize| if n == 0 { String::new() } else { n.to_string() };
+    let (target, warnings) = (code(one.target.as_str()), number(one.warnings.len()));
+    format!("| {target} | {what} | {} | {warnings} | {lines} |\n", number(violations))
+}
+
+fn signed(changes: &[Change]) -> String {
+    let (mut plus, mut minus) = (0, 0);
+    for (p, m) in changes.iter().map(details::lines) {
+        plus += p;
+        minus += m;
+    }
+    format!("+{plus} −{minus}")
+}
+
+fn list(found: &[Found<'_>], out: &mut String) {
+    let of = |severity| found.iter().filter(move |one| one.violation.severity == severity);
+    for (heading, severity, most) in
+        [("Violations", Severity::Error, VIOLATIONS), ("Warnings", Severity::Warning, WARNINGS)]
+    {
+        let all = of(severity).count();
+        if all > 0 {
+            out.push_str(&format!("\n**{heading}**\n\n"));
+            out.extend(of(severity).take(most).map(item));
+        }
+        if all > most {
+            let more = all - most;
+            out.push_str(&format!("- and {more} more: `bart validate` shows all\n"));
+        }
+    }
+}
+
+fn item(one: &Found<'_>) -> String {
+    let Found { violation, targets } = one;
+    let place = violation.position.as_ref();
+    let place = place.map_or_else(String::new, |place| format!("{} ", code(&place.to_string())));
+    let text = message(&cut(&violation.message, MESSAGE));
+    let help = violation.help.as_ref().map(|help| message(&cut(help, MESSAGE)));
+    let help = help.map_or_else(String::new, |help| format!(": {help}"));
+    format!("- {place}**{}** {text}{help} ({})\n", violation.rule, escaped(&on(targets, 5)))
+}
+
+fn notes(preview: &Preview, out: &mut String) {
+    let notes = preview.targets.iter().flat_map(|one| {
+        one.notes.iter().map(|note| {
+            format!("- {}: {}\n", code(one.target.as_str()), message(&cut(note, MESSAGE)))
+        })
+    });
+    let notes: Vec<String> = notes.collect();
+    if notes.is_empty() {
+        return;
+    }
+    out.push_str("\n**As things are now, a deployment would also meet**\n\n");
+    out.extend(notes.iter().take(NOTES).cloned());
+    if notes.len() > NOTES {
+        out.push_str(&format!("- and {} more\n", notes.len() - NOTES));
+    }
+}
+
+fn behind(left: &Left, base: &str, out: &mut String) {
+    let Left { app, targets } = left;
+    out.push_str(&format!(
+        "\n**Left behind**: the WAML on {} deploys {} to targets that this one does not have. It stays there until it is removed:\n\n",
+        code(&cut(base, 100)),
+        code(&app.to_string())
+    ));
+    for target in targets.iter().take(NOTES) {
+        out.push_str(&format!("- `bart remove {target} {app} --reason TEXT`\n"));
+    }
+    if targets.len() > NOTES {
+        out.push_str(&format!("- and {} more\n", targets.len() - NOTES));
+    }
+}
+
+/// Every part is bounded; this is for what nobody has thought of.
+fn bounded(text: String) -> String {
+    if text.len() <= ROOM {
+        return text;
+    }
+    let mut end = ROOM;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = text.get(..end).unwrap_or_default();
+    let whole = cut.rfind('\n').and_then(|line| cut.get(..line)).unwrap_or(cut);
+    format!("{whole}\n\nand more: `bart validate` shows all\n")
+}
+
+/// `preview-7-0123…`: what tells our check runs of a head apart.
+pub fn external_id(request: &PullRequest) -> String {
+    format!("preview-{}-{}", request.number, request.head)
+}
