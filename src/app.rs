@@ -1,6 +1,7 @@
 //! Builds everything of the settings, and runs it: the only file, with its folder, that names
 //! concrete adapters.
 
+mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
@@ -311,7 +312,7 @@ fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> w
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
-        token: one.token.clone(),
+        tokens: access::tokens(&one.access, "write"),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

@@ -126,10 +126,19 @@ pub struct TemplatesRepository {
     pub path: String,
     /// How often it is looked at without a push event.
     pub refresh: Duration,
-    /// May read.
-    pub token: Option<SecretString>,
+    /// Must be allowed to read.
+    pub access: GitAccess,
     /// Where its clone is kept.
     pub clone_dir: PathBuf,
+}
+
+/// As whom we come to a git repository.
+#[derive(Debug, Clone)]
+pub enum GitAccess {
+    /// Without a token.
+    Anybody,
+    /// With a token of its own.
+    Token(Credential),
 }
 
 /// One repository that manifests are pushed to.
@@ -143,8 +152,8 @@ pub struct Manifests {
     pub branch: String,
     /// Which targets' manifests it has.
     pub targets: Targets,
-    /// May push.
-    pub token: Option<SecretString>,
+    /// Must be allowed to push.
+    pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
     /// Where its clone is kept, if it needs one.

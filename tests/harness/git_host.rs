@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::harness::git::{Bare, hermetic};
 
-/// The token that this host accepts.
+/// The token that this host accepts at first.
 pub(crate) const TOKEN: &str = "t0ken-of-the-deployer";
 
 /// How the host treats requests.
@@ -48,9 +48,44 @@ pub(crate) struct GitHost {
 #[derive(Default)]
 struct World {
     root: std::path::PathBuf,
+    door: Mutex<Door>,
     behaviour: Mutex<Behaviour>,
     requests: Mutex<Vec<String>>,
     at_work: AtomicUsize,
+}
+
+/// Whom the host lets in.
+struct Door {
+    token: String,
+    /// After how many requests more another token is the one.
+    then: Option<(usize, String)>,
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        Self { token: TOKEN.to_owned(), then: None }
+    }
+}
+
+impl Door {
+    fn lets_in(&mut self, request: &Request) -> bool {
+        match &mut self.then {
+            Some((0, next)) => {
+                self.token = std::mem::take(next);
+                self.then = None;
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        request.headers().get(header::AUTHORIZATION) == Some(&basic(&self.token))
+    }
+}
+
+/// Basic auth, as git hosts take tokens.
+fn basic(token: &str) -> header::HeaderValue {
+    let request = crate::harness::process::client().get("http://localhost");
+    let request = request.basic_auth("x-access-token", Some(token)).build().unwrap();
+    request.headers()[header::AUTHORIZATION].clone()
 }
 
 impl GitHost {
@@ -84,6 +119,16 @@ impl GitHost {
         *self.world.behaviour.lock().unwrap() = behaviour;
     }
 
+    /// From now on that token is the one that is accepted.
+    pub(crate) fn accept(&self, token: &str) {
+        self.accept_after(0, token);
+    }
+
+    /// The same, after so many requests more: the one before has expired in the middle.
+    pub(crate) fn accept_after(&self, requests: usize, token: &str) {
+        self.world.door.lock().unwrap().then = Some((requests, token.to_owned()));
+    }
+
     /// The requests since the last call: `GET info/refs git-receive-pack`.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.requests.lock().unwrap())
@@ -115,7 +160,7 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
     let behaviour = world.behaviour.lock().unwrap().clone();
     let line = format!("{} {}", request.method(), request.uri());
     world.requests.lock().unwrap().push(line.clone());
-    if !is_let_in(&request) {
+    if !world.door.lock().unwrap().lets_in(&request) {
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic")]).into_response();
     }
     match behaviour {
@@ -149,12 +194,6 @@ async fn undisturbed(world: &Arc<World>, request: Request) -> Response {
         response
     });
     working.await.unwrap()
-}
-
-fn is_let_in(request: &Request) -> bool {
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    // Basic auth of `x-access-token:<TOKEN>`.
-    header == Some("Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4tb2YtdGhlLWRlcGxveWVy")
 }
 
 fn refuse(status: u16, wait: Option<u64>) -> Response {

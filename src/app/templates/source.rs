@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, boxed};
+use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, access, boxed};
 use crate::catalogue::repository::{Folders, Listed};
 use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
 use crate::config::settings;
@@ -50,13 +50,13 @@ impl Repository {
         settings: &settings::TemplatesRepository,
         client: &reqwest::Client,
     ) -> Result<Self, StartError> {
-        let settings::TemplatesRepository { url, branch, path, refresh, token, clone_dir } =
+        let settings::TemplatesRepository { url, branch, path, refresh, access, clone_dir } =
             settings.clone();
         let followed = Followed::open(Settings {
             url: url.clone(),
             branch: branch.clone(),
             clone_dir,
-            token,
+            tokens: access::tokens(&access, "read"),
             client: client.clone(),
             silence: GIT_SILENCE,
             total: GIT_TOTAL,

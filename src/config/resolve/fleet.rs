@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::config::file;
 use crate::config::resolve::Resolver;
-use crate::config::settings::{Identity, Manifests, Targets};
+use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
 use crate::model::target::{ArgoCd, Clusters, Target};
@@ -128,8 +128,7 @@ impl Resolver<'_> {
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
-        let help = "give exactly one of `file` and `env`";
-        let token = token.and_then(|token| self.secret(&format!("{path}.token"), token, help));
+        let access = self.access(path, token);
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
@@ -138,7 +137,7 @@ impl Resolver<'_> {
             name,
             url,
             branch,
-            token,
+            access,
         }
     }
 
@@ -215,7 +214,7 @@ fn embedded(folder: &Path) -> Manifests {
         url: path.display().to_string(),
         branch: "main".to_owned(),
         targets: Targets::default(),
-        token: None,
+        access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
         clone_dir: path,
         embedded: true,

@@ -13,6 +13,7 @@ use crate::config::report::Report;
 use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
+mod access; // as whom we come to git repositories
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it

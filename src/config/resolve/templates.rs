@@ -44,15 +44,14 @@ impl Resolver<'_> {
             let help = "write `1s` or more; a push event refreshes at once";
             self.report.wrong("templates.repository.refresh", message, help);
         }
-        let help = "give exactly one of `file` and `env`";
-        let token = token.and_then(|token| self.secret("templates.repository.token", token, help));
+        let access = self.access("templates.repository", token);
         TemplatesRepository {
             path: self.inner_folder(path),
             clone_dir: folder.join("templates.git"),
             url,
             branch,
             refresh,
-            token,
+            access,
         }
     }
 

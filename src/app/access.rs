@@ -1,0 +1,101 @@
+//! As whom we come to git repositories: the sources of their tokens.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use secrecy::SecretString;
+
+use crate::config::secret::{self, SecretError, Source};
+use crate::config::settings::{Credential, GitAccess};
+use crate::git::token::{Answer, Ask, NoToken, Tokens};
+use crate::git::writer::Disposition;
+
+/// The source of a repository's tokens; `may` says what a token must be allowed to do there:
+/// `write`, `read`.
+pub(super) fn tokens(access: &GitAccess, may: &str) -> Tokens {
+    match access {
+        GitAccess::Anybody => {
+            Tokens::new(&format!("give it a token that may {may} there (`token`)"), |_| {
+                std::future::ready(Ok(None))
+            })
+        }
+        GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
+            secret.clone(),
+            &format!(
+                "put a token that may {may} there into the variable of its `token`, and start again"
+            ),
+        ),
+        GitAccess::Token(Credential { secret, file: Some(file) }) => {
+            let help = format!("put a token that may {may} there into {}", file.display());
+            let kept = Arc::new(Kept { file: file.clone(), last: Mutex::new(secret.clone()) });
+            Tokens::new(&help, move |ask| Arc::clone(&kept).answer(ask))
+        }
+    }
+}
+
+/// A token in a file that somebody writes anew now and then: read for each exchange, so that a new
+/// one counts at once.
+struct Kept {
+    file: PathBuf,
+    last: Mutex<SecretString>,
+}
+
+impl Kept {
+    /// While the file cannot be read, as in the middle of its being replaced, the last token will
+    /// do, unless the host has refused it.
+    async fn answer(self: Arc<Self>, ask: Ask) -> Answer {
+        let read = self.read().await;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match (read, ask) {
+            (Ok(found), Ask::Any | Ask::InsteadOf(_)) => *last = found,
+            (Err(why), Ask::Any) => {
+                tracing::warn!(file = %self.file.display(), why, "the token is read no more; the last one is used");
+            }
+            (Err(why), Ask::InsteadOf(_)) => {
+                return Err(NoToken { why, next: Disposition::Retry { after: None } });
+            }
+        }
+        Ok(Some(last.clone()))
+    }
+
+    async fn read(&self) -> Result<SecretString, String> {
+        let file = self.file.clone();
+        let read = tokio::task::spawn_blocking(move || of_file(&file)).await;
+        match read {
+            Ok(Ok(secret)) => Ok(secret),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_stopped) => Err("the process is going down".to_owned()),
+        }
+    }
+}
+
+fn of_file(path: &Path) -> Result<SecretString, SecretError> {
+    Ok(secret::read(&Source::File(path.to_owned()), &BTreeMap::new())?.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let kept = Arc::new(Kept { file: file.clone(), last: Mutex::new("first".into()) });
+        let given = async |ask| {
+            Arc::clone(&kept).answer(ask).await.map(|t| t.unwrap().expose_secret().to_owned())
+        };
+        assert_eq!(given(Ask::Any).await.unwrap(), "first", "there is no file yet");
+        std::fs::write(&file, "second\n").unwrap();
+        assert_eq!(given(Ask::Any).await.unwrap(), "second");
+        assert_eq!(given(Ask::InsteadOf("first".into())).await.unwrap(), "second");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(given(Ask::Any).await.unwrap(), "second");
+        let why = given(Ask::InsteadOf("second".into())).await.unwrap_err();
+        assert!(why.to_string().contains("token is empty"), "{why}");
+        assert_eq!(why.next, Disposition::Retry { after: None });
+    }
+}
