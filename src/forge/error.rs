@@ -50,12 +50,12 @@ pub enum ForgeError {
         limit: usize,
     },
     /// The host does not take our credentials, or not for this.
-    #[error("{host} refuses our credentials for {repository}: {help}")]
+    #[error("{host} refuses our credentials for {about}: {help}")]
     Unauthorized {
         /// Who refuses.
         host: String,
-        /// The repository.
-        repository: RepoName,
+        /// What was asked about: a repository mostly.
+        about: String,
         /// What to do.
         help: String,
     },
@@ -67,7 +67,17 @@ pub enum ForgeError {
         /// How long to wait.
         retry_after: Duration,
     },
-    /// No answer, or one that a fault of the host or the network explains.
+    /// The request was never sent: nobody listens, there is no such name, no trust. What was to be
+    /// written is surely not there.
+    #[error("{host} cannot be reached ({problem}); it will be tried again")]
+    NotSent {
+        /// Who.
+        host: String,
+        /// What happened.
+        problem: String,
+    },
+    /// No answer, or one that a fault of the host or the network explains. What was to be written
+    /// may be there nevertheless: look before writing again.
     #[error("{host} cannot be reached ({problem}); it will be tried again")]
     Unreachable {
         /// Who.
@@ -76,16 +86,22 @@ pub enum ForgeError {
         problem: String,
     },
     /// The host understood and says no; the same request would fail again.
-    #[error("{host} refuses the request for {repository} ({status}): {message}")]
+    #[error("{host} refuses the request for {about} ({status}): {message}")]
     Refused {
         /// Who.
         host: String,
-        /// The repository.
-        repository: RepoName,
+        /// What was asked about: a repository mostly.
+        about: String,
         /// The HTTP status.
         status: u16,
         /// The host's own words, cut.
         message: String,
+    },
+    /// Only a GitHub App can do this.
+    #[error("{what} needs a GitHub App: set forge.github.app in place of a token")]
+    NeedsApp {
+        /// What was asked for: `reading failed deliveries`.
+        what: &'static str,
     },
     /// More branches than can be asked about.
     #[error(
@@ -123,17 +139,23 @@ pub enum Disposition {
 }
 
 impl ForgeError {
+    /// Whether what was to be written may be there although there was an error.
+    pub fn may_have_arrived(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
     /// What to do next.
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::RateLimited { retry_after, .. } => Disposition::RetryAfter(*retry_after),
-            Self::Unreachable { .. } => Disposition::Retry,
+            Self::NotSent { .. } | Self::Unreachable { .. } => Disposition::Retry,
             Self::NoRepository { .. }
             | Self::NoCommit { .. }
             | Self::NoFile { .. }
             | Self::TooLarge { .. }
             | Self::Unauthorized { .. }
             | Self::Refused { .. }
+            | Self::NeedsApp { .. }
             | Self::TooManyBranches { .. }
             | Self::Corrupt { .. } => Disposition::Stop,
         }

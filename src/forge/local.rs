@@ -152,7 +152,7 @@ impl Read {
         match error.code() {
             ErrorCode::Owner => ForgeError::Unauthorized {
                 host: self.root.display().to_string(),
-                repository: self.repository.clone(),
+                about: self.repository.to_string(),
                 help: "the folder belongs to another user; add it to git's safe.directory".into(),
             },
             ErrorCode::NotFound => self.no_repository(),

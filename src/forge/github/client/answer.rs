@@ -8,6 +8,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::client::call::About;
 use crate::model::id::RepoName;
 
 /// GitHub's advice when it limits without saying for how long.
@@ -31,8 +32,8 @@ impl Answer {
     }
 
     /// What any caller makes of it; what 404 means depends on the question and is asked before.
-    pub(super) fn error(self, host: &str, repository: &RepoName) -> ForgeError {
-        let (host, repository) = (host.to_owned(), repository.clone());
+    pub(super) fn error(self, host: &str, about: About<'_>) -> ForgeError {
+        let (host, named) = (host.to_owned(), about.to_string());
         let limited = self.retry_after();
         match (self.status, limited) {
             (StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, Some(retry_after)) => {
@@ -40,24 +41,27 @@ impl Answer {
             }
             (StatusCode::UNAUTHORIZED, _) => ForgeError::Unauthorized {
                 host,
-                repository,
+                about: named,
                 help: "the token is wrong, expired or revoked; set forge.github.token".into(),
             },
             (StatusCode::FORBIDDEN, None) => ForgeError::Unauthorized {
                 host,
-                repository,
+                about: named,
                 help: "the token needs to read contents and to write deployments".into(),
             },
-            (StatusCode::NOT_FOUND, _) => no_repository(repository),
+            (StatusCode::NOT_FOUND, _) => match about {
+                About::Repository(repository) => no_repository(repository.clone()),
+                About::Anything(_) => self.refused(host, named),
+            },
             (StatusCode::REQUEST_TIMEOUT, _) => self.unreachable(host),
             (status, _) if status.is_server_error() => self.unreachable(host),
-            (status, _) => ForgeError::Refused {
-                host,
-                repository,
-                status: status.as_u16(),
-                message: self.message,
-            },
+            (_, _) => self.refused(host, named),
         }
+    }
+
+    fn refused(self, host: String, about: String) -> ForgeError {
+        let Self { status, message, .. } = self;
+        ForgeError::Refused { host, about, status: status.as_u16(), message }
     }
 
     /// Whether GitHub says that the commit, and not the file, is missing.
@@ -130,7 +134,7 @@ mod tests {
     }
 
     fn wait(answer: Answer) -> Option<u64> {
-        match answer.error("github", &RepoName::parse("a/b").unwrap()) {
+        match answer.error("github", About::Repository(&RepoName::parse("a/b").unwrap())) {
             ForgeError::RateLimited { retry_after, .. } => Some(retry_after.as_secs()),
             _ => None,
         }

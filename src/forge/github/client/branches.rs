@@ -6,21 +6,18 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::{GitHub, Outcome, escaped};
+use crate::forge::github::client::GitHub;
+use crate::forge::github::client::call::{About, Call, Outcome};
+use crate::forge::github::client::pages::{Next, PER_PAGE};
+use crate::forge::github::client::text::escaped;
 use crate::model::id::{CommitSha, RepoName};
 
 /// A comparison without its files is some 20 KiB.
 const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
-/// A hundred branches with what GitHub says of each.
-const LIST_BYTES: usize = 2 * 1024 * 1024;
-/// GitHub's most.
-const PER_PAGE: usize = 100;
 /// Two thousand branches; beyond that the policy must name branches whole.
 const PAGES: usize = 20;
 /// The most branches that are compared by one glob or many: each costs a request.
@@ -77,9 +74,10 @@ impl GitHub {
         // The files are on the first page only, and of no interest.
         let route =
             format!("/repos/{repository}/compare/{}...{commit}?per_page=1&page=2", escaped(branch));
-        match self.get(route, HeaderMap::new(), COMPARISON_BYTES).await? {
-            Outcome::Success(body) => {
-                let comparison: Comparison = self.read(&body)?;
+        let about = About::Repository(repository);
+        match self.call(Call::get(about, route).at_most(COMPARISON_BYTES)).await? {
+            Outcome::Success(body, _) => {
+                let comparison: Comparison = self.parsed(&body)?;
                 Ok(matches!(comparison.status.as_str(), "behind" | "identical"))
             }
             // No such branch, or one that shares no history with the commit. That the commit is
@@ -88,11 +86,11 @@ impl GitHub {
                 if self.sees(repository).await? {
                     Ok(false)
                 } else {
-                    Err(answer.error(self.host(), repository))
+                    Err(self.refused(answer, about))
                 }
             }
-            Outcome::Failure(answer) => Err(answer.error(self.host(), repository)),
-            Outcome::TooLong => Err(self.unreadable("a comparison is too long")),
+            Outcome::Failure(answer) => Err(self.refused(answer, about)),
+            Outcome::TooLong => Err(self.unreachable("a comparison is too long".to_owned())),
         }
     }
 
@@ -101,29 +99,19 @@ impl GitHub {
         struct Branch {
             name: String,
         }
-        let mut names = Vec::new();
-        for page in 1..=PAGES {
-            let route = format!("/repos/{repository}/branches?per_page={PER_PAGE}&page={page}");
-            let branches: Vec<Branch> = match self.get(route, HeaderMap::new(), LIST_BYTES).await? {
-                Outcome::Success(body) => self.read(&body)?,
-                Outcome::Failure(answer) => return Err(answer.error(self.host(), repository)),
-                Outcome::TooLong => return Err(self.unreadable("a list of branches is too long")),
-            };
-            let last = branches.len() < PER_PAGE;
-            names.extend(branches.into_iter().map(|branch| branch.name));
-            if last {
-                return Ok(names);
-            }
+        let (mut names, mut read) = (Vec::new(), 0);
+        let look = |page: Vec<Branch>| {
+            read += 1;
+            let full = page.len() == PER_PAGE;
+            names.extend(page.into_iter().map(|branch| branch.name));
+            if full && read == PAGES { Next::Enough(()) } else { Next::Page }
+        };
+        let route = format!("/repos/{repository}/branches");
+        let about = About::Repository(repository);
+        match self.pages::<Vec<Branch>, ()>(about, &route, PAGES, look).await? {
+            None => Ok(names),
+            Some(()) => Err(self.too_many(repository, "are there", PAGES * PER_PAGE)),
         }
-        Err(self.too_many(repository, "are there", PAGES * PER_PAGE))
-    }
-
-    fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ForgeError> {
-        serde_json::from_slice(body).map_err(|_| self.unreadable("its answer cannot be read"))
-    }
-
-    fn unreadable(&self, problem: &str) -> ForgeError {
-        self.unreachable(problem.to_owned())
     }
 
     fn too_many(&self, repository: &RepoName, what: &str, most: usize) -> ForgeError {

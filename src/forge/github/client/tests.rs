@@ -1,6 +1,9 @@
 //! The client against a small GitHub with state, on loopback.
 
+mod asked; // deployments, pull requests, people
 mod branches; // which branches a commit is on
+mod checks; // check runs
+mod told; // statuses of deployments and commits
 
 use std::sync::{Arc, Mutex};
 
@@ -12,10 +15,14 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::forge::error::Disposition;
+use crate::forge::Status;
+use crate::forge::error::{Disposition, ForgeError};
 use crate::model::deployment::ForgeState;
+use crate::model::id::{CommitSha, RepoName};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
+/// Long enough for a busy machine; a test of silence takes less.
+const PATIENCE: Duration = Duration::from_secs(20);
 const TOKEN: &str = "ghs_good.token_1";
 
 /// A GitHub with one repository, one commit, one file.
@@ -42,7 +49,6 @@ async fn stand_in() -> (GitHub, Shared) {
 }
 
 async fn stand_in_with(token: &str) -> (GitHub, Shared) {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let world = Shared::default();
     let router = Router::new()
         .route("/api/v3/repos/{owner}/{name}", get(repository))
@@ -51,15 +57,30 @@ async fn stand_in_with(token: &str) -> (GitHub, Shared) {
         .route("/api/v3/repos/{owner}/{name}/compare/{*basehead}", get(branches::compare))
         .route("/api/v3/repos/{owner}/{name}/branches", get(branches::list))
         .with_state(world.clone());
+    (serve(router, token).await, world)
+}
+
+/// A client of what the router answers.
+async fn serve(router: Router, token: &str) -> GitHub {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api_url = format!("http://{}/api/v3", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let settings = Settings {
-        api_url,
-        credentials: Credentials::Token(token.into()),
-        timeout: Duration::from_millis(300),
+    let credentials = Credentials::Token(token.into());
+    let settings = Settings { api_url, credentials, timeout: PATIENCE };
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    GitHub::new(settings, http.build().unwrap()).unwrap()
+}
+
+/// The page of a list that was asked for.
+fn page_of(list: &[Value], query: &str) -> Vec<Value> {
+    let number = |key: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).unwrap().1.parse::<usize>().unwrap()
     };
-    (GitHub::new(settings, reqwest::Client::new()).unwrap(), world)
+    let (size, page) = (number("per_page"), number("page"));
+    assert!(size <= 100, "GitHub gives no more");
+    list.iter().skip(size * (page - 1)).take(size).cloned().collect()
 }
 
 /// What stands between a request and its answer: the token, headers, trouble.
@@ -240,11 +261,13 @@ async fn a_limit_is_obeyed_as_long_as_it_says() {
 
 #[tokio::test]
 async fn silence_and_bad_gateways_are_worth_another_try_later_and_none_at_once() {
-    let (github, world) = stand_in().await;
+    let (mut github, world) = stand_in().await;
+    github.timeout = Duration::from_millis(300);
     for trouble in [Trouble::Silent, Trouble::BadGateway] {
         *world.lock().unwrap() = World { trouble: Some(trouble), ..World::default() };
         let error = github.report(&shop(), 5, &success()).await.unwrap_err();
         assert_eq!(error.disposition(), Disposition::Retry, "{error}");
+        assert!(error.may_have_arrived(), "{error}");
         assert_eq!(world.lock().unwrap().requests, 1);
     }
 }
@@ -261,6 +284,7 @@ async fn nobody_listening_is_worth_another_try() {
     let error = weave(&github).await.unwrap_err();
     assert_eq!(error.disposition(), Disposition::Retry);
     assert!(error.to_string().contains("refused"), "{error}");
+    assert!(!github.report(&shop(), 5, &success()).await.unwrap_err().may_have_arrived());
 }
 
 #[tokio::test]
@@ -275,7 +299,10 @@ async fn a_status_carries_what_it_has_and_a_long_description_is_cut() {
     let (repository, id, body) = &world.statuses[0];
     assert_eq!((repository.as_str(), *id), ("acme/shop", 5));
     let log_url = "https://deployer.example.com/x";
-    assert_eq!(*body, json!({"state": "success", "description": "deployed", "log_url": log_url}));
+    let sent = json!({
+        "state": "success", "description": "deployed", "log_url": log_url, "auto_inactive": false,
+    });
+    assert_eq!(*body, sent);
     let description = world.statuses[1].2["description"].as_str().unwrap();
     assert_eq!(description, format!("{}…", "ü".repeat(139)));
 }

@@ -1,0 +1,228 @@
+//! Check runs. GitHub takes fifty annotations a request and adds them to those that are there; so
+//! the first fifty come with the run, the others after it, and none twice.
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+
+use crate::forge::check::{Annotation, CheckRun};
+use crate::forge::error::ForgeError;
+use crate::forge::github::client::GitHub;
+use crate::forge::github::client::call::{About, Call, LARGE};
+use crate::forge::github::client::pages::Page;
+use crate::forge::github::client::text::{cut, cut_bytes, escaped_part};
+use crate::model::id::{CommitSha, RepoName};
+
+/// GitHub takes no more in a request.
+const ANNOTATIONS: usize = 50;
+/// Characters of a summary, and of a text.
+const LONG_TEXT: usize = 65_535;
+/// Characters of an annotation's title.
+const TITLE: usize = 255;
+/// Bytes of an annotation's message.
+const MESSAGE: usize = 64 * 1024;
+/// A thousand runs of one name at one commit, or a thousand annotations.
+const PAGES: usize = 10;
+
+/// A check run as GitHub takes it.
+#[derive(Serialize)]
+struct Body<'a> {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_sha: Option<&'a CommitSha>,
+    external_id: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conclusion: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details_url: Option<&'a str>,
+    output: Output,
+}
+
+/// Annotations for a run that is there.
+#[derive(Serialize)]
+struct More {
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct Output {
+    title: String,
+    summary: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Note>,
+}
+
+/// An annotation, both ways.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    path: String,
+    start_line: u32,
+    end_line: u32,
+    annotation_level: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Made {
+    id: i64,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    check_runs: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    id: i64,
+    external_id: Option<String>,
+}
+
+impl GitHub {
+    /// Makes a check run; its number.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; the run may be there nevertheless, and lack annotations.
+    pub async fn create_check(
+        &self,
+        repository: &RepoName,
+        check: &CheckRun,
+    ) -> Result<i64, ForgeError> {
+        let mut notes = notes(check);
+        let later = notes.split_off(notes.len().min(ANNOTATIONS));
+        let body = Body { head_sha: Some(&check.head), ..Body::of(check, notes) };
+        let route = format!("/repos/{repository}/check-runs");
+        let call = Call::write(About::Repository(repository), Method::POST, route, &body);
+        let made: Made = self.read(call.at_most(LARGE)).await?;
+        self.annotate(repository, made.id, check, later).await?;
+        Ok(made.id)
+    }
+
+    /// Makes a check run say something else; annotations that it has are not added again.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; it may say so nevertheless, and may be repeated.
+    pub async fn update_check(
+        &self,
+        repository: &RepoName,
+        id: i64,
+        check: &CheckRun,
+    ) -> Result<(), ForgeError> {
+        let mut notes = notes(check);
+        if !notes.is_empty() {
+            let there = self.annotations(repository, id).await?;
+            notes.retain(|note| !there.contains(note));
+        }
+        let later = notes.split_off(notes.len().min(ANNOTATIONS));
+        let body = Body::of(check, notes);
+        self.done(Call::write(
+            About::Repository(repository),
+            Method::PATCH,
+            route(repository, id),
+            &body,
+        ))
+        .await?;
+        self.annotate(repository, id, check, later).await
+    }
+
+    /// The newest check run of that name at the commit with our own name for it.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn find_check(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        name: &str,
+        external_id: &str,
+    ) -> Result<Option<i64>, ForgeError> {
+        let name = escaped_part(&cut(name, TITLE));
+        let route =
+            format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
+        let runs = self.all::<Runs>(About::Repository(repository), &route, PAGES).await?;
+        let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
+        Ok(ours.map(|run| run.id).max())
+    }
+
+    async fn annotations(&self, repository: &RepoName, id: i64) -> Result<Vec<Note>, ForgeError> {
+        let route = format!("{}/annotations", route(repository, id));
+        self.all::<Vec<Note>>(About::Repository(repository), &route, PAGES).await
+    }
+
+    /// Adds annotations, fifty at a time.
+    async fn annotate(
+        &self,
+        repository: &RepoName,
+        id: i64,
+        check: &CheckRun,
+        notes: Vec<Note>,
+    ) -> Result<(), ForgeError> {
+        for some in notes.chunks(ANNOTATIONS) {
+            let body = More { output: Output::of(check, some.to_vec()) };
+            let about = About::Repository(repository);
+            self.done(Call::write(about, Method::PATCH, route(repository, id), &body)).await?;
+        }
+        Ok(())
+    }
+}
+
+fn route(repository: &RepoName, id: i64) -> String {
+    format!("/repos/{repository}/check-runs/{id}")
+}
+
+fn notes(check: &CheckRun) -> Vec<Note> {
+    check.annotations.iter().map(Note::of).collect()
+}
+
+impl<'a> Body<'a> {
+    fn of(check: &'a CheckRun, notes: Vec<Note>) -> Self {
+        let status = if check.conclusion.is_some() { "completed" } else { "in_progress" };
+        Self {
+            name: cut(&check.name, TITLE),
+            head_sha: None,
+            external_id: &check.external_id,
+            status,
+            conclusion: check.conclusion.map(|conclusion| conclusion.as_str()),
+            details_url: check.details_url.as_deref(),
+            output: Output::of(check, notes),
+        }
+    }
+}
+
+impl Output {
+    fn of(check: &CheckRun, annotations: Vec<Note>) -> Self {
+        Self {
+            title: cut(&check.title, TITLE),
+            summary: cut(&check.summary, LONG_TEXT),
+            text: check.text.as_deref().map(|text| cut(text, LONG_TEXT)),
+            annotations,
+        }
+    }
+}
+
+impl Note {
+    fn of(annotation: &Annotation) -> Self {
+        let Annotation { path, line, level, title, message } = annotation;
+        let line = (*line).max(1);
+        Self {
+            path: path.clone(),
+            start_line: line,
+            end_line: line,
+            annotation_level: level.as_str().to_owned(),
+            title: Some(cut(title, TITLE)),
+            message: Some(cut_bytes(message, MESSAGE)),
+        }
+    }
+}
+
+impl Page for Runs {
+    type Item = Run;
+    fn items(self) -> Vec<Run> {
+        self.check_runs
+    }
+}

@@ -1,0 +1,59 @@
+//! A file at a commit, raw.
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderValue;
+
+use crate::forge::error::ForgeError;
+use crate::forge::github::client::GitHub;
+use crate::forge::github::client::call::{About, Call, Outcome, SMALL};
+use crate::forge::github::client::text::escaped;
+use crate::model::id::{CommitSha, RepoName};
+
+/// The file itself; without this it comes as base64, and not at all over 1 MB.
+const RAW: HeaderValue = HeaderValue::from_static("application/vnd.github.raw+json");
+
+impl GitHub {
+    /// The bytes of a file at a commit, at most `limit` of them.
+    ///
+    /// # Errors
+    /// [`ForgeError`] says what is missing.
+    pub async fn file(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+        path: &str,
+        limit: usize,
+    ) -> Result<Vec<u8>, ForgeError> {
+        let about = About::Repository(repository);
+        let route = format!("/repos/{repository}/contents/{}?ref={commit}", escaped(path));
+        let call = Call::get(about, route).accept(RAW).at_most(limit);
+        let missing = match self.call(call).await? {
+            Outcome::Success(bytes, _) => return Ok(bytes),
+            Outcome::TooLong => {
+                let (repository, path) = (repository.clone(), path.to_owned());
+                return Err(ForgeError::TooLarge { repository, path, limit });
+            }
+            Outcome::Failure(answer) => answer,
+        };
+        let not_found = missing.status == StatusCode::NOT_FOUND;
+        let (named, commit) = (repository.clone(), commit.clone());
+        if missing.says_no_commit() {
+            Err(ForgeError::NoCommit { repository: named, commit })
+        } else if not_found && self.sees(repository).await? {
+            Err(ForgeError::NoFile { repository: named, commit, path: path.to_owned() })
+        } else {
+            Err(self.refused(missing, about))
+        }
+    }
+
+    /// Whether the repository is there for us: a 404 for a file does not say.
+    pub(super) async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
+        let about = About::Repository(repository);
+        let call = Call::get(about, format!("/repos/{repository}")).at_most(SMALL);
+        match self.call(call).await? {
+            Outcome::Success(..) | Outcome::TooLong => Ok(true),
+            Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
+            Outcome::Failure(answer) => Err(self.refused(answer, about)),
+        }
+    }
+}

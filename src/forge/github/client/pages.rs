@@ -1,0 +1,74 @@
+//! Lists, page by page, by the page's number.
+//!
+//! Never by the link to the next page: on an Enterprise Server octocrab would send it without our
+//! token. A list may grow while it is read, so that something of one page is on the next again.
+
+use serde::de::DeserializeOwned;
+
+use crate::forge::error::ForgeError;
+use crate::forge::github::client::GitHub;
+use crate::forge::github::client::call::{About, Call};
+
+/// GitHub's most.
+pub(super) const PER_PAGE: usize = 100;
+
+/// Whether another page is wanted.
+pub(super) enum Next<R> {
+    Page,
+    Enough(R),
+}
+
+impl GitHub {
+    /// Reads pages of a list until there is no more, or `look` has enough; at most `most` pages.
+    /// `None` if it never had.
+    pub(super) async fn pages<T: DeserializeOwned + Page, R>(
+        &self,
+        about: About<'_>,
+        route: &str,
+        most: usize,
+        mut look: impl FnMut(Vec<T::Item>) -> Next<R>,
+    ) -> Result<Option<R>, ForgeError> {
+        let sign = if route.contains('?') { '&' } else { '?' };
+        for page in 1..=most {
+            let route = format!("{route}{sign}per_page={PER_PAGE}&page={page}");
+            let items = self.read::<T>(Call::get(about, route)).await?.items();
+            let last = items.len() < PER_PAGE;
+            if let Next::Enough(result) = look(items) {
+                return Ok(Some(result));
+            }
+            if last {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// All elements of a list that has at most so many pages; what is beyond is left out.
+    pub(super) async fn all<T: DeserializeOwned + Page>(
+        &self,
+        about: About<'_>,
+        route: &str,
+        most: usize,
+    ) -> Result<Vec<T::Item>, ForgeError> {
+        let mut found = Vec::new();
+        self.pages::<T, ()>(about, route, most, |items| {
+            found.extend(items);
+            Next::Page
+        })
+        .await?;
+        Ok(found)
+    }
+}
+
+/// A page as GitHub sends it: a list, or an object with a list in it.
+pub(super) trait Page {
+    type Item;
+    fn items(self) -> Vec<Self::Item>;
+}
+
+impl<T> Page for Vec<T> {
+    type Item = T;
+    fn items(self) -> Vec<T> {
+        self
+    }
+}

@@ -1,0 +1,99 @@
+//! Statuses of deployments and of commits: written, and found again.
+
+use axum::extract::RawQuery;
+
+use super::*;
+use crate::forge::{CommitState, CommitStatus, ListedStatus};
+
+type List = Arc<Mutex<Vec<Value>>>;
+
+/// A GitHub that keeps the statuses of deployment 5 and of [`SHA`], newest first.
+async fn told() -> (GitHub, List) {
+    let list = List::default();
+    let write = async |State(list): State<List>, Json(body): Json<Value>| {
+        list.lock().unwrap().insert(0, body);
+        (Code::CREATED, Json(json!({"id": 1})))
+    };
+    let read = async |State(list): State<List>, RawQuery(query): RawQuery| {
+        Json(page_of(&list.lock().unwrap(), &query.unwrap()))
+    };
+    let combined = async |State(list): State<List>, RawQuery(query): RawQuery| {
+        let statuses = page_of(&list.lock().unwrap(), &query.unwrap());
+        Json(json!({"state": "pending", "statuses": statuses}))
+    };
+    let router = Router::new()
+        .route("/api/v3/repos/acme/shop/deployments/5/statuses", get(read).post(write))
+        .route(&format!("/api/v3/repos/acme/shop/statuses/{SHA}"), post(write))
+        .route(&format!("/api/v3/repos/acme/shop/commits/{SHA}/status"), get(combined))
+        .with_state(list.clone());
+    (serve(router, TOKEN).await, list)
+}
+
+#[tokio::test]
+async fn a_status_that_was_written_is_found_and_one_that_says_something_else_is_not() {
+    let (github, _) = told().await;
+    let written = Status { description: "ü".repeat(200), ..success() };
+    assert!(!github.has_status(&shop(), 5, &written).await.unwrap());
+    github.report(&shop(), 5, &written).await.unwrap();
+    assert!(github.has_status(&shop(), 5, &written).await.unwrap());
+    let elsewhere = || Some("https://deployer.example.com/y".to_owned());
+    for other in [
+        Status { state: ForgeState::Failure, ..written.clone() },
+        Status { description: "deployed".to_owned(), ..written.clone() },
+        Status { log_url: elsewhere(), ..written.clone() },
+        Status { log_url: None, ..written.clone() },
+    ] {
+        assert!(!github.has_status(&shop(), 5, &other).await.unwrap(), "{other:?}");
+    }
+    let without = Status { log_url: None, ..success() };
+    github.report(&shop(), 5, &without).await.unwrap();
+    assert!(github.has_status(&shop(), 5, &without).await.unwrap());
+}
+
+#[tokio::test]
+async fn statuses_with_words_that_we_do_not_know_are_listed_over_three_pages() {
+    let (github, list) = told().await;
+    let odd = json!({"state": "waiting", "description": null, "log_url": "", "creator": null});
+    let last = json!({"state": "success", "description": "deployed",
+        "log_url": "https://deployer.example.com/x", "creator": {"login": "deployer[bot]"}});
+    *list.lock().unwrap() = vec![odd; 250];
+    list.lock().unwrap().push(last);
+    let listed = github.statuses(&shop(), 5).await.unwrap();
+    assert_eq!(listed.len(), 251);
+    let none = ListedStatus {
+        state: "waiting".to_owned(),
+        description: String::new(),
+        log_url: None,
+        creator: None,
+    };
+    assert_eq!(listed[0], none);
+    assert_eq!(listed[250].creator.as_deref(), Some("deployer[bot]"));
+    assert!(github.has_status(&shop(), 5, &success()).await.unwrap(), "on the third page");
+}
+
+fn deploy(state: CommitState) -> CommitStatus {
+    CommitStatus {
+        context: "deploy/prod".to_owned(),
+        state,
+        description: "ü".repeat(200),
+        target_url: Some("https://deployer.example.com/x".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn the_newest_commit_status_of_a_context_counts_whatever_its_capitals() {
+    let (github, list) = told().await;
+    let (pending, done) = (deploy(CommitState::Pending), deploy(CommitState::Success));
+    assert!(!github.has_commit_status(&shop(), &commit(), &pending).await.unwrap());
+    github.commit_status(&shop(), &commit(), &pending).await.unwrap();
+    assert!(github.has_commit_status(&shop(), &commit(), &pending).await.unwrap());
+    let other = json!({"state": "error", "context": "ci", "description": null, "target_url": null});
+    list.lock().unwrap()[0]["context"] = json!("Deploy/Prod");
+    list.lock().unwrap().splice(0..0, vec![other; 120]);
+    assert!(github.has_commit_status(&shop(), &commit(), &pending).await.unwrap());
+    github.commit_status(&shop(), &commit(), &done).await.unwrap();
+    assert!(!github.has_commit_status(&shop(), &commit(), &pending).await.unwrap());
+    assert!(github.has_commit_status(&shop(), &commit(), &done).await.unwrap());
+    let sent = list.lock().unwrap()[0].clone();
+    assert_eq!(sent["description"].as_str().unwrap().chars().count(), 140);
+}

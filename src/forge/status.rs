@@ -1,0 +1,67 @@
+//! What a code host is told of a deployment, and of a commit beside it.
+
+use crate::model::deployment::ForgeState;
+
+/// What a code host is told of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// How it stands.
+    pub state: ForgeState,
+    /// One sentence for people; cut to what the host takes.
+    pub description: String,
+    /// Our page about it.
+    pub log_url: Option<String>,
+    /// Where the app can be reached.
+    pub environment_url: Option<String>,
+}
+
+/// A status that a deployment has at the host, whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedStatus {
+    /// The host's word; there are more than [`ForgeState`] knows.
+    pub state: String,
+    /// Empty where there is none.
+    pub description: String,
+    /// The page about it.
+    pub log_url: Option<String>,
+    /// The login of who wrote it; an App's ends with `[bot]`.
+    pub creator: Option<String>,
+}
+
+/// What a code host is told of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitStatus {
+    /// What it is about: `deploy/prod-cluster-1`. Capitals make no difference to GitHub.
+    pub context: String,
+    /// How it stands.
+    pub state: CommitState,
+    /// One sentence for people; cut to what the host takes.
+    pub description: String,
+    /// Our page about it.
+    pub target_url: Option<String>,
+}
+
+/// How a commit stands; all that there is for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitState {
+    /// It goes on.
+    Pending,
+    /// Done.
+    Success,
+    /// Refused for what is in the commit.
+    Failure,
+    /// Given up because of something else.
+    Error,
+}
+
+impl CommitState {
+    /// GitHub's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Error => "error",
+        }
+    }
+}
