@@ -20,6 +20,7 @@ pub(super) fn tokens(access: &GitAccess, may: &str) -> Tokens {
                 std::future::ready(Ok(None))
             })
         }
+        GitAccess::App(_) => Tokens::none(),
         GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
             secret.clone(),
             &format!(

@@ -1,6 +1,8 @@
 //! The configuration file as an operator writes it. Its JSON Schema, which editors use and the
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
+pub mod access; // as whom a git repository is reached
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -158,9 +160,13 @@ pub struct TemplatesRepository {
     /// How often it is looked at without a push event, `1s` to a day. Default: `5m`.
     #[serde(default)]
     pub refresh: Option<String>,
-    /// A token that may read.
+    /// A token that may read. A file is read anew for each exchange, so that it may be renewed.
     #[serde(default)]
     pub token: Option<Secret>,
+    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
+    /// repository is on its host; otherwise `none`.
+    #[serde(default)]
+    pub auth: Option<access::Auth>,
 }
 
 /// The repositories that manifests are pushed to.
@@ -186,9 +192,13 @@ pub struct ManifestRepository {
     /// Globs over target names. Default: all.
     #[serde(default)]
     pub targets: Option<Vec<String>>,
-    /// A token that may push.
+    /// A token that may push. A file is read anew for each exchange, so that it may be renewed.
     #[serde(default)]
     pub token: Option<Secret>,
+    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
+    /// repository is on its host; otherwise `none`.
+    #[serde(default)]
+    pub auth: Option<access::Auth>,
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,

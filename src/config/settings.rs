@@ -10,7 +10,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::id::TargetName;
+use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
 
 /// Everything that can be set.
@@ -139,6 +139,8 @@ pub enum GitAccess {
     Anybody,
     /// With a token of its own.
     Token(Credential),
+    /// As the forge's GitHub App, which is installed on that repository.
+    App(RepoName),
 }
 
 /// One repository that manifests are pushed to.

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::config::file;
 use crate::config::resolve::Resolver;
+use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
@@ -97,6 +98,7 @@ impl Resolver<'_> {
         repositories: Vec<file::ManifestRepository>,
         clusters: &Clusters,
         folder: &Path,
+        app: &App,
     ) -> Vec<Manifests> {
         if repositories.is_empty() {
             return vec![embedded(folder)];
@@ -108,7 +110,7 @@ impl Resolver<'_> {
                 let message = format!("there is a repository called {} already", repository.name);
                 self.report.wrong(&format!("{path}.name"), message, "give it another name");
             }
-            let one = self.repository(&path, repository, folder);
+            let one = self.repository(&path, repository, folder, app);
             all.push(one);
         }
         if !self.report.is_broken("manifests") {
@@ -122,13 +124,15 @@ impl Resolver<'_> {
         path: &str,
         repository: file::ManifestRepository,
         folder: &Path,
+        app: &App,
     ) -> Manifests {
-        let file::ManifestRepository { name, url, branch, targets, token, identity } = repository;
+        let file::ManifestRepository { name, url, branch, targets, token, auth, identity } =
+            repository;
         let unusable = "manifests cannot be pushed to such an address";
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
-        let access = self.access(path, token);
+        let access = self.access(path, &url, (token, auth), app);
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),

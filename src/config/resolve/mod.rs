@@ -10,6 +10,7 @@ use secrecy::SecretString;
 
 use crate::config::file::{self, File};
 use crate::config::report::Report;
+use crate::config::resolve::access::App;
 use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
@@ -59,15 +60,17 @@ impl Resolver<'_> {
         let open = tokens.is_empty() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
+        let app = App::of(host.as_ref().map(|(forge, _)| forge));
         let clusters = clusters.unwrap_or_default();
         let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
         let clusters = self.clusters(clusters, platform.as_ref());
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
-        let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
+        let manifests =
+            self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder, &app);
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
-        let templates = self.templates(templates.unwrap_or_default(), &storage.folder);
+        let templates = self.templates(templates.unwrap_or_default(), &storage.folder, &app);
         let (forge, webhook) = host?;
         Some(Settings {
             server: server?,
