@@ -15,6 +15,7 @@ mod controller;
 mod docs;
 mod facts;
 mod git;
+mod github;
 mod harness;
 mod pipeline;
 mod service;

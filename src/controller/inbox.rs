@@ -60,7 +60,7 @@ impl Inbox {
         match accepted {
             Accepted::New => {
                 self.wake.workers.notify_one();
-                self.wake.outbox.notify_one();
+                self.wake.outbox.ring();
                 tracing::info!(
                     deployment = %id, %delivery, repository = %request.release.repository,
                     target = %request.target, tag = %request.release.tag, actor = request.actor,

@@ -60,7 +60,7 @@ impl<O: Outside> Parts<O> {
         );
         let did = Box::pin(self.attended(claim, stop)).instrument(span).await?;
         self.metrics.attempt(did.as_str());
-        self.wake.outbox.notify_one();
+        self.wake.outbox.ring();
         Ok(did)
     }
 

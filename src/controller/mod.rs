@@ -3,7 +3,7 @@
 //! ```text
 //! webhook ─► inbox ─► store ◄─ worker ─► jobs/deploy: fetch → plan → push
 //!                       ▲                    └─ outcome: end it, or try again when
-//!                       └─ outbox ─► forge
+//!                       └─ outbox ─► forge, Slack, webhooks: a sender each
 //! ```
 //!
 //! Everything durable is in the store; a loop that dies loses nothing. Loops wake one another
@@ -14,7 +14,7 @@ pub mod inbox; // an event becomes a deployment
 pub mod job; // one claimed deployment: lease, panic, shutdown
 mod jobs; // what is done with it
 pub mod metrics;
-mod outbox; // the forge is told
+pub mod outbox; // everybody is told
 pub mod outcome; // every end and every failure: what happens next, pure
 pub mod outside; // what a job needs of the world
 pub mod stages; // how long each stage took, and its log lines
@@ -28,6 +28,9 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
 use crate::controller::metrics::Metrics;
+use crate::controller::outbox::Senders;
+use crate::controller::outbox::answer::Patiences;
+use crate::controller::outbox::pace::Rates;
 use crate::controller::outcome::Patience;
 use crate::controller::outside::Outside;
 use crate::store::Store;
@@ -50,8 +53,10 @@ pub struct Settings {
     pub grace: Duration,
     /// How often a deployment is tried.
     pub patience: Patience,
-    /// How often a status is tried.
-    pub report_patience: Patience,
+    /// How often a message is tried.
+    pub report_patience: Patiences,
+    /// How fast everybody is told.
+    pub rates: Rates,
 }
 
 impl Default for Settings {
@@ -64,7 +69,8 @@ impl Default for Settings {
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),
             patience: Patience::default(),
-            report_patience: Patience::default(),
+            report_patience: Patiences::default(),
+            rates: Rates::default(),
         }
     }
 }
@@ -85,7 +91,7 @@ struct Parts<O> {
 #[derive(Debug, Default)]
 struct Wake {
     workers: Notify,
-    outbox: Notify,
+    outbox: Senders,
 }
 
 impl<O: Outside> Controller<O> {

@@ -1,17 +1,18 @@
 //! Every end and every failure of an attempt, and what happens next. Pure: the only place
-//! that decides about retries, and that words what people read of an outcome.
+//! that decides about a deployment's retries, and that words what people read of an outcome. What
+//! happens to messages is decided in `outbox/answer.rs`.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy, Written};
+use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{ForgeState, Pushed};
 use crate::model::id::ImageTag;
 use crate::model::revision::Digest;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation};
-use crate::store::{Answer, End, Ending, Known};
+use crate::store::{End, Ending, Known};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,33 +95,6 @@ pub fn after(
     Next::End(Box::new(failed(state, &sentence, violations, known)))
 }
 
-/// What is recorded of a message that was taken, or had nothing to say.
-pub fn delivered(delivered: Delivered) -> Answer {
-    match delivered {
-        Delivered::Yes { reference } => Answer::Sent { reference },
-        Delivered::Nothing(reason) => Answer::Skipped(reason),
-    }
-}
-
-/// What happens after somebody did not take a message, tried so often with this time.
-pub fn not_delivered(
-    trouble: NotDelivered,
-    attempts: u32,
-    patience: &Patience,
-    now: Timestamp,
-) -> Answer {
-    let NotDelivered { problem: Problem { remedy, message }, unsure } = trouble;
-    let failures = attempts.saturating_sub(1);
-    let next = match remedy {
-        Remedy::Reject => return Answer::Parked(message),
-        Remedy::Retry { after } => patience.next(failures, after, now),
-        // A person may give us the right to it; until the patience ends.
-        Remedy::GiveUp => patience.next(failures, None, now),
-    };
-    let parked = || Answer::Parked(format!("given up after {attempts} attempts: {message}"));
-    next.map_or_else(parked, |at| Answer::Again { at, unsure })
-}
-
 /// The end of a deployment that is in the manifest repository.
 pub fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>, known: Known) -> Ending {
     let commit = pushed.commit.short();
@@ -171,7 +145,12 @@ fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
 impl Patience {
     /// When to try again after this failure; `failures` were before it. `None` when that was
     /// the last.
-    fn next(&self, failures: u32, wish: Option<Duration>, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next(
+        &self,
+        failures: u32,
+        wish: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         if failures.saturating_add(1) >= self.failures {
             return None;
         }
@@ -275,21 +254,5 @@ mod tests {
             sentence(Written::Unchanged { commit }, vec![]),
             "nothing to change for v1: commit abababab has the same manifests"
         );
-    }
-
-    #[test]
-    fn a_status_is_parked_when_refused_or_after_the_last_attempt() {
-        let report = |remedy, attempts| {
-            let trouble = NotDelivered { problem: problem(remedy), unsure: true };
-            not_delivered(trouble, attempts, &PATIENCE, NOW)
-        };
-        let at =
-            |seconds| Answer::Again { at: Timestamp::from_second(seconds).unwrap(), unsure: true };
-        assert_eq!(report(Remedy::Retry { after: None }, 1), at(1));
-        assert_eq!(report(Remedy::GiveUp, 3), at(4));
-        assert!(matches!(report(Remedy::Reject, 1), Answer::Parked(_)));
-        let last = report(Remedy::Retry { after: None }, 6);
-        let reason = "given up after 6 attempts: the forge does not answer".to_owned();
-        assert_eq!(last, Answer::Parked(reason));
     }
 }

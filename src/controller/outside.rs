@@ -68,6 +68,12 @@ pub enum Delivered {
     },
     /// There was nothing to say, for this reason.
     Nothing(String),
+    /// It was not tried: this one may not be told before that time, whatever holds for others of its
+    /// family. No failure.
+    Later {
+        /// When it may be told.
+        at: Timestamp,
+    },
 }
 
 /// Why somebody was not told.
@@ -75,7 +81,8 @@ pub enum Delivered {
 pub struct NotDelivered {
     /// What is wrong, and what is to be done about it.
     pub problem: Problem,
-    /// Whether it may have arrived nevertheless: it was sent, and no answer came.
+    /// Whether it may have arrived nevertheless: it was sent, and no answer came. What an earlier
+    /// attempt left open stays so in any case.
     pub unsure: bool,
 }
 
@@ -152,7 +159,8 @@ pub struct Problem {
 pub enum Remedy {
     /// The request is at fault, and will be the next time: the deployment fails.
     Reject,
-    /// It may pass: try again, after this time if one is named.
+    /// It may pass: try again, after this time if one is named. Of a message: nothing else of its
+    /// family is tried meanwhile, and a named time is no failure.
     Retry {
         /// What the other side asked for.
         after: Option<Duration>,

@@ -1,12 +1,15 @@
 //! The loops: each does what there is to do, then waits for a signal or for the timer.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::job::Did;
+use crate::controller::outbox::Sender;
 use crate::controller::outside::Outside;
 use crate::controller::{Controller, Parts};
 use crate::store::StoreError;
@@ -23,8 +26,10 @@ impl<O: Outside> Controller<O> {
         }
         let workers_done = CancellationToken::new();
         let mut others = JoinSet::new();
-        let (this, done) = (self.clone(), workers_done.clone());
-        others.spawn(async move { this.0.send(&done).await });
+        for sender in self.0.known_senders(&stop).await {
+            let (this, done) = (self.clone(), workers_done.clone());
+            others.spawn(async move { this.0.send(&sender, &done).await });
+        }
         let (this, done) = (self.clone(), workers_done.clone());
         others.spawn(async move { this.0.measure_now_and_then(&done).await });
         workers.join_all().await;
@@ -37,7 +42,7 @@ impl<O: Outside> Controller<O> {
         self.0.step(&self.0.settings.name, &CancellationToken::new()).await
     }
 
-    /// Sends the statuses that may be sent now; how many that were.
+    /// Sends what may be sent now, to everybody; how many messages that were.
     pub async fn send(&self) -> Result<usize, StoreError> {
         self.0.send_some().await
     }
@@ -49,6 +54,20 @@ impl<O: Outside> Controller<O> {
 }
 
 impl<O: Outside> Parts<O> {
+    /// Everybody who is to be told; asks until the database answers.
+    async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
+        loop {
+            match self.senders().await {
+                Ok(senders) => return senders,
+                Err(_) if stop.is_cancelled() => return self.wake.outbox.all(),
+                Err(error) => {
+                    tracing::error!(%error, "messages could not be read");
+                    self.pause(stop).await;
+                }
+            }
+        }
+    }
+
     async fn work(&self, name: &str, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             match self.step(name, stop).await {
@@ -73,24 +92,36 @@ impl<O: Outside> Parts<O> {
         }
         // One signal wakes one worker; where there was one to do there may be more.
         self.wake.workers.notify_one();
-        self.wake.outbox.notify_one();
+        self.wake.outbox.ring();
         self.job(&claim, stop).await.map(Some)
     }
 
-    async fn send(&self, stop: &CancellationToken) {
+    /// Tells one family until `stop`, and then what is left to tell.
+    async fn send(&self, sender: &Sender, stop: &CancellationToken) {
         while !stop.is_cancelled() {
-            match self.send_some().await {
-                Ok(0) => self.wait(&self.wake.outbox, stop).await,
+            match self.send_to(sender).await {
+                Ok(0) => self.wait_for(sender, stop).await,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::error!(%error, "statuses could not be read or recorded");
+                    let family = sender.name();
+                    tracing::error!(%error, family, "messages could not be read or recorded");
                     self.pause(stop).await;
                 }
             }
         }
         // What the last deployments had to say; what does not get out now, waits for the next start.
-        let last = async { while matches!(self.send_some().await, Ok(1..)) {} };
+        let last = async { while matches!(self.send_to(sender).await, Ok(1..)) {} };
         let _elapsed = tokio::time::timeout(self.settings.grace, last).await;
+    }
+
+    /// Until its bell rings or the timer does; a door that opens sooner is waited for.
+    async fn wait_for(&self, sender: &Sender, stop: &CancellationToken) {
+        let now = self.clock.now();
+        let opens = sender.next(now).duration_since(now).try_into().unwrap_or(Duration::ZERO);
+        let pause =
+            if opens.is_zero() { self.settings.poll } else { opens.min(self.settings.poll) };
+        let pause = first(tokio::time::sleep(pause), stop.cancelled());
+        first(sender.bell.notified(), pause).await;
     }
 
     async fn measure_now_and_then(&self, stop: &CancellationToken) {
@@ -103,8 +134,14 @@ impl<O: Outside> Parts<O> {
     }
 
     async fn measure(&self) -> Result<(), StoreError> {
-        let depth = self.store.depth().await?;
-        self.metrics.depth(&depth, self.clock.now());
+        let (depth, now) = (self.store.depth().await?, self.clock.now());
+        self.metrics.depth(&depth, now);
+        let waiting = self.store.waiting().await?;
+        for sender in self.senders_beside(&waiting) {
+            let name = sender.name();
+            let of = waiting.iter().find(|one| one.family.to_string() == name);
+            self.metrics.outbox(&name, of, sender.closed_until(now), now);
+        }
         Ok(())
     }
 

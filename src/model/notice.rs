@@ -69,6 +69,17 @@ impl Sink {
     }
 }
 
+impl Family {
+    /// The family of the word that is stored.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "forge" => Some(Self::Forge),
+            "slack" => Some(Self::Slack),
+            other => other.strip_prefix("events/").map(|name| Self::Events(name.to_owned())),
+        }
+    }
+}
+
 /// The word that is stored, logged and shown.
 impl fmt::Display for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,9 +136,10 @@ mod tests {
     fn a_sink_is_read_as_it_was_written() {
         let events = Sink::Events("ware/house".to_owned());
         for sink in [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events] {
+            assert_eq!(Family::parse(&sink.family().to_string()), Some(sink.family()));
             assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
         }
-        assert_eq!(Sink::parse("pigeon"), None);
+        assert_eq!((Sink::parse("pigeon"), Family::parse("pigeon")), (None, None));
     }
 
     #[test]

@@ -49,6 +49,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (4, "acts", include_str!("../../migrations/0004_acts.sql")),
     (5, "sinks of the outbox", include_str!("../../migrations/0005_outbox_sinks.sql")),
     (6, "people", include_str!("../../migrations/0006_people.sql")),
+    (7, "failures to tell", include_str!("../../migrations/0007_outbox_failures.sql")),
 ];
 
 /// The connections to one database.

@@ -25,6 +25,7 @@ mod locks; // who may not be deployed
 mod queue; // claim, extend, release
 mod read; // for pages and people
 mod row; // rows become values
+mod told; // what was told, and what waits
 
 use std::sync::Arc;
 
@@ -37,10 +38,11 @@ pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
 pub use crate::store::locks::Unlocked;
-pub use crate::store::outbox::{Answer, Message, Told};
+pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
+pub use crate::store::told::{Told, Waiting};
 
 use crate::model::notice::Audience;
 use crate::store::connect::Kind;

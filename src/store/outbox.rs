@@ -35,31 +35,16 @@ pub struct Message {
     pub status: ForgeStatus,
     /// When it came to be so.
     pub at: Timestamp,
-    /// How often it was tried, with this time; fences off slower senders.
+    /// From when it could be taken: its place among the others.
+    pub due_at: Timestamp,
+    /// How often it was taken, with this time; fences off slower senders.
     pub attempts: u32,
+    /// How often it was tried and failed.
+    pub failures: u32,
     /// An earlier attempt may have arrived: look before it is sent again.
     pub unsure: bool,
-}
-
-/// One message about a deployment, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// Who is told.
-    pub sink: Sink,
-    /// Its place among the deployment's messages for that sink, from 1.
-    pub seq: i64,
-    /// What they are told.
-    pub status: ForgeStatus,
-    /// When it came to be so.
-    pub at: Timestamp,
-    /// When they took it.
-    pub sent_at: Option<Timestamp>,
-    /// Why nobody tries to send it any more, although somebody should know.
-    pub parked: Option<String>,
-    /// Why there was nothing to say after all.
-    pub skipped: Option<String>,
-    /// What the other side calls it.
-    pub reference: Option<String>,
+    /// A later message of its deployment waits behind it, for the same sink.
+    pub followed: bool,
 }
 
 /// What became of a message.
@@ -72,12 +57,14 @@ pub enum Answer {
     },
     /// There was nothing to say, for this reason.
     Skipped(String),
-    /// The other side did not take it; later ones of its deployment and sink wait behind it.
+    /// The other side does not have it; later ones of its deployment and sink wait behind it.
     Again {
         /// When it is tried again.
         at: Timestamp,
         /// Whether it may have arrived nevertheless.
         unsure: bool,
+        /// Whether it was tried in vain. Not so where nobody tried, or the other side asked for time.
+        failed: bool,
     },
     /// Nobody tries to send it any more, for this reason; the next of its deployment has its turn.
     Parked(String),
@@ -99,7 +86,7 @@ impl Store {
         most: u32,
     ) -> Result<Vec<Message>, StoreError> {
         let mut write = self.begin(DOING).await?;
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure FROM outbox o \
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at FROM outbox o \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) \
@@ -134,26 +121,6 @@ impl Store {
         }
         write.commit().await?;
         Ok(held)
-    }
-
-    /// Everything that anybody was or will be told of a deployment: by sink, then in order.
-    pub async fn messages(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT deployment AS id, sink, seq, state, description, at, outcome, done_at, reason, \
-             reference FROM outbox WHERE deployment = $1 ORDER BY sink, seq",
-        )
-        .bind(id.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing("reading a deployment's messages"))?;
-        rows.into_iter().map(|row| told(&Row::new(row))).collect()
-    }
-
-    /// What the forge was or will be told of a deployment, in order.
-    pub async fn statuses(&self, id: &DeployId) -> Result<Vec<Told>, StoreError> {
-        let mut all = self.messages(id).await?;
-        all.retain(|told| told.sink == Sink::Forge);
-        Ok(all)
     }
 
     /// Leaves a message for everybody who is told of that state; the deployment's row must have
@@ -198,6 +165,18 @@ pub(super) async fn leave(
     .map_err(StoreError::doing("leaving a message"))
 }
 
+/// Messages that a dead process was sending may be looked for at once; see `Store::end_leases`.
+pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE outbox SET due_at = $1 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1",
+    )
+    .bind(now.as_millisecond())
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing("ending the leases of a former process"))
+}
+
 async fn record(
     write: &mut Write,
     message: &Message,
@@ -205,7 +184,7 @@ async fn record(
     now: Timestamp,
 ) -> Result<Held, StoreError> {
     let mut due_at = None;
-    let (mut unsure, mut reference) = (false, None);
+    let (mut unsure, mut failed, mut reference) = (false, false, None);
     let (outcome, reason) = match answer {
         Answer::Sent { reference: called } => {
             reference.clone_from(called);
@@ -213,15 +192,16 @@ async fn record(
         }
         Answer::Skipped(reason) => (Some("skipped"), Some(storable(reason))),
         Answer::Parked(reason) => (Some("parked"), Some(storable(reason))),
-        Answer::Again { at, unsure: still } => {
+        Answer::Again { at, unsure: still, failed: in_vain } => {
             due_at = Some(at.as_millisecond());
-            unsure = *still;
+            (unsure, failed) = (*still, *in_vain);
             (None, None)
         }
     };
     let done = sqlx::query(
         "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
-         due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END \
+         due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END, \
+         failures = failures + $11 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL",
     )
     .bind(message.deployment.as_str())
@@ -234,6 +214,7 @@ async fn record(
     .bind(i64::from(unsure))
     .bind(due_at)
     .bind(now.as_millisecond())
+    .bind(i64::from(failed))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording what became of a message"))?;
@@ -247,12 +228,11 @@ async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Message>, StoreError> {
-    let unsure = due.number("unsure")? != 0;
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     let row = sqlx::query(
         "UPDATE outbox SET due_at = $5, attempts = attempts + 1, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
-         RETURNING deployment AS id, sink, seq, state, description, at, attempts",
+         RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures",
     )
     .bind(due.text("id")?)
     .bind(due.text("sink")?)
@@ -264,16 +244,20 @@ async fn take(
     .map_err(StoreError::doing(DOING))?;
     let Some(row) = row.map(Row::new) else { return Ok(None) };
     let about = sqlx::query(
-        "SELECT id, repository, target, commit_id, forge_id FROM deployments WHERE id = $1",
+        "SELECT id, repository, target, commit_id, forge_id, \
+         (SELECT COUNT(*) FROM outbox n WHERE n.deployment = d.id AND n.sink = $2 AND n.seq > $3) \
+         AS followers FROM deployments d WHERE id = $1",
     )
     .bind(row.text("id")?)
+    .bind(row.text("sink")?)
+    .bind(row.number("seq")?)
     .fetch_one(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
-    message(&row, &Row::new(about), unsure).map(Some)
+    message(due, &row, &Row::new(about)).map(Some)
 }
 
-fn message(row: &Row, about: &Row, unsure: bool) -> Result<Message, StoreError> {
+fn message(before: &Row, row: &Row, about: &Row) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
         sink: sink(row)?,
@@ -284,33 +268,20 @@ fn message(row: &Row, about: &Row, unsure: bool) -> Result<Message, StoreError> 
         forge_id: about.number("forge_id")?,
         status: status(row)?,
         at: row.time("at")?,
+        due_at: before.time("due_at")?,
         attempts: row.count("attempts")?,
-        unsure,
+        failures: row.count("failures")?,
+        unsure: before.number("unsure")? != 0,
+        followed: about.number("followers")? > 0,
     })
 }
 
-fn told(row: &Row) -> Result<Told, StoreError> {
-    let (outcome, reason) = (row.maybe_text("outcome")?, row.maybe_text("reason")?);
-    let done_at = row.maybe_time("done_at")?;
-    let was = |word: &str| outcome.as_deref() == Some(word);
-    Ok(Told {
-        sink: sink(row)?,
-        seq: row.number("seq")?,
-        status: status(row)?,
-        at: row.time("at")?,
-        sent_at: done_at.filter(|_| was("sent")),
-        parked: reason.clone().filter(|_| was("parked")),
-        skipped: reason.filter(|_| was("skipped")),
-        reference: row.maybe_text("reference")?,
-    })
-}
-
-fn sink(row: &Row) -> Result<Sink, StoreError> {
+pub(super) fn sink(row: &Row) -> Result<Sink, StoreError> {
     let word = row.text("sink")?;
     Sink::parse(&word).ok_or_else(|| row.corrupt("sink", &word))
 }
 
-fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
+pub(super) fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
     let word = row.text("state")?;
     let state = ForgeState::parse(&word).ok_or_else(|| row.corrupt("state", &word))?;
     Ok(ForgeStatus::new(state, &row.text("description")?))

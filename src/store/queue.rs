@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane};
+use crate::store::{Store, StoreError, Write, acts, lane, outbox};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -122,8 +122,9 @@ impl Store {
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
-    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts. How often a deployment's
-    /// worker died is still counted.
+    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, and
+    /// with messages of which nobody knows whether they arrived. How often a deployment's worker
+    /// died is still counted.
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
         let mut write = self.begin(doing).await?;
@@ -136,6 +137,7 @@ impl Store {
         .await
         .map_err(StoreError::doing(doing))?;
         acts::abandon(&mut write, now).await?;
+        outbox::abandon(&mut write, now).await?;
         write.commit().await?;
         Ok(done.rows_affected())
     }

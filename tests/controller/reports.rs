@@ -34,7 +34,7 @@ async fn a_right_that_is_given_later_is_in_time() {
         }
         service.world.lock().reports_refused = None;
         service.settle().await;
-        assert_eq!(service.world.told(1), TOLD);
+        assert_eq!(service.world.told(1), [ForgeState::Success], "how it stands by now");
     })
     .await;
 }

@@ -4,6 +4,7 @@ pub(crate) mod database;
 pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;
+pub(crate) mod github;
 pub(crate) mod log;
 pub(crate) mod postgres;
 pub(crate) mod process;

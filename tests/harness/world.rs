@@ -202,8 +202,11 @@ impl Outside for World {
         let refused = problem(self.lock().reports_refused, "no right to write statuses");
         refused.map_err(|problem| NotDelivered { problem, unsure: false })?;
         let Message { forge_id, status, .. } = message;
-        let description = status.description().to_owned();
-        self.lock().told.push((*forge_id, status.state, description));
+        let news = (*forge_id, status.state, status.description().to_owned());
+        let there = message.unsure && self.lock().told.contains(&news);
+        if !there {
+            self.lock().told.push(news);
+        }
         self.point(Point::AfterReport).await;
         Ok(Delivered::Yes { reference: None })
     }

@@ -1,8 +1,8 @@
 //! Statuses are sent in order and once.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::Family;
-use the_deployer::store::{Answer, Held, Message, Store};
+use the_deployer::model::notice::{Audience, Family};
+use the_deployer::store::{Answer, Held, Message, Store, Waiting};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -96,7 +96,8 @@ async fn a_status_that_is_not_taken_is_tried_again_and_later_ones_wait() {
         let _claim = claim(&db.store, 2).await;
         let first = take(&db.store, 3).await.pop().unwrap();
         assert_eq!(
-            answer(&db.store, &first, Answer::Again { at: at(30), unsure: false }, 4).await,
+            answer(&db.store, &first, Answer::Again { at: at(30), unsure: false, failed: true }, 4)
+                .await,
             Held::Yes
         );
         assert_eq!(take(&db.store, 29).await, []);
@@ -119,6 +120,91 @@ async fn a_parked_status_says_why_and_lets_the_next_one_go() {
         assert_eq!(db.store.statuses(&id).await.unwrap()[0].parked.as_deref(), Some("gone"));
         let depth = db.store.depth().await.unwrap();
         assert_eq!((depth.unsent, depth.parked), (1, 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_what_was_tried_in_vain_is_a_failure() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let first = take(&db.store, 2).await.pop().unwrap();
+        assert_eq!((first.due_at, first.attempts, first.failures), (at(1), 1, 0));
+        let untried = Answer::Again { at: first.due_at, unsure: first.unsure, failed: false };
+        assert_eq!(answer(&db.store, &first, untried, 3).await, Held::Yes);
+        let second = take(&db.store, 3).await.pop().unwrap();
+        assert_eq!((second.due_at, second.attempts, second.failures), (at(1), 2, 0));
+        assert!(!second.unsure, "it was given back as it was");
+        let in_vain = Answer::Again { at: at(9), unsure: true, failed: true };
+        assert_eq!(answer(&db.store, &second, in_vain, 4).await, Held::Yes);
+        let third = take(&db.store, 9).await.pop().unwrap();
+        assert_eq!((third.due_at, third.attempts, third.failures), (at(9), 3, 1));
+        assert!(third.unsure);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_given_back_keeps_its_place() {
+    run_on_both(async |db| {
+        for n in 1..=3 {
+            accept(&db.store, &format!("app{n}"), n).await;
+        }
+        let first = db.store.take_messages(&Family::Forge, at(5), LEASE, 1).await.unwrap();
+        let back = Answer::Again { at: first[0].due_at, unsure: false, failed: false };
+        assert_eq!(answer(&db.store, &first[0], back, 6).await, Held::Yes);
+        let order: Vec<_> = take(&db.store, 7).await.into_iter().map(|m| m.forge_id).collect();
+        assert_eq!(order, [1, 2, 3]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_knows_whether_another_waits_behind_it() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let alone = take(&db.store, 2).await.pop().unwrap();
+        assert!(!alone.followed);
+        let _claim = claim(&db.store, 3).await;
+        let again = take(&db.store, 62).await.pop().unwrap();
+        assert_eq!((again.seq, again.followed, again.unsure), (1, true, true));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_is_counted_by_who_is_to_be_told() {
+    run_on_both(async |db| {
+        let audience =
+            Audience { slack: true, events: vec!["dw".to_owned()], ..Audience::default() };
+        let store = db.store.clone().telling(audience);
+        assert_eq!(store.waiting().await.unwrap(), []);
+        for n in 1..=2 {
+            accept(&store, &format!("app{n}"), n).await;
+        }
+        let first = take(&store, 3).await;
+        assert_eq!(answer(&store, &first[0], Answer::Parked("no".to_owned()), 3).await, Held::Yes);
+        let waits = |family, oldest, waiting, parked| Waiting {
+            family,
+            waiting,
+            oldest: Some(at(oldest)),
+            parked,
+        };
+        let events = Family::Events("dw".to_owned());
+        let wanted = [waits(events, 1, 2, 0), waits(Family::Forge, 2, 1, 1)];
+        assert_eq!(store.waiting().await.unwrap(), wanted);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_need_not_wait_for_a_dead_senders_lease() {
+    run_on_both(async |db| {
+        accept(&db.store, "web", 1).await;
+        let _dead = take(&db.store, 2).await;
+        assert_eq!(take(&db.store, 3).await, []);
+        db.store.end_leases(at(3)).await.unwrap();
+        assert!(take(&db.store, 3).await.pop().unwrap().unsure, "and looks for it first");
     })
     .await;
 }

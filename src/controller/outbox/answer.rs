@@ -1,0 +1,234 @@
+//! What becomes of a message that was told, was not taken, or has been overtaken. Pure.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::controller::outbox::door::{Heard, LONGEST_WISH};
+use crate::controller::outbox::pace::later;
+use crate::controller::outcome::Patience;
+use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
+use crate::model::notice::Family;
+use crate::store::{Answer, Message};
+
+/// How often a message is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patiences {
+    /// Where the other side does not answer, or not in its right mind.
+    pub silence: Patience,
+    /// Where it wants a right that a person may give us.
+    pub refusal: Patience,
+}
+
+/// Two days at least in both cases: a day's outage, and a weekend without anybody who gives rights.
+impl Default for Patiences {
+    fn default() -> Self {
+        let first = Duration::from_secs(1);
+        Self {
+            silence: Patience { first, longest: Duration::from_mins(5), failures: 600 },
+            refusal: Patience { first, longest: Duration::from_hours(1), failures: 60 },
+        }
+    }
+}
+
+/// A status that is older than this when its turn comes is left out if a newer one waits behind it:
+/// the sender is behind, and the forge's limits are better spent on how things stand.
+const FRESH: SignedDuration = SignedDuration::from_secs(5);
+
+/// Waiting for the other side's leave is no failure; a week of it is an end nevertheless.
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// So often at least it was tried before, or a service that was off for a week would give up at once.
+const TRIED_OFTEN: u32 = 20;
+
+/// Why a message needs not be told any more, if that is so.
+pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
+    let old = now.duration_since(message.at) > FRESH;
+    let (forge, state) = (message.sink.family() == Family::Forge, message.status.state.as_str());
+    (forge && old && message.followed)
+        .then(|| format!("{state} was over before it could be told: a newer status took its place"))
+}
+
+/// The message keeps its place, as if nobody had taken it.
+pub(super) fn untried(message: &Message) -> Answer {
+    Answer::Again { at: message.due_at, unsure: message.unsure, failed: false }
+}
+
+/// What is recorded of a message that was taken, or had nothing to say.
+pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp) -> Answer {
+    match delivered {
+        Delivered::Yes { reference } => Answer::Sent { reference },
+        Delivered::Nothing(reason) => Answer::Skipped(reason),
+        Delivered::Later { at } => {
+            // Not at this same moment, or it would be asked for ever.
+            let at = at.max(later(now, SignedDuration::from_millis(1)));
+            Answer::Again { at, unsure: message.unsure, failed: false }
+        }
+    }
+}
+
+/// What is recorded of a message that was not taken, and what that says of the other side.
+pub(super) fn not_delivered(
+    message: &Message,
+    trouble: NotDelivered,
+    patiences: &Patiences,
+    now: Timestamp,
+) -> (Answer, Heard) {
+    let NotDelivered { problem: Problem { remedy, message: reason }, unsure } = trouble;
+    // What an earlier attempt left open stays open until somebody has looked.
+    let unsure = unsure || message.unsure;
+    let again = |patience: &Patience| match patience.next(message.failures, None, now) {
+        Some(at) => Answer::Again { at, unsure, failed: true },
+        None => given_up(message, &reason),
+    };
+    match remedy {
+        Remedy::Reject => (Answer::Parked(reason), Heard::Answer),
+        Remedy::GiveUp => (again(&patiences.refusal), Heard::Answer),
+        Remedy::Retry { after: None } => (again(&patiences.silence), Heard::Silence),
+        Remedy::Retry { after: Some(wish) } => {
+            (waits(message, unsure, wish, &reason, now), Heard::Wait(wish))
+        }
+    }
+}
+
+/// The other side asks for time, which is nobody's failure.
+fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Timestamp) -> Answer {
+    let waited = now.duration_since(message.at);
+    if waited > LONGEST_WAIT && message.attempts > TRIED_OFTEN {
+        return given_up(message, reason);
+    }
+    let wish = SignedDuration::try_from(wish.min(LONGEST_WISH)).unwrap_or(SignedDuration::ZERO);
+    // A wish of no time at all would be asked for ever.
+    let at = later(now, wish.max(SignedDuration::from_millis(1)));
+    Answer::Again { at, unsure, failed: false }
+}
+
+fn given_up(message: &Message, reason: &str) -> Answer {
+    Answer::Parked(format!("given up after {} attempts: {reason}", message.attempts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::deployment::ForgeState;
+    use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
+    use crate::model::notice::Sink;
+    use crate::model::status::ForgeStatus;
+
+    const PATIENCE: Patience =
+        Patience { first: Duration::from_secs(1), longest: Duration::from_secs(10), failures: 6 };
+    const PATIENCES: Patiences = Patiences {
+        silence: PATIENCE,
+        refusal: Patience { longest: Duration::from_secs(100), ..PATIENCE },
+    };
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn message(sink: Sink) -> Message {
+        Message {
+            deployment: DeployId::parse("20261121-054812123-000001").unwrap(),
+            sink,
+            seq: 1,
+            repository: RepoName::parse("acme/web").unwrap(),
+            commit: CommitSha::parse("ab".repeat(20)).unwrap(),
+            target: TargetName::parse("prod").unwrap(),
+            forge_id: 1,
+            status: ForgeStatus::queued(),
+            at: at(0),
+            due_at: at(3),
+            attempts: 1,
+            failures: 0,
+            unsure: false,
+            followed: false,
+        }
+    }
+
+    fn trouble(remedy: Remedy, failures: u32, now: i64) -> (Answer, Heard) {
+        let message = Message { failures, attempts: failures + 1, ..message(Sink::Forge) };
+        let problem = Problem { remedy, message: "no answer".to_owned() };
+        let trouble = NotDelivered { problem, unsure: false };
+        not_delivered(&message, trouble, &PATIENCES, at(now))
+    }
+
+    fn again(seconds: i64, failed: bool) -> Answer {
+        Answer::Again { at: at(seconds), unsure: false, failed }
+    }
+
+    #[test]
+    fn silence_is_waited_out_and_closes_the_door() {
+        let silence = Remedy::Retry { after: None };
+        assert_eq!(trouble(silence, 0, 0), (again(1, true), Heard::Silence));
+        assert_eq!(trouble(silence, 4, 0), (again(10, true), Heard::Silence));
+        let parked = Answer::Parked("given up after 6 attempts: no answer".to_owned());
+        assert_eq!(trouble(silence, 5, 0), (parked, Heard::Silence));
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_and_a_right_may_be_given_later() {
+        assert_eq!(trouble(Remedy::GiveUp, 4, 0), (again(16, true), Heard::Answer));
+        let parked = Answer::Parked("no answer".to_owned());
+        assert_eq!(trouble(Remedy::Reject, 0, 0), (parked, Heard::Answer));
+    }
+
+    #[test]
+    fn a_wish_to_wait_is_no_failure_until_a_week_is_over() {
+        let minute = Duration::from_mins(1);
+        let wish = Remedy::Retry { after: Some(minute) };
+        assert_eq!(trouble(wish, 0, 7), (again(67, false), Heard::Wait(minute)));
+        let week = 7 * 24 * 3600;
+        assert_eq!(trouble(wish, 0, 2 * week).0, again(2 * week + 60, false), "tried too seldom");
+        assert!(matches!(trouble(wish, 20, 2 * week).0, Answer::Parked(_)));
+        let absurd = Remedy::Retry { after: Some(Duration::from_hours(9999)) };
+        assert_eq!(trouble(absurd, 0, 0).0, again(2 * 3600, false));
+    }
+
+    #[test]
+    fn a_day_without_an_answer_is_outlasted_by_far() {
+        let Patiences { silence, refusal } = Patiences::default();
+        for patience in [silence, refusal] {
+            let mut now = at(0);
+            let mut failures = 0;
+            while let Some(next) = patience.next(failures, None, now) {
+                (now, failures) = (next, failures + 1);
+            }
+            let hours = now.as_second() / 3600;
+            assert!((47..72).contains(&hours), "{hours} hours");
+        }
+    }
+
+    #[test]
+    fn what_may_have_arrived_stays_doubtful_until_somebody_has_looked() {
+        let message = Message { unsure: true, ..message(Sink::Forge) };
+        let problem = Problem { remedy: Remedy::Retry { after: None }, message: String::new() };
+        let trouble = NotDelivered { problem, unsure: false };
+        let (answer, _) = not_delivered(&message, trouble, &PATIENCES, at(0));
+        assert_eq!(answer, Answer::Again { at: at(1), unsure: true, failed: true });
+        let back = Answer::Again { at: at(3), unsure: true, failed: false };
+        assert_eq!(untried(&message), back);
+    }
+
+    #[test]
+    fn a_message_that_asks_for_later_is_no_failure() {
+        let message = message(Sink::Channel);
+        assert_eq!(delivered(&message, Delivered::Later { at: at(9) }, at(7)), again(9, false));
+        let now = delivered(&message, Delivered::Later { at: at(7) }, at(7));
+        let Answer::Again { at: next, .. } = now else { panic!("{now:?}") };
+        assert!(next > at(7), "never at the same moment");
+    }
+
+    #[test]
+    fn an_old_status_with_a_newer_one_behind_it_is_left_out() {
+        let followed = |sink| Message { followed: true, ..message(sink) };
+        let forge = followed(Sink::Forge);
+        assert_eq!(overtaken(&forge, at(5)), None, "on an idle system all go out");
+        let reason = "queued was over before it could be told: a newer status took its place";
+        assert_eq!(overtaken(&forge, at(6)).as_deref(), Some(reason));
+        assert!(overtaken(&followed(Sink::Commit), at(6)).is_some());
+        assert_eq!(overtaken(&message(Sink::Forge), at(99)), None, "the last is always told");
+        for sink in [Sink::Events("warehouse".to_owned()), Sink::Channel, Sink::Person] {
+            assert_eq!(overtaken(&followed(sink), at(99)), None, "a record has no gaps");
+        }
+        assert_eq!(ForgeStatus::queued().state, ForgeState::Queued);
+    }
+}

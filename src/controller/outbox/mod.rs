@@ -1,0 +1,200 @@
+//! People and programs are told what the store has for them: in order per deployment and sink,
+//! deployments side by side, and each family of sinks by a sender of its own, so that one that is
+//! down or slow holds up no other.
+//!
+//! ```text
+//! store ─ take ─▶ overtaken? ─▶ door open? ─▶ Outside::tell ─▶ answer ─▶ store
+//!                  skipped       given back                     └─▶ door: closed, or open
+//! ```
+//!
+//! How often each is tried is decided in `answer.rs`, whether anything is tried at all in `door.rs`,
+//! and how fast in `pace.rs`.
+
+pub mod answer; // what becomes of a message, pure
+mod door; // open or closed, pure
+pub mod pace; // how fast, pure
+mod senders; // one for each family
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::controller::Parts;
+use crate::controller::outbox::door::Heard;
+pub(super) use crate::controller::outbox::senders::{Sender, Senders};
+use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
+use crate::store::{Answer, Held, Message, StoreError, Waiting};
+
+/// How many messages are taken at once; they must all be sent within a lease.
+const TAKEN: u32 = 16;
+
+/// How many are on their way at once: forges limit how many requests one may have open.
+const AT_ONCE: usize = 8;
+
+impl<O: Outside> Parts<O> {
+    /// Sends what may be sent now, to everybody; how many that were.
+    pub(super) async fn send_some(&self) -> Result<usize, StoreError> {
+        let mut sent = 0;
+        for sender in self.senders().await? {
+            sent += self.send_to(&sender).await?;
+        }
+        Ok(sent)
+    }
+
+    /// A sender for everybody who is to be told, and for those who still have messages although
+    /// they are configured no more: somebody must say so.
+    pub(super) async fn senders(&self) -> Result<Vec<Arc<Sender>>, StoreError> {
+        Ok(self.senders_beside(&self.store.waiting().await?))
+    }
+
+    /// The same, where it is known what waits.
+    pub(super) fn senders_beside(&self, waiting: &[Waiting]) -> Vec<Arc<Sender>> {
+        let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
+        for family in self.store.audience().families().into_iter().chain(waiting) {
+            self.wake.outbox.of(&family, &self.settings.rates);
+        }
+        self.wake.outbox.all()
+    }
+
+    /// Sends what may be sent now to one family; how many were dealt with.
+    pub(super) async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let admitted = sender.admit(TAKEN, now);
+        if admitted == 0 {
+            return Ok(0);
+        }
+        let lease = self.settings.lease;
+        let taken = self.store.take_messages(&sender.family, now, lease, admitted).await;
+        let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(admitted));
+        sender.turned_back(admitted.saturating_sub(came));
+        let messages = taken?.into_iter();
+        let told = stream::iter(messages.map(|message| self.tell(sender, message, now)));
+        // What has been told is recorded at once, and together what was told together.
+        let mut told = told.buffer_unordered(AT_ONCE).ready_chunks(AT_ONCE);
+        let mut dealt_with = 0;
+        while let Some(answers) = told.next().await {
+            dealt_with += answers.iter().filter(|told| told.tried).count();
+            self.record_answers(sender, answers).await?;
+        }
+        Ok(dealt_with)
+    }
+
+    async fn tell(&self, sender: &Sender, message: Message, taken_at: Timestamp) -> Dealt {
+        let now = self.clock.now();
+        if let Some(reason) = answer::overtaken(&message, now) {
+            sender.turned_back(1);
+            return Dealt { message, answer: Answer::Skipped(reason), tried: true };
+        }
+        // The lease must not end while one is on its way, or another would tell it as well.
+        let late = now.duration_since(taken_at) > signed(self.settings.lease / 3);
+        if late || sender.is_closed(now) {
+            sender.turned_back(1);
+            return Dealt { answer: answer::untried(&message), message, tried: false };
+        }
+        let answer = match self.told(&message, now).await {
+            Ok(delivered) => self.delivered(sender, &message, delivered),
+            Err(trouble) => self.not_delivered(sender, &message, trouble),
+        };
+        Dealt { message, answer, tried: true }
+    }
+
+    /// The call itself, with an end even if it panics or never ends.
+    async fn told(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
+        let longest = self.settings.lease / 2;
+        let telling = AssertUnwindSafe(self.outside.tell(message, now)).catch_unwind();
+        match tokio::time::timeout(longest, telling).await {
+            Ok(Ok(told)) => told,
+            Ok(Err(_panic)) => Err(panicked()),
+            Err(_elapsed) => Err(never_ended(longest)),
+        }
+    }
+
+    fn delivered(&self, sender: &Sender, message: &Message, delivered: Delivered) -> Answer {
+        let now = self.clock.now();
+        match &delivered {
+            Delivered::Yes { .. } => sender.heard(Heard::Answer, now, ""),
+            // Nobody was asked, so nobody knows how the other side is.
+            Delivered::Nothing(_) | Delivered::Later { .. } => sender.turned_back(1),
+        }
+        answer::delivered(message, delivered, now)
+    }
+
+    fn not_delivered(&self, sender: &Sender, message: &Message, trouble: NotDelivered) -> Answer {
+        let (patiences, now) = (&self.settings.report_patience, self.clock.now());
+        let reason = trouble.problem.message.clone();
+        let (answer, heard) = answer::not_delivered(message, trouble, patiences, now);
+        sender.heard(heard, now, &reason);
+        log(message, &answer, &reason);
+        answer
+    }
+
+    async fn record_answers(&self, sender: &Sender, told: Vec<Dealt>) -> Result<(), StoreError> {
+        let answers: Vec<_> = told.into_iter().map(|told| (told.message, told.answer)).collect();
+        let held = self.store.answered(&answers, self.clock.now()).await?;
+        for ((message, answer), held) in answers.iter().zip(held) {
+            self.metrics.report(&sender.name(), outcome(answer));
+            if held == Held::Lost {
+                let Message { deployment, sink, seq, .. } = message;
+                tracing::warn!(%deployment, %sink, seq, "another sender took over");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A message and what became of it.
+struct Dealt {
+    message: Message,
+    answer: Answer,
+    /// Not so where it was given back as it was.
+    tried: bool,
+}
+
+fn outcome(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Sent { .. } => "sent",
+        Answer::Skipped(_) => "skipped",
+        Answer::Again { failed: true, .. } => "put_off",
+        Answer::Again { failed: false, .. } => "waits",
+        Answer::Parked(_) => "parked",
+    }
+}
+
+fn log(message: &Message, answer: &Answer, reason: &str) {
+    let Message { deployment, sink, status, .. } = message;
+    let state = status.state.as_str();
+    match answer {
+        Answer::Sent { .. } | Answer::Skipped(_) => {}
+        // That the door is closed has been logged, once for all that wait behind it.
+        Answer::Again { at, failed: false, .. } => {
+            tracing::debug!(%deployment, %sink, state, reason, %at, "not told yet");
+        }
+        Answer::Again { at, failed: true, .. } => {
+            tracing::warn!(%deployment, %sink, state, reason, %at, "not told, tried again");
+        }
+        Answer::Parked(_) => {
+            tracing::error!(%deployment, %sink, state, reason, "not told, given up");
+        }
+    }
+}
+
+/// The panic's own words are in the log; they are for developers.
+fn panicked() -> NotDelivered {
+    let message = "a fault in the-deployer itself; its log has the details".to_owned();
+    NotDelivered { problem: Problem { remedy: Remedy::GiveUp, message }, unsure: true }
+}
+
+fn never_ended(longest: Duration) -> NotDelivered {
+    let message = format!("telling took longer than {} s and was stopped", longest.as_secs());
+    NotDelivered {
+        problem: Problem { remedy: Remedy::Retry { after: None }, message },
+        unsure: true,
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}

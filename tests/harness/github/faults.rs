@@ -1,0 +1,127 @@
+//! Trouble, ordered by the test.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::harness::github::answer::Answer;
+use crate::harness::github::limits::{Limits, told_to_wait, used_up};
+
+/// What is answered instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// 502 with a page of HTML, and nothing was done.
+    BadGateway,
+    /// Any other status, and nothing was done.
+    Status(u16),
+    /// 403 or 429 with `retry-after` in seconds: the secondary limit.
+    Wait(u16, i64),
+    /// 403 with nothing remaining: the primary limit, until its reset.
+    UsedUp,
+    /// 401, as for a token that has ended or was revoked.
+    BadCredentials,
+    /// The answer comes after so much real time; it is the true one.
+    Slow(Duration),
+    /// What was asked is done, and the connection is cut before the answer.
+    CutAfter,
+    /// The connection is cut, and nothing was done.
+    CutBefore,
+}
+
+/// What is to happen to a request.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It is answered as it should be, perhaps late, perhaps unheard.
+    Work { delay: Duration, cut: bool },
+    /// It is answered so, and nothing is done.
+    Refuse(Answer),
+    /// It is not answered, and nothing is done.
+    Cut,
+}
+
+#[derive(Default)]
+pub(super) struct Faults {
+    orders: Vec<Order>,
+    down_until: Option<Timestamp>,
+}
+
+struct Order {
+    left: u32,
+    /// Every word stands in the request's line.
+    words: String,
+    fault: Fault,
+}
+
+impl Faults {
+    pub(super) fn order(&mut self, times: u32, words: &str, fault: Fault) {
+        self.orders.push(Order { left: times, words: words.to_owned(), fault });
+    }
+
+    pub(super) fn down(&mut self, until: Timestamp) {
+        self.down_until = Some(until);
+    }
+
+    pub(super) fn is_down(&self, now: Timestamp) -> bool {
+        self.down_until.is_some_and(|until| now < until)
+    }
+
+    /// What was ordered and never came to be.
+    pub(super) fn left(&self) -> Vec<String> {
+        let left = self.orders.iter().filter(|order| order.left > 0);
+        left.map(|order| format!("{} × {:?} on {:?}", order.left, order.fault, order.words))
+            .collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.orders.clear();
+        self.down_until = None;
+    }
+
+    /// What happens to that request of that sender.
+    pub(super) fn judge(
+        &mut self,
+        line: &str,
+        key: &str,
+        limits: &mut Limits,
+        now: Timestamp,
+    ) -> Verdict {
+        if self.is_down(now) {
+            return Verdict::Refuse(gateway());
+        }
+        let fits = |order: &&mut Order| {
+            order.left > 0 && order.words.split(' ').all(|word| line.contains(word))
+        };
+        let Some(order) = self.orders.iter_mut().find(fits) else {
+            return Verdict::Work { delay: Duration::ZERO, cut: false };
+        };
+        order.left -= 1;
+        verdict(order.fault, key, limits, now)
+    }
+}
+
+fn verdict(fault: Fault, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
+    match fault {
+        Fault::BadGateway => Verdict::Refuse(gateway()),
+        Fault::Status(status) => Verdict::Refuse(Answer::refusal(status, "Server Error")),
+        Fault::Wait(status, seconds) => {
+            limits.stop(key, status, now + SignedDuration::from_secs(seconds), now);
+            Verdict::Refuse(told_to_wait(status, seconds))
+        }
+        Fault::UsedUp => {
+            let reset = limits.use_up(key, now);
+            limits.stop(key, 403, reset, now);
+            Verdict::Refuse(used_up(key))
+        }
+        Fault::BadCredentials => Verdict::Refuse(Answer::refusal(401, "Bad credentials")),
+        Fault::Slow(delay) => Verdict::Work { delay, cut: false },
+        Fault::CutAfter => Verdict::Work { delay: Duration::ZERO, cut: true },
+        Fault::CutBefore => Verdict::Cut,
+    }
+}
+
+fn gateway() -> Answer {
+    let page = "<html><head><title>502 Bad Gateway</title></head></html>";
+    let mut answer = Answer::empty(502).with("content-type", "text/html");
+    answer.body = page.into();
+    answer
+}
