@@ -5,6 +5,7 @@ mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
+pub mod hands; // the program without its loops
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod outside; // what a job asks of the world
@@ -34,6 +35,7 @@ use crate::config::settings::{self, Settings, WebhookSecret};
 use crate::controller::metrics::Metrics;
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
+use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
@@ -120,8 +122,8 @@ impl App {
         let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
         let templates =
-            InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
-        let manifests = manifests(&settings, &client).await?;
+            InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
+        let manifests = manifests(&settings, &client, &forge).await?;
         let listener = bind(settings.server.listen).await?;
         let secret = webhook_secret(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
@@ -256,6 +258,7 @@ fn forge_url(forge: &settings::Forge) -> Option<String> {
 async fn manifests(
     settings: &Settings,
     client: &reqwest::Client,
+    forge: &Forge,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
     for one in &settings.manifests {
@@ -264,7 +267,7 @@ async fn manifests(
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client));
+        let repository = ManifestRepository::open(repository_settings(one, client, forge));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -301,7 +304,11 @@ fn as_others_see_it(one: &settings::Manifests) -> String {
     whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
 }
 
-fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> writer::Settings {
+fn repository_settings(
+    one: &settings::Manifests,
+    client: &reqwest::Client,
+    forge: &Forge,
+) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
         branch: one.branch.clone(),
@@ -312,7 +319,7 @@ fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> w
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
-        tokens: access::tokens(&one.access, "write"),
+        tokens: access::tokens(&one.access, Access::Write, forge),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

@@ -19,5 +19,6 @@ mod git;
 mod github;
 mod harness;
 mod pipeline;
+mod scenarios;
 mod service;
 mod store;

@@ -8,19 +8,32 @@ use secrecy::SecretString;
 
 use crate::config::secret::{self, SecretError, Source};
 use crate::config::settings::{Credential, GitAccess};
+use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Access;
+use crate::forge::github::client::GitHub;
+use crate::forge::{self, Forge};
 use crate::git::token::{Answer, Ask, NoToken, Tokens};
 use crate::git::writer::Disposition;
+use crate::model::id::RepoName;
 
-/// The source of a repository's tokens; `may` says what a token must be allowed to do there:
-/// `write`, `read`.
-pub(super) fn tokens(access: &GitAccess, may: &str) -> Tokens {
+/// The source of a repository's tokens, for one who writes there or only reads. The forge is that
+/// of the same settings.
+pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Tokens {
+    let may = match wanted {
+        Access::Read => "read",
+        Access::Write => "write",
+    };
     match access {
         GitAccess::Anybody => {
             Tokens::new(&format!("give it a token that may {may} there (`token`)"), |_| {
                 std::future::ready(Ok(None))
             })
         }
-        GitAccess::App(_) => Tokens::none(),
+        GitAccess::App(repository) => match forge {
+            Forge::GitHub(github) => of_app(github, repository, wanted),
+            // The settings have no App without a GitHub.
+            Forge::Local(_) => Tokens::none(),
+        },
         GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
             secret.clone(),
             &format!(
@@ -33,6 +46,37 @@ pub(super) fn tokens(access: &GitAccess, may: &str) -> Tokens {
             Tokens::new(&help, move |ask| Arc::clone(&kept).answer(ask))
         }
     }
+}
+
+/// The App's tokens, which the client keeps while they are good.
+fn of_app(github: &GitHub, repository: &RepoName, wanted: Access) -> Tokens {
+    let help = format!(
+        "let the GitHub App's installation have {repository}, with the permission `contents: {}`",
+        match wanted {
+            Access::Read => "read",
+            Access::Write => "write",
+        }
+    );
+    let (github, repository) = (github.clone(), repository.clone());
+    Tokens::new(&help, move |ask| {
+        let (github, repository) = (github.clone(), repository.clone());
+        async move {
+            if let Ask::InsteadOf(token) = &ask {
+                github.git_token_refused(&repository, wanted, token).await;
+            }
+            let token = github.git_token(&repository, wanted).await;
+            token.map(Some).map_err(|error| not_issued(&error))
+        }
+    })
+}
+
+fn not_issued(error: &ForgeError) -> NoToken {
+    let next = match error.disposition() {
+        forge::error::Disposition::Retry => Disposition::Retry { after: None },
+        forge::error::Disposition::RetryAfter(wait) => Disposition::Retry { after: Some(wait) },
+        forge::error::Disposition::Stop => Disposition::Stop,
+    };
+    NoToken { why: error.to_string(), next }
 }
 
 /// A token in a file that somebody writes anew now and then: read for each exchange, so that a new

@@ -16,7 +16,7 @@ use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
 use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
-use crate::store::{ActTurn, Store};
+use crate::store::{ActTurn, Store, StoreError};
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
 /// deployment waits when a replica dies in the middle of one.
@@ -181,22 +181,28 @@ fn not_written(error: WriteError) -> NotRemoved {
 /// Finds out, from time to time, what became of removals whose process has died.
 pub(super) async fn keep_records(world: World, store: Store, stop: CancellationToken) {
     loop {
-        let now = world.clock.now();
-        match store.abandoned_removals(now).await {
-            Err(error) => tracing::warn!(%error, "removals cannot be looked at"),
-            Ok(all) => {
-                for removal in &all {
-                    if let Err(error) = settle(&world, &store, removal).await {
-                        tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
-                    }
-                }
-            }
+        if let Err(error) = keep_records_once(&world, &store).await {
+            tracing::warn!(%error, "removals cannot be looked at");
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(LOOK) => {}
         }
     }
+}
+
+/// Looks once; how many removals have their end now.
+pub(super) async fn keep_records_once(world: &World, store: &Store) -> Result<usize, StoreError> {
+    let mut settled = 0;
+    for removal in &store.abandoned_removals(world.clock.now()).await? {
+        match settle(world, store, removal).await {
+            Ok(()) => settled += 1,
+            Err(error) => {
+                tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
+            }
+        }
+    }
+    Ok(settled)
 }
 
 async fn settle_if_abandoned(

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +46,19 @@ impl<O: Outside> Controller<O> {
     /// Sends what may be sent now, to everybody; how many messages that were.
     pub async fn send(&self) -> Result<usize, StoreError> {
         self.0.send_some().await
+    }
+
+    /// When something that waits can be done, if something waits that time alone brings on.
+    pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let now = self.0.clock.now();
+        let waiting = self.0.store.waiting().await?;
+        let waits = |name: &str| {
+            waiting.iter().any(|one| one.waiting > 0 && one.family.to_string() == name)
+        };
+        let senders = self.0.senders_beside(&waiting);
+        let doors = senders.iter().filter(|sender| waits(&sender.name()));
+        let doors = doors.map(|sender| sender.next(now)).filter(|opens| *opens > now);
+        Ok(doors.chain(self.0.store.next_due(now).await?).min())
     }
 
     /// Brings the gauges up to date.

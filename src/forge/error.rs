@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::model::id::{CommitSha, RepoName};
 
 /// Why a code host did not do what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum ForgeError {
     /// The repository is not there, or not for us.
     #[error("repository {repository} is not there: {help}")]
@@ -57,6 +57,32 @@ pub enum ForgeError {
         /// What was asked about: a repository mostly.
         about: String,
         /// What to do.
+        help: String,
+    },
+    /// Our GitHub App is not installed where it is needed.
+    #[error("the GitHub App is not installed on {about}: {help}")]
+    NotInstalled {
+        /// What was asked about: a repository mostly.
+        about: String,
+        /// What to do, and where.
+        help: String,
+    },
+    /// Somebody has stopped our GitHub App's installation.
+    #[error("the GitHub App's installation for {about} is suspended: {help}")]
+    Suspended {
+        /// What was asked about: a repository mostly.
+        about: String,
+        /// What to do, and where.
+        help: String,
+    },
+    /// Our GitHub App was not granted what is needed.
+    #[error("the GitHub App lacks the permission `{permission}` for {about}: {help}")]
+    MissingPermission {
+        /// What was asked about: a repository mostly.
+        about: String,
+        /// The permission as GitHub writes it: `checks: write`.
+        permission: String,
+        /// What to do, and where.
         help: String,
     },
     /// We asked too often.
@@ -144,6 +170,14 @@ impl ForgeError {
         matches!(self, Self::Unreachable { .. })
     }
 
+    /// The same, where it kept a request from being made at all.
+    pub(in crate::forge) fn before_sending(self) -> Self {
+        match self {
+            Self::Unreachable { host, problem } => Self::NotSent { host, problem },
+            other => other,
+        }
+    }
+
     /// What to do next.
     pub fn disposition(&self) -> Disposition {
         match self {
@@ -154,6 +188,9 @@ impl ForgeError {
             | Self::NoFile { .. }
             | Self::TooLarge { .. }
             | Self::Unauthorized { .. }
+            | Self::NotInstalled { .. }
+            | Self::Suspended { .. }
+            | Self::MissingPermission { .. }
             | Self::Refused { .. }
             | Self::NeedsApp { .. }
             | Self::TooManyBranches { .. }

@@ -15,6 +15,7 @@
 
 mod acts; // what people did beside deploying
 mod connect; // a URL becomes a pool
+mod due; // when there is something to do again
 mod error;
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked

@@ -1,6 +1,7 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
 pub(crate) mod database;
+pub(crate) mod deployer;
 pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;

@@ -7,6 +7,8 @@ use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, access, boxed};
 use crate::catalogue::repository::{Folders, Listed};
 use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
 use crate::config::settings;
+use crate::forge::Forge;
+use crate::forge::github::auth::permission::Access;
 use crate::git::follow::{FollowError, Followed, Settings};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
@@ -49,6 +51,7 @@ impl Repository {
     pub(super) async fn open(
         settings: &settings::TemplatesRepository,
         client: &reqwest::Client,
+        forge: &Forge,
     ) -> Result<Self, StartError> {
         let settings::TemplatesRepository { url, branch, path, refresh, access, clone_dir } =
             settings.clone();
@@ -56,7 +59,7 @@ impl Repository {
             url: url.clone(),
             branch: branch.clone(),
             clone_dir,
-            tokens: access::tokens(&access, "read"),
+            tokens: access::tokens(&access, Access::Read, forge),
             client: client.clone(),
             silence: GIT_SILENCE,
             total: GIT_TOTAL,

@@ -7,6 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::harness::github::answer::Answer;
 use crate::harness::github::limits::{Limits, told_to_wait, used_up};
 
+/// Longer than any test.
+pub(super) const EVER: Duration = Duration::from_hours(1);
+
 /// What is answered instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -26,6 +29,10 @@ pub(crate) enum Fault {
     CutAfter,
     /// The connection is cut, and nothing was done.
     CutBefore,
+    /// What was asked is done, and no answer comes, ever: a client that dies then, dies in doubt.
+    SilentAfter,
+    /// Nothing is done, and no answer comes, ever.
+    SilentBefore,
 }
 
 /// What is to happen to a request.
@@ -35,8 +42,10 @@ pub(super) enum Verdict {
     Work { delay: Duration, cut: bool },
     /// It is answered so, and nothing is done.
     Refuse(Answer),
-    /// It is not answered, and nothing is done.
+    /// The connection ends, and nothing is done.
     Cut,
+    /// It is not answered, and nothing is done.
+    Silence,
 }
 
 #[derive(Default)]
@@ -63,6 +72,10 @@ impl Faults {
 
     pub(super) fn is_down(&self, now: Timestamp) -> bool {
         self.down_until.is_some_and(|until| now < until)
+    }
+
+    pub(super) fn is_ordered(&self, words: &str) -> bool {
+        self.orders.iter().any(|order| order.left > 0 && order.words == words)
     }
 
     /// What was ordered and never came to be.
@@ -116,6 +129,8 @@ fn verdict(fault: Fault, key: &str, limits: &mut Limits, now: Timestamp) -> Verd
         Fault::Slow(delay) => Verdict::Work { delay, cut: false },
         Fault::CutAfter => Verdict::Work { delay: Duration::ZERO, cut: true },
         Fault::CutBefore => Verdict::Cut,
+        Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },
+        Fault::SilentBefore => Verdict::Silence,
     }
 }
 

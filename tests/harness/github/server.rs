@@ -18,12 +18,13 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::harness::github::answer::Answer;
 use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::deliveries;
-use crate::harness::github::faults::Verdict;
+use crate::harness::github::faults::{EVER, Verdict};
 use crate::harness::github::routes;
 use crate::harness::github::state::{Seen, State};
 
@@ -33,6 +34,8 @@ pub(super) struct Hub {
     pub(super) state: Arc<Mutex<State>>,
     pub(super) post: deliveries::Post,
     pub(super) origin: String,
+    /// Counts requests that were worked on.
+    pub(super) changes: watch::Sender<u64>,
 }
 
 /// Serves until it is aborted.
@@ -76,6 +79,7 @@ async fn work(hub: &Hub, call: &Call) -> Option<Answer> {
         hub.post.send_what_came_of_it(&mut state);
         done
     };
+    hub.changes.send_modify(|count| *count += 1);
     tokio::time::sleep(delay).await;
     answer
 }
@@ -90,6 +94,7 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
         Err(refusal) => (Some(refusal), Duration::ZERO, false),
         Ok(()) => match state.faults.judge(&line, &key, &mut state.limits, now) {
             Verdict::Cut => (None, Duration::ZERO, true),
+            Verdict::Silence => (None, EVER, true),
             Verdict::Refuse(refusal) => (Some(refusal), Duration::ZERO, false),
             Verdict::Work { delay, cut } => (Some(routed(state, call, who)), delay, cut),
         },

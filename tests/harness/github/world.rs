@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use serde_json::Value as Json;
 use the_deployer::clock::Clock;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::harness::github::app::{Credentials, Grant, Installation, all_permissions};
 use crate::harness::github::deliveries::{Hook, Post, Webhooks};
@@ -36,7 +37,8 @@ impl World {
         let of_the_deployer = Grant::Personal { login: "deployer-bot".to_owned() };
         state.grants.insert(TOKEN.to_owned(), of_the_deployer);
         let state = Arc::new(Mutex::new(state));
-        let hub = Hub { post: Post::new(Arc::clone(&state)), state, origin };
+        let changes = watch::Sender::new(0);
+        let hub = Hub { post: Post::new(Arc::clone(&state)), state, origin, changes };
         let server = tokio::spawn(server::serve(listener, hub.clone()));
         Self { hub, server, looked_at: AtomicBool::new(false) }
     }
@@ -68,9 +70,13 @@ impl World {
         Repository { world: self, id }
     }
 
-    /// Events go to that address from now on, signed with the secret.
+    /// Events go to that address from now on, signed with the secret; what is held, stays held.
     pub(crate) fn hooks_to(&self, url: &str, secret: &str) {
-        self.state().hook = Some(Hook::new(url.to_owned(), secret.to_owned()));
+        let (mut state, url, secret) = (self.state(), url.to_owned(), secret.to_owned());
+        match &mut state.hook {
+            Some(hook) => (hook.url, hook.secret) = (url, secret),
+            None => state.hook = Some(Hook::new(url, secret)),
+        }
     }
 
     /// What becomes of events from now on.
@@ -99,6 +105,15 @@ impl World {
     /// What was ordered and does not come to be fails the test.
     pub(crate) fn fails(&self, times: u32, words: &str, fault: Fault) {
         self.state().faults.order(times, words, fault);
+    }
+
+    /// Ends when a fault that was ordered for these words has come to be.
+    pub(crate) fn met(&self, words: &str) -> impl Future<Output = ()> + use<> {
+        let (hub, words) = (self.hub.clone(), words.to_owned());
+        async move {
+            let pending = || hub.state.lock().unwrap().faults.is_ordered(&words);
+            hub.changes.subscribe().wait_for(|_| !pending()).await.unwrap();
+        }
     }
 
     /// Answers 502 to everything, until the clock has moved so far.

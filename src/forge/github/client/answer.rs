@@ -8,7 +8,8 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
-use crate::forge::github::client::call::About;
+use crate::forge::github::auth::permission::Permission;
+use crate::forge::github::client::call::{About, Call};
 use crate::model::id::RepoName;
 
 /// GitHub's advice when it limits without saying for how long.
@@ -20,58 +21,136 @@ const MESSAGE_CHARACTERS: usize = 200;
 
 /// An answer whose status is no success.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
+pub(in crate::forge::github) struct Answer {
+    pub(in crate::forge::github) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) message: String,
+    /// The permission that the request needs.
+    needs: Permission,
+}
+
+/// Who asked, for saying what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::forge::github) enum Who {
+    /// Whoever our token belongs to.
+    Token,
+    /// An installation of our App, and the page where it is changed, if that is known.
+    Installation(Option<String>),
+    /// Our App itself.
+    App,
 }
 
 impl Answer {
     pub(super) fn new(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Self {
-        Self { status, headers, message: message(body) }
+        Self { status, headers, message: message(body), needs: Permission::METADATA }
+    }
+
+    pub(super) fn of(self, call: &Call<'_>) -> Self {
+        Self { needs: call.needs, ..self }
     }
 
     /// What any caller makes of it; what 404 means depends on the question and is asked before.
-    pub(super) fn error(self, host: &str, about: About<'_>) -> ForgeError {
-        let (host, named) = (host.to_owned(), about.to_string());
+    pub(in crate::forge::github) fn error(
+        self,
+        host: &str,
+        about: About<'_>,
+        who: &Who,
+    ) -> ForgeError {
         let limited = self.retry_after();
         match (self.status, limited) {
             (StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, Some(retry_after)) => {
-                ForgeError::RateLimited { host, retry_after }
+                ForgeError::RateLimited { host: host.to_owned(), retry_after }
             }
-            (StatusCode::UNAUTHORIZED, _) => ForgeError::Unauthorized {
-                host,
-                about: named,
-                help: "the token is wrong, expired or revoked; set forge.github.token".into(),
-            },
-            (StatusCode::FORBIDDEN, None) => ForgeError::Unauthorized {
-                host,
-                about: named,
-                help: "the token needs to read contents and to write deployments".into(),
-            },
+            (StatusCode::UNAUTHORIZED, _) => self.unauthorized(host, about, who),
+            (StatusCode::FORBIDDEN, None) => self.forbidden(host, about, who),
             (StatusCode::NOT_FOUND, _) => match about {
-                About::Repository(repository) => no_repository(repository.clone()),
-                About::Anything(_) => self.refused(host, named),
+                About::Repository(repository) => no_repository(repository.clone(), who),
+                About::Installation(..) | About::App(_) | About::Anything(_) => {
+                    self.refused(host, about)
+                }
             },
-            (StatusCode::REQUEST_TIMEOUT, _) => self.unreachable(host),
-            (status, _) if status.is_server_error() => self.unreachable(host),
-            (_, _) => self.refused(host, named),
+            (status, _) if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
+                let problem = format!("it answers {status}");
+                ForgeError::Unreachable { host: host.to_owned(), problem }
+            }
+            (_, _) => self.refused(host, about),
         }
     }
 
-    fn refused(self, host: String, about: String) -> ForgeError {
+    fn unauthorized(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
+        let help = match who {
+            Who::Token => {
+                "the token is wrong, expired or revoked; set forge.github.token".to_owned()
+            }
+            Who::Installation(page) => format!(
+                "it does not take a token that it made for the App; look at the installation{}",
+                at(page.as_deref())
+            ),
+            Who::App => format!(
+                "it does not take the App's signature ({}); check forge.github.app.id, that its \
+                 private_key is one of that App's, and the clock of this machine",
+                self.message
+            ),
+        };
+        ForgeError::Unauthorized { host: host.to_owned(), about: about.to_string(), help }
+    }
+
+    fn forbidden(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
+        let (host, about, needs) = (host.to_owned(), about.to_string(), self.needs);
+        let sign_on = self.headers.get("x-github-sso").and_then(|value| value.to_str().ok());
+        let sign_on = sign_on.and_then(|value| value.split_once("url=")).map(|(_, url)| url);
+        let page = match who {
+            Who::Installation(page) => page.as_deref(),
+            Who::Token | Who::App => None,
+        };
+        match who {
+            _ if self.says_suspended() => suspended(about, page),
+            Who::Installation(_) if self.says("not accessible by integration") => {
+                missing(about, needs, page)
+            }
+            Who::Token if sign_on.is_some() => {
+                let help = format!(
+                    "its organization wants the token authorized for single sign-on at {}",
+                    sign_on.unwrap_or_default()
+                );
+                ForgeError::Unauthorized { host, about, help }
+            }
+            Who::Token => {
+                let help = format!("the token needs {needs}; it says: {}", self.message);
+                ForgeError::Unauthorized { host, about, help }
+            }
+            Who::Installation(_) | Who::App => {
+                let help = format!("it says: {}", self.message);
+                ForgeError::Unauthorized { host, about, help }
+            }
+        }
+    }
+
+    fn refused(self, host: &str, about: About<'_>) -> ForgeError {
         let Self { status, message, .. } = self;
+        let (host, about) = (host.to_owned(), about.to_string());
         ForgeError::Refused { host, about, status: status.as_u16(), message }
+    }
+
+    /// Whether a token that was good may have become worthless.
+    pub(super) fn is_of_credentials(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+            || (self.status == StatusCode::FORBIDDEN
+                && (self.says_suspended() || self.says("not accessible by integration")))
+    }
+
+    pub(in crate::forge::github) fn says_suspended(&self) -> bool {
+        self.says("suspended") && self.status == StatusCode::FORBIDDEN
+    }
+
+    fn says(&self, words: &str) -> bool {
+        self.message.to_ascii_lowercase().contains(words)
     }
 
     /// Whether GitHub says that the commit, and not the file, is missing.
     pub(super) fn says_no_commit(&self) -> bool {
         let message = self.message.to_ascii_lowercase();
         message.contains("no commit found") || message.contains("repository is empty")
-    }
-
-    fn unreachable(&self, host: String) -> ForgeError {
-        ForgeError::Unreachable { host, problem: format!("it answers {}", self.status) }
     }
 
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.
@@ -102,10 +181,43 @@ impl Answer {
     }
 }
 
-/// GitHub answers 404 for what a token may not see, too.
-pub(super) fn no_repository(repository: RepoName) -> ForgeError {
-    let help = "check the name, and that the token may read it".to_owned();
+/// GitHub answers 404 for what somebody may not see, too.
+fn no_repository(repository: RepoName, who: &Who) -> ForgeError {
+    let help = match who {
+        Who::Token => "check the name, and that the token may read it".to_owned(),
+        Who::Installation(page) => {
+            format!(
+                "check the name, and that the App has it in its installation{}",
+                at(page.as_deref())
+            )
+        }
+        Who::App => "check the name, and that the App is installed on it".to_owned(),
+    };
     ForgeError::NoRepository { repository, help }
+}
+
+/// An installation that somebody has stopped.
+pub(in crate::forge::github) fn suspended(about: String, page: Option<&str>) -> ForgeError {
+    let help = format!("an owner of the account can unsuspend it{}", at(page));
+    ForgeError::Suspended { about, help }
+}
+
+/// A permission that our App was not granted.
+pub(in crate::forge::github) fn missing(
+    about: String,
+    permission: Permission,
+    page: Option<&str>,
+) -> ForgeError {
+    let help = format!(
+        "grant it in the App's settings under Permissions & events; then an owner of the account \
+         accepts it{}",
+        at(page)
+    );
+    ForgeError::MissingPermission { about, permission: permission.to_string(), help }
+}
+
+fn at(page: Option<&str>) -> String {
+    page.map(|page| format!(" at {page}")).unwrap_or_default()
 }
 
 fn message(body: &[u8]) -> String {
@@ -134,7 +246,11 @@ mod tests {
     }
 
     fn wait(answer: Answer) -> Option<u64> {
-        match answer.error("github", About::Repository(&RepoName::parse("a/b").unwrap())) {
+        match answer.error(
+            "github",
+            About::Repository(&RepoName::parse("a/b").unwrap()),
+            &Who::Token,
+        ) {
             ForgeError::RateLimited { retry_after, .. } => Some(retry_after.as_secs()),
             _ => None,
         }

@@ -10,10 +10,12 @@ use serde::Deserialize;
 
 use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call, Outcome};
+use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, PER_PAGE};
 use crate::forge::github::client::text::escaped;
+use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
 
 /// A comparison without its files is some 20 KiB.
@@ -75,9 +77,10 @@ impl GitHub {
         let route =
             format!("/repos/{repository}/compare/{}...{commit}?per_page=1&page=2", escaped(branch));
         let about = About::Repository(repository);
-        match self.call(Call::get(about, route).at_most(COMPARISON_BYTES)).await? {
-            Outcome::Success(body, _) => {
-                let comparison: Comparison = self.parsed(&body)?;
+        let call = Call::get(about, Permission::READ_CONTENTS, route);
+        match self.call(call.at_most(COMPARISON_BYTES)).await? {
+            Outcome::Success(success) => {
+                let comparison: Comparison = self.wire.parsed(&success.body)?;
                 Ok(matches!(comparison.status.as_str(), "behind" | "identical"))
             }
             // No such branch, or one that shares no history with the commit. That the commit is
@@ -86,11 +89,11 @@ impl GitHub {
                 if self.sees(repository).await? {
                     Ok(false)
                 } else {
-                    Err(self.refused(answer, about))
+                    Err(self.error(answer, about))
                 }
             }
-            Outcome::Failure(answer) => Err(self.refused(answer, about)),
-            Outcome::TooLong => Err(self.unreachable("a comparison is too long".to_owned())),
+            Outcome::Failure(answer) => Err(self.error(answer, about)),
+            Outcome::TooLong => Err(self.wire.unreachable("a comparison is too long".to_owned())),
         }
     }
 
@@ -107,7 +110,7 @@ impl GitHub {
             if full && read == PAGES { Next::Enough(()) } else { Next::Page }
         };
         let route = format!("/repos/{repository}/branches");
-        let about = About::Repository(repository);
+        let about = (About::Repository(repository), Permission::READ_CONTENTS);
         match self.pages::<Vec<Branch>, ()>(about, &route, PAGES, look).await? {
             None => Ok(names),
             Some(()) => Err(self.too_many(repository, "are there", PAGES * PER_PAGE)),
@@ -116,7 +119,7 @@ impl GitHub {
 
     fn too_many(&self, repository: &RepoName, what: &str, most: usize) -> ForgeError {
         ForgeError::TooManyBranches {
-            host: self.host().to_owned(),
+            host: self.wire.host.to_string(),
             repository: repository.clone(),
             what: what.to_owned(),
             most,

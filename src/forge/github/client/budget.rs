@@ -1,5 +1,6 @@
-//! How many requests are left, as GitHub says with every answer.
+//! How many requests are left, as GitHub says with every answer; for each installation its own.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -7,27 +8,49 @@ use reqwest::header::HeaderMap;
 
 use crate::forge::delivery::Budget;
 use crate::forge::github::client::GitHub;
+use crate::forge::github::client::wire::Account;
 
 /// The limit that everything we do counts against; searches and others have their own.
 const CORE: &str = "core";
+/// More installations than anybody has.
+const MOST: usize = 1000;
 
-/// What the answers said.
+/// What the answers said last, by whose requests are counted.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Budgets(Arc<Mutex<Option<Budget>>>);
+pub(in crate::forge::github) struct Budgets(Arc<Mutex<BTreeMap<Account, Budget>>>);
 
 impl Budgets {
-    pub(super) fn note(&self, headers: &HeaderMap) {
-        if let Some(budget) = said(headers) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(budget);
+    pub(super) fn note(&self, account: Account, headers: &HeaderMap) {
+        let Some(budget) = said(headers) else { return };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST && !all.contains_key(&account) {
+            all.clear();
         }
+        // Answers overtake each other: of one hour the smallest counts.
+        let known = all.entry(account).or_insert(budget);
+        let is_older = budget.reset < known.reset;
+        let is_same = budget.reset == known.reset && budget.limit == known.limit;
+        if !is_older && !(is_same && budget.remaining > known.remaining) {
+            *known = budget;
+        }
+    }
+
+    /// The one with the smallest part left; those whose hour is over are full again.
+    fn tightest(&self, now: Option<Timestamp>) -> Option<Budget> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = all.values().filter(|budget| now.is_none_or(|now| now < budget.reset));
+        current
+            .min_by_key(|one| u128::from(one.remaining) * 1_000_000 / u128::from(one.limit.max(1)))
+            .copied()
     }
 }
 
 impl GitHub {
-    /// How many requests are left, by the last answer that said so; `None` where no answer did, as
-    /// on an Enterprise Server without limits.
+    /// How many requests are left, by the last answer that said so; of an App's installations the
+    /// one that has the fewest. `None` where no answer did, as on an Enterprise Server without
+    /// limits.
     pub fn budget(&self) -> Option<Budget> {
-        *self.budgets.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wire.budgets.tightest(self.auth.now())
     }
 }
 
@@ -44,4 +67,53 @@ fn said(headers: &HeaderMap) -> Option<Budget> {
         remaining: number("x-ratelimit-remaining")?,
         reset: Timestamp::from_second(reset).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(remaining: &str, reset: &str, resource: &str) -> HeaderMap {
+        let pairs = [
+            ("x-ratelimit-limit", "5000"),
+            ("x-ratelimit-remaining", remaining),
+            ("x-ratelimit-reset", reset),
+            ("x-ratelimit-resource", resource),
+        ];
+        let pair = |(name, value): (&'static str, &str)| {
+            (reqwest::header::HeaderName::from_static(name), value.parse().unwrap())
+        };
+        pairs.into_iter().map(pair).collect()
+    }
+
+    fn left(budgets: &Budgets, now: i64) -> Option<u64> {
+        budgets.tightest(Timestamp::from_second(now).ok()).map(|budget| budget.remaining)
+    }
+
+    #[test]
+    fn the_installation_with_the_fewest_left_counts_until_its_hour_is_over() {
+        let budgets = Budgets::default();
+        assert_eq!(left(&budgets, 0), None);
+        budgets.note(Account::Installation(1), &headers("10", "1000", "core"));
+        budgets.note(Account::Installation(2), &headers("4000", "2000", "core"));
+        budgets.note(Account::Installation(2), &headers("3", "2000", "search"));
+        assert_eq!(left(&budgets, 999), Some(10));
+        assert_eq!(left(&budgets, 1000), Some(4000));
+        assert_eq!(left(&budgets, 2000), None);
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_gives_nothing_back() {
+        let budgets = Budgets::default();
+        for (remaining, reset, expected) in
+            [("9", "1000", 9), ("10", "1000", 9), ("8", "1000", 8), ("5", "500", 8)]
+        {
+            budgets.note(Account::Token, &headers(remaining, reset, "core"));
+            assert_eq!(left(&budgets, 0), Some(expected));
+        }
+        budgets.note(Account::Token, &headers("4999", "4600", "core"));
+        assert_eq!(left(&budgets, 0), Some(4999), "another hour");
+        budgets.note(Account::Token, &headers("nonsense", "9999", "core"));
+        assert_eq!(left(&budgets, 0), Some(4999));
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::forge::check::{Annotation, CheckRun};
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call, LARGE};
 use crate::forge::github::client::pages::Page;
@@ -97,7 +98,13 @@ impl GitHub {
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         let body = Body { head_sha: Some(&check.head), ..Body::of(check, notes) };
         let route = format!("/repos/{repository}/check-runs");
-        let call = Call::write(About::Repository(repository), Method::POST, route, &body);
+        let call = Call::write(
+            About::Repository(repository),
+            Permission::WRITE_CHECKS,
+            Method::POST,
+            route,
+            &body,
+        );
         let made: Made = self.read(call.at_most(LARGE)).await?;
         self.annotate(repository, made.id, check, later).await?;
         Ok(made.id)
@@ -120,13 +127,7 @@ impl GitHub {
         }
         let later = notes.split_off(notes.len().min(ANNOTATIONS));
         let body = Body::of(check, notes);
-        self.done(Call::write(
-            About::Repository(repository),
-            Method::PATCH,
-            route(repository, id),
-            &body,
-        ))
-        .await?;
+        self.done(patch(repository, id, &body)).await?;
         self.annotate(repository, id, check, later).await
     }
 
@@ -144,14 +145,14 @@ impl GitHub {
         let name = escaped_part(&cut(name, TITLE));
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
-        let runs = self.all::<Runs>(About::Repository(repository), &route, PAGES).await?;
+        let runs = self.all::<Runs>(reading(repository), &route, PAGES).await?;
         let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
         Ok(ours.map(|run| run.id).max())
     }
 
     async fn annotations(&self, repository: &RepoName, id: i64) -> Result<Vec<Note>, ForgeError> {
         let route = format!("{}/annotations", route(repository, id));
-        self.all::<Vec<Note>>(About::Repository(repository), &route, PAGES).await
+        self.all::<Vec<Note>>(reading(repository), &route, PAGES).await
     }
 
     /// Adds annotations, fifty at a time.
@@ -164,8 +165,7 @@ impl GitHub {
     ) -> Result<(), ForgeError> {
         for some in notes.chunks(ANNOTATIONS) {
             let body = More { output: Output::of(check, some.to_vec()) };
-            let about = About::Repository(repository);
-            self.done(Call::write(about, Method::PATCH, route(repository, id), &body)).await?;
+            self.done(patch(repository, id, &body)).await?;
         }
         Ok(())
     }
@@ -173,6 +173,15 @@ impl GitHub {
 
 fn route(repository: &RepoName, id: i64) -> String {
     format!("/repos/{repository}/check-runs/{id}")
+}
+
+fn reading(repository: &RepoName) -> (About<'_>, Permission) {
+    (About::Repository(repository), Permission::READ_CHECKS)
+}
+
+fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> Call<'a> {
+    let (about, needs) = (About::Repository(repository), Permission::WRITE_CHECKS);
+    Call::write(about, needs, Method::PATCH, route(repository, id), body)
 }
 
 fn notes(check: &CheckRun) -> Vec<Note> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::forge::CommitStatus;
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, Page};
@@ -58,7 +59,8 @@ impl GitHub {
             target_url: target_url.as_deref(),
         };
         let route = format!("/repos/{repository}/statuses/{commit}");
-        self.done(Call::write(About::Repository(repository), Method::POST, route, &body)).await
+        let (about, needs) = (About::Repository(repository), Permission::WRITE_STATUSES);
+        self.done(Call::write(about, needs, Method::POST, route, &body)).await
     }
 
     /// Whether the newest status of that context at the commit says the same.
@@ -72,7 +74,7 @@ impl GitHub {
         status: &CommitStatus,
     ) -> Result<bool, ForgeError> {
         let route = format!("/repos/{repository}/commits/{commit}/status");
-        let about = About::Repository(repository);
+        let about = (About::Repository(repository), Permission::READ_STATUSES);
         let look = |page: Vec<Sent>| {
             let newest = page.into_iter().find(|sent| sent.is_of(&status.context));
             newest.map_or(Next::Page, Next::Enough)

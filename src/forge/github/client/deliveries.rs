@@ -1,31 +1,188 @@
 //! Events that did not arrive, by GitHub's account of what it delivered to our App.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
+use reqwest::header::{HeaderMap, LINK};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::forge::delivery::{DeliveryContent, HookDelivery};
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
+use crate::forge::github::client::call::{About, Call};
+use crate::forge::github::client::text::escaped_part;
+use crate::forge::github::client::wire::Outcome;
+
+/// Five thousand deliveries; a sweep looks again soon.
+const PAGES: usize = 50;
+/// GitHub's most.
+const PER_PAGE: usize = 100;
+/// GitHub sends no larger payload than 25 MB; our own limit for a body is no larger.
+const CONTENT: usize = 26 * 1024 * 1024;
+/// GitHub's word for a delivery that arrived.
+const ARRIVED: &str = "OK";
+
+#[derive(Deserialize)]
+struct Sent {
+    id: i64,
+    guid: String,
+    event: String,
+    delivered_at: Timestamp,
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    status_code: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    guid: String,
+    event: String,
+    request: Request,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    payload: Value,
+}
+
+/// Events whose newest attempt failed; fed with attempts, newest first.
+#[derive(Default)]
+struct Lost {
+    seen: BTreeSet<String>,
+    found: Vec<HookDelivery>,
+}
 
 impl GitHub {
     /// Events since then of which no attempt arrived, newest first; each event once.
     ///
     /// # Errors
     /// [`ForgeError`]; without an App [`ForgeError::NeedsApp`].
-    #[expect(clippy::unused_async, reason = "an App asks GitHub")]
     pub async fn failed_deliveries(
         &self,
-        _since: Timestamp,
-        _most: u32,
+        since: Timestamp,
+        most: u32,
     ) -> Result<Vec<HookDelivery>, ForgeError> {
-        Err(ForgeError::NeedsApp { what: "looking for lost events" })
+        if !self.auth.is_app() {
+            return Err(ForgeError::NeedsApp { what: "looking for lost events" });
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let (mut lost, mut cursor) = (Lost::default(), None);
+        for _ in 0..PAGES {
+            let (page, next) = self.deliveries(cursor.as_deref()).await?;
+            let more = page.into_iter().all(|sent| lost.add(sent, since));
+            cursor = next;
+            if !more || cursor.is_none() || lost.found.len() >= most {
+                break;
+            }
+        }
+        lost.found.truncate(most);
+        Ok(lost.found)
     }
 
     /// What was delivered.
     ///
     /// # Errors
     /// [`ForgeError`]; without an App [`ForgeError::NeedsApp`].
-    #[expect(clippy::unused_async, reason = "an App asks GitHub")]
-    pub async fn delivery(&self, _id: i64) -> Result<DeliveryContent, ForgeError> {
-        Err(ForgeError::NeedsApp { what: "reading a delivery" })
+    pub async fn delivery(&self, id: i64) -> Result<DeliveryContent, ForgeError> {
+        if !self.auth.is_app() {
+            return Err(ForgeError::NeedsApp { what: "reading a delivery" });
+        }
+        let about = About::App("a delivery");
+        let route = format!("/app/hook/deliveries/{id}");
+        let call = Call::get(about, Permission::METADATA, route).at_most(CONTENT);
+        let Content { guid, event, request } = self.read(call).await?;
+        let payload = serde_json::to_vec(&request.payload).unwrap_or_default();
+        Ok(DeliveryContent { event, guid, payload })
+    }
+
+    /// A page of attempts, newest first, and where the next one begins.
+    async fn deliveries(
+        &self,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<Sent>, Option<String>), ForgeError> {
+        let about = About::App("the App's deliveries");
+        let cursor = cursor.map(|cursor| format!("&cursor={}", escaped_part(cursor)));
+        let cursor = cursor.unwrap_or_default();
+        let route = format!("/app/hook/deliveries?per_page={PER_PAGE}{cursor}");
+        match self.call(Call::get(about, Permission::METADATA, route)).await? {
+            Outcome::Success(success) => {
+                Ok((self.wire.parsed(&success.body)?, next_cursor(&success.headers)))
+            }
+            Outcome::TooLong => Err(self.wire.unreachable("its answer is too long".to_owned())),
+            Outcome::Failure(answer) => Err(self.error(answer, about)),
+        }
+    }
+}
+
+impl Lost {
+    /// Whether those before it may be of interest, too.
+    fn add(&mut self, sent: Sent, since: Timestamp) -> bool {
+        let Sent { id, guid, event, delivered_at, status, status_code } = sent;
+        if delivered_at < since {
+            return false;
+        }
+        let arrived = status.as_deref() == Some(ARRIVED);
+        if self.seen.insert(guid.clone()) && !arrived {
+            let status_code = status_code.unwrap_or_default();
+            self.found.push(HookDelivery { id, guid, event, delivered_at, status_code });
+        }
+        true
+    }
+}
+
+/// The cursor in the link to the next page. The link itself is never followed.
+fn next_cursor(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get(LINK)?.to_str().ok()?;
+    let next = links.split(',').find(|link| link.contains(r#"rel="next""#))?;
+    let url = next.split_once('<')?.1.split_once('>')?.0;
+    let url = reqwest::Url::parse(url).ok()?;
+    let cursor = url.query_pairs().find(|(name, _)| name == "cursor");
+    cursor.map(|(_, cursor)| cursor.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(id: i64, guid: &str, status: &str) -> Sent {
+        Sent {
+            id,
+            guid: guid.to_owned(),
+            event: "deployment".to_owned(),
+            delivered_at: Timestamp::from_second(1000 + id).unwrap(),
+            status: Some(status.to_owned()),
+            status_code: None,
+        }
+    }
+
+    #[test]
+    fn an_event_is_lost_if_its_newest_attempt_failed() {
+        let mut lost = Lost::default();
+        let since = Timestamp::from_second(1002).unwrap();
+        let attempts = [
+            sent(9, "healed", "OK"),
+            sent(8, "lost", "timed out"),
+            sent(7, "healed", "failed to connect"),
+            sent(6, "lost", "Internal Server Error"),
+            sent(2, "edge", "Bad Gateway"),
+        ];
+        assert!(attempts.into_iter().all(|attempt| lost.add(attempt, since)));
+        assert!(!lost.add(sent(1, "old", "timed out"), since));
+        let found: Vec<i64> = lost.found.iter().map(|one| one.id).collect();
+        assert_eq!(found, [8, 2]);
+    }
+
+    #[test]
+    fn the_next_page_begins_where_the_link_says() {
+        let cursor =
+            |link: &str| next_cursor(&HeaderMap::from_iter([(LINK, link.parse().unwrap())]));
+        let both = r#"<https://h/app/hook/deliveries?cursor=a>; rel="prev", <https://h/api/v3/app/hook/deliveries?per_page=100&cursor=v1_12%2B3>; rel="next""#;
+        assert_eq!(cursor(both).as_deref(), Some("v1_12+3"));
+        assert_eq!(cursor(r#"<https://h/x?cursor=a>; rel="prev""#), None);
+        assert_eq!(cursor("nonsense"), None);
+        assert_eq!(next_cursor(&HeaderMap::new()), None);
     }
 }

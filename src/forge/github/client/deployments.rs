@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::About;
 use crate::forge::github::client::pages::{Next, PER_PAGE};
@@ -29,7 +30,7 @@ impl GitHub {
             found.extend(page.into_iter().filter(is_new));
             if found.len() >= most { Next::Enough(()) } else { Next::Page }
         };
-        let about = About::Repository(repository);
+        let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
         self.pages::<Vec<Value>, ()>(about, &route, most.div_ceil(PER_PAGE), look).await?;
         found.truncate(most);
         Ok(found)

@@ -1,12 +1,14 @@
 //! A file at a commit, raw.
 
 use reqwest::StatusCode;
-use reqwest::header::HeaderValue;
+use reqwest::header::{ACCEPT, HeaderValue};
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call, Outcome, SMALL};
+use crate::forge::github::client::call::{About, Call, SMALL};
 use crate::forge::github::client::text::escaped;
+use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
 
 /// The file itself; without this it comes as base64, and not at all over 1 MB.
@@ -26,9 +28,10 @@ impl GitHub {
     ) -> Result<Vec<u8>, ForgeError> {
         let about = About::Repository(repository);
         let route = format!("/repos/{repository}/contents/{}?ref={commit}", escaped(path));
-        let call = Call::get(about, route).accept(RAW).at_most(limit);
+        let call =
+            Call::get(about, Permission::READ_CONTENTS, route).header(ACCEPT, RAW).at_most(limit);
         let missing = match self.call(call).await? {
-            Outcome::Success(bytes, _) => return Ok(bytes),
+            Outcome::Success(success) => return Ok(success.body),
             Outcome::TooLong => {
                 let (repository, path) = (repository.clone(), path.to_owned());
                 return Err(ForgeError::TooLarge { repository, path, limit });
@@ -42,18 +45,18 @@ impl GitHub {
         } else if not_found && self.sees(repository).await? {
             Err(ForgeError::NoFile { repository: named, commit, path: path.to_owned() })
         } else {
-            Err(self.refused(missing, about))
+            Err(self.error(missing, about))
         }
     }
 
     /// Whether the repository is there for us: a 404 for a file does not say.
     pub(super) async fn sees(&self, repository: &RepoName) -> Result<bool, ForgeError> {
         let about = About::Repository(repository);
-        let call = Call::get(about, format!("/repos/{repository}")).at_most(SMALL);
-        match self.call(call).await? {
-            Outcome::Success(..) | Outcome::TooLong => Ok(true),
+        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        match self.call(call.at_most(SMALL)).await? {
+            Outcome::Success(_) | Outcome::TooLong => Ok(true),
             Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
-            Outcome::Failure(answer) => Err(self.refused(answer, about)),
+            Outcome::Failure(answer) => Err(self.error(answer, about)),
         }
     }
 }

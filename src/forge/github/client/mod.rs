@@ -5,19 +5,24 @@
 //! and with them for how long GitHub asks us to wait. Of what GitHub sends only what is needed is
 //! read, so that a new word in it breaks nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::forge::error::ForgeError;
+use crate::forge::github::auth::key::AppKey;
+use crate::forge::github::auth::permission::Access;
+use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
+use crate::forge::github::client::wire::Wire;
+use crate::model::id::RepoName;
 
-mod answer; // what an answer that is no success means
+pub(in crate::forge::github) mod answer; // what an answer that is no success means
 mod branches; // which branches a commit is on
 mod budget; // how many requests are left
-mod call; // one request, its redirects and its answer
+pub(in crate::forge::github) mod call; // a request, and by what right it is made
 mod checks; // check runs
 mod commits; // statuses of commits
 mod deliveries; // events that did not arrive
@@ -29,6 +34,7 @@ mod people; // who somebody is
 mod pulls; // what a pull request changes
 mod statuses; // statuses of deployments
 mod text; // texts cut to what GitHub takes, paths escaped
+pub(in crate::forge::github) mod wire; // one request, its redirects and its answer
 
 /// Where github.com's API is.
 pub const GITHUB_API: &str = "https://api.github.com";
@@ -46,11 +52,13 @@ pub struct Settings {
     pub timeout: Duration,
 }
 
-/// Who we are to GitHub. An App's key will be the second kind.
+/// Who we are to GitHub.
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// A personal or machine token.
     Token(SecretString),
+    /// A GitHub App, with a clock: its passes and tokens are good for some time only.
+    App(AppKey, Now),
 }
 
 /// Why there is no client.
@@ -73,13 +81,8 @@ pub enum SettingsError {
 /// GitHub, or a GitHub Enterprise Server. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct GitHub {
-    octocrab: Octocrab,
-    /// The API's address, without a slash at the end.
-    base: Arc<str>,
-    host: String,
-    token: SecretString,
-    timeout: Duration,
-    budgets: Budgets,
+    wire: Wire,
+    auth: Auth,
 }
 
 impl GitHub {
@@ -92,11 +95,7 @@ impl GitHub {
     pub fn new(settings: Settings, http: reqwest::Client) -> Result<Self, SettingsError> {
         let Settings { api_url, credentials, timeout } = settings;
         let host = host(&api_url).ok_or_else(|| SettingsError::Url { url: api_url.clone() })?;
-        let Credentials::Token(token) = credentials;
-        let legal = |b: u8| b.is_ascii_graphic();
-        if token.expose_secret().is_empty() || !token.expose_secret().bytes().all(legal) {
-            return Err(SettingsError::Token);
-        }
+        let auth = auth(credentials)?;
         let version = HeaderName::from_static("x-github-api-version");
         let octocrab = Octocrab::builder()
             .base_uri(api_url.as_str())
@@ -105,7 +104,42 @@ impl GitHub {
             .build_with_reqwest(http)
             .map_err(|error| SettingsError::Client(Box::new(error)))?;
         let base = api_url.trim_end_matches('/').into();
-        Ok(Self { octocrab, base, host, token, timeout, budgets: Budgets::default() })
+        let budgets = Budgets::default();
+        Ok(Self { wire: Wire { octocrab, base, host: host.into(), timeout, budgets }, auth })
+    }
+
+    /// A token for git over https, where the user's name is `x-access-token`. An App's is good for a
+    /// quarter of an hour at least, for that repository, and for nothing else.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn git_token(
+        &self,
+        repository: &RepoName,
+        access: Access,
+    ) -> Result<SecretString, ForgeError> {
+        self.auth.git_token(&self.wire, repository, access).await
+    }
+
+    /// To be told when a token for git was refused: the next one is a new one, if there can be one.
+    pub async fn git_token_refused(
+        &self,
+        repository: &RepoName,
+        access: Access,
+        token: &SecretString,
+    ) {
+        self.auth.git_refused(repository, access, token).await;
+    }
+}
+
+fn auth(credentials: Credentials) -> Result<Auth, SettingsError> {
+    match credentials {
+        Credentials::App(key, now) => Ok(Auth::app(key, now)),
+        Credentials::Token(token) => {
+            let text = token.expose_secret();
+            let legal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+            if legal { Ok(Auth::Token(token)) } else { Err(SettingsError::Token) }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 
@@ -23,7 +24,7 @@ impl GitHub {
     /// `None` if it never had.
     pub(super) async fn pages<T: DeserializeOwned + Page, R>(
         &self,
-        about: About<'_>,
+        (about, needs): (About<'_>, Permission),
         route: &str,
         most: usize,
         mut look: impl FnMut(Vec<T::Item>) -> Next<R>,
@@ -31,7 +32,7 @@ impl GitHub {
         let sign = if route.contains('?') { '&' } else { '?' };
         for page in 1..=most {
             let route = format!("{route}{sign}per_page={PER_PAGE}&page={page}");
-            let items = self.read::<T>(Call::get(about, route)).await?.items();
+            let items = self.read::<T>(Call::get(about, needs, route)).await?.items();
             let last = items.len() < PER_PAGE;
             if let Next::Enough(result) = look(items) {
                 return Ok(Some(result));
@@ -46,12 +47,12 @@ impl GitHub {
     /// All elements of a list that has at most so many pages; what is beyond is left out.
     pub(super) async fn all<T: DeserializeOwned + Page>(
         &self,
-        about: About<'_>,
+        (about, needs): (About<'_>, Permission),
         route: &str,
         most: usize,
     ) -> Result<Vec<T::Item>, ForgeError> {
         let mut found = Vec::new();
-        self.pages::<T, ()>(about, route, most, |items| {
+        self.pages::<T, ()>((about, needs), route, most, |items| {
             found.extend(items);
             Next::Page
         })

@@ -4,9 +4,11 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::{About, Call, Outcome};
+use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::text::escaped_part;
+use crate::forge::github::client::wire::Outcome;
 
 /// A page about one person.
 const LIMIT: usize = 256 * 1024;
@@ -24,15 +26,16 @@ impl GitHub {
     /// [`ForgeError`]
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
         let about = About::Anything("a person's e-mail address");
-        let call = Call::get(about, format!("/users/{}", escaped_part(login))).at_most(LIMIT);
-        match self.call(call).await? {
-            Outcome::Success(body, _) => {
-                let User { email } = self.parsed(&body)?;
+        let route = format!("/users/{}", escaped_part(login));
+        let call = Call::get(about, Permission::METADATA, route);
+        match self.call(call.at_most(LIMIT)).await? {
+            Outcome::Success(success) => {
+                let User { email } = self.wire.parsed(&success.body)?;
                 Ok(email.filter(|email| email.contains('@')))
             }
             Outcome::TooLong => Ok(None),
             Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(None),
-            Outcome::Failure(answer) => Err(self.refused(answer, about)),
+            Outcome::Failure(answer) => Err(self.error(answer, about)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::About;
 use crate::forge::github::client::pages::Next;
@@ -30,7 +31,7 @@ impl GitHub {
         path: &str,
     ) -> Result<bool, ForgeError> {
         let route = format!("/repos/{repository}/pulls/{number}/files");
-        let about = About::Repository(repository);
+        let about = (About::Repository(repository), Permission::READ_PULL_REQUESTS);
         let look = |page: Vec<Changed>| {
             let is_it = |one: &Changed| {
                 one.filename == path || one.previous_filename.as_deref() == Some(path)

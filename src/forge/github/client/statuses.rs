@@ -4,6 +4,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::Next;
@@ -54,7 +55,8 @@ impl GitHub {
     ) -> Result<(), ForgeError> {
         let about = About::Repository(repository);
         let body = Body::of(status);
-        self.done(Call::write(about, Method::POST, route(repository, forge_id), &body)).await
+        let (needs, route) = (Permission::WRITE_DEPLOYMENTS, route(repository, forge_id));
+        self.done(Call::write(about, needs, Method::POST, route, &body)).await
     }
 
     /// Whether a deployment has that status: the same state, description and page.
@@ -67,7 +69,8 @@ impl GitHub {
         forge_id: i64,
         status: &Status,
     ) -> Result<bool, ForgeError> {
-        let (about, route) = (About::Repository(repository), route(repository, forge_id));
+        let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
+        let route = route(repository, forge_id);
         let look = |page: Vec<Sent>| {
             let found = page.iter().any(|sent| sent.says(status));
             if found { Next::Enough(()) } else { Next::Page }
@@ -85,7 +88,8 @@ impl GitHub {
         repository: &RepoName,
         forge_id: i64,
     ) -> Result<Vec<ListedStatus>, ForgeError> {
-        let (about, route) = (About::Repository(repository), route(repository, forge_id));
+        let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
+        let route = route(repository, forge_id);
         let sent = self.all::<Vec<Sent>>(about, &route, PAGES).await?;
         Ok(sent.into_iter().map(ListedStatus::from).collect())
     }

@@ -262,7 +262,7 @@ async fn a_limit_is_obeyed_as_long_as_it_says() {
 #[tokio::test]
 async fn silence_and_bad_gateways_are_worth_another_try_later_and_none_at_once() {
     let (mut github, world) = stand_in().await;
-    github.timeout = Duration::from_millis(300);
+    github.wire.timeout = Duration::from_millis(300);
     for trouble in [Trouble::Silent, Trouble::BadGateway] {
         *world.lock().unwrap() = World { trouble: Some(trouble), ..World::default() };
         let error = github.report(&shop(), 5, &success()).await.unwrap_err();

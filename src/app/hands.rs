@@ -1,0 +1,94 @@
+//! The program without its loops: it answers HTTP, and whatever the loops would do by themselves is
+//! done when somebody says so, at a clock that somebody moves. What takes days is tried in a second.
+
+use std::net::SocketAddr;
+
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::home::Home;
+use crate::app::outside::World;
+use crate::app::{App, StartError, boxed, removal};
+use crate::controller::Controller;
+use crate::server;
+use crate::store::{Store, StoreError};
+
+/// An [`App`] that does nothing by itself but answer. Dropped, it ends as if it were killed: what
+/// was under way stays as it is in the database.
+#[must_use = "it ends when it is dropped"]
+pub struct Hands {
+    controller: Controller<World>,
+    world: World,
+    store: Store,
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+    _home: Home,
+}
+
+impl App {
+    /// Answers HTTP from now on, and does nothing else by itself.
+    ///
+    /// # Errors
+    /// When the operating system does not say where it listens.
+    pub fn hands(self) -> Result<Hands, StartError> {
+        let address = self.address()?;
+        let Self { controller, router, listener, store, world, grace, home, .. } = self;
+        let serving = tokio::spawn(async move {
+            let stop = CancellationToken::new();
+            let served = server::serve::serve(listener, router, stop, grace).await;
+            if let Err(error) = served.map_err(boxed("the listener")) {
+                tracing::error!(%error, "nothing is answered any more");
+            }
+        });
+        Ok(Hands { controller, world, store, address, serving, _home: home })
+    }
+}
+
+impl Hands {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The database, to look into.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Does everything once that can be done now; how much that was. At 0 nothing can be done until
+    /// the clock is moved, or something comes in.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn turn(&self) -> Result<usize, StoreError> {
+        let mut done = removal::keep_records_once(&self.world, &self.store).await?;
+        while self.step().await? {
+            done += 1;
+        }
+        done += self.controller.send().await?;
+        Ok(done)
+    }
+
+    /// Takes the next deployment, if one can be taken, as far as it goes; messages stay.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn step(&self) -> Result<bool, StoreError> {
+        Ok(self.controller.step().await?.is_some())
+    }
+
+    /// When something that waits can be done, if something waits that time alone brings on.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.controller.due().await
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

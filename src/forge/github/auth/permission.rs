@@ -1,0 +1,150 @@
+//! What we need to be allowed, and what an App was granted. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Permissions as GitHub says them: `contents` to `read`.
+pub(in crate::forge::github) type Granted = BTreeMap<String, String>;
+
+/// One permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::forge::github) struct Permission {
+    name: &'static str,
+    access: Access,
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    Write,
+}
+
+/// What a token is for. Each gets a token of its own, which can do no more than that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::forge::github) enum Purpose {
+    /// Everything that a deployment needs of a service's repository.
+    Deploy,
+    /// Fetching by git.
+    Fetch,
+    /// Pushing by git.
+    Push,
+    /// Seeing what there is.
+    Look,
+}
+
+impl Permission {
+    pub(in crate::forge::github) const METADATA: Self = read("metadata");
+    pub(in crate::forge::github) const READ_CONTENTS: Self = read("contents");
+    pub(in crate::forge::github) const WRITE_CONTENTS: Self = write("contents");
+    pub(in crate::forge::github) const READ_DEPLOYMENTS: Self = read("deployments");
+    pub(in crate::forge::github) const WRITE_DEPLOYMENTS: Self = write("deployments");
+    pub(in crate::forge::github) const READ_STATUSES: Self = read("statuses");
+    pub(in crate::forge::github) const WRITE_STATUSES: Self = write("statuses");
+    pub(in crate::forge::github) const READ_CHECKS: Self = read("checks");
+    pub(in crate::forge::github) const WRITE_CHECKS: Self = write("checks");
+    pub(in crate::forge::github) const READ_PULL_REQUESTS: Self = read("pull_requests");
+
+    /// Whether that is granted. Everybody may read what a repository is.
+    pub(in crate::forge::github) fn is_in(self, granted: &Granted) -> bool {
+        self == Self::METADATA
+            || granted.get(self.name).and_then(|word| Access::parse(word)) >= Some(self.access)
+    }
+}
+
+const fn read(name: &'static str) -> Permission {
+    Permission { name, access: Access::Read }
+}
+
+const fn write(name: &'static str) -> Permission {
+    Permission { name, access: Access::Write }
+}
+
+impl Purpose {
+    fn wants(self) -> &'static [Permission] {
+        match self {
+            Self::Deploy => &[
+                Permission::READ_CONTENTS,
+                Permission::WRITE_DEPLOYMENTS,
+                Permission::WRITE_STATUSES,
+                Permission::WRITE_CHECKS,
+                Permission::READ_PULL_REQUESTS,
+            ],
+            Self::Fetch => &[Permission::READ_CONTENTS],
+            Self::Push => &[Permission::WRITE_CONTENTS],
+            Self::Look => &[],
+        }
+    }
+
+    /// What a token for this is to be allowed: what is wanted, as far as it was granted. GitHub
+    /// refuses to mint a token that could do more than the App.
+    pub(in crate::forge::github) fn narrowed(self, granted: &Granted) -> Granted {
+        let wanted = self.wants().iter().chain(&[Permission::METADATA]);
+        wanted
+            .filter_map(|permission| {
+                let access = Access::parse(granted.get(permission.name)?)?.min(permission.access);
+                Some((permission.name.to_owned(), access.as_str().to_owned()))
+            })
+            .collect()
+    }
+}
+
+impl Access {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "read" => Some(Self::Read),
+            "write" | "admin" => Some(Self::Write),
+            _ => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// As GitHub writes it: `checks: write`.
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.access.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(text: &str) -> Granted {
+        let pairs = text.split(' ').filter_map(|pair| pair.split_once(':'));
+        pairs.map(|(name, access)| (name.to_owned(), access.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_token_is_allowed_what_it_is_for_and_what_the_app_is_allowed() {
+        let all = "metadata:read contents:write deployments:write statuses:write checks:write \
+                   pull_requests:write issues:write administration:admin";
+        let deploy = "metadata:read contents:read deployments:write statuses:write checks:write \
+                      pull_requests:read";
+        assert_eq!(Purpose::Deploy.narrowed(&granted(all)), granted(deploy));
+        let few = granted("metadata:read contents:read statuses:read");
+        assert_eq!(Purpose::Deploy.narrowed(&few), few);
+        assert_eq!(Purpose::Push.narrowed(&granted(all)), granted("metadata:read contents:write"));
+        assert_eq!(Purpose::Look.narrowed(&granted(all)), granted("metadata:read"));
+    }
+
+    #[test]
+    fn who_may_write_may_read_and_an_unknown_word_allows_nothing() {
+        let some = granted("contents:write checks:admin statuses:read deployments:maybe");
+        let is_in = |permission: Permission| permission.is_in(&some);
+        assert!(is_in(Permission::READ_CONTENTS) && is_in(Permission::WRITE_CHECKS));
+        assert!(is_in(Permission::METADATA));
+        assert!(!is_in(Permission::WRITE_STATUSES) && !is_in(Permission::READ_DEPLOYMENTS));
+        assert!(!is_in(Permission::READ_PULL_REQUESTS));
+        assert_eq!(Permission::WRITE_CHECKS.to_string(), "checks: write");
+    }
+}

@@ -1,0 +1,225 @@
+//! The wire to GitHub: a request with somebody's pass goes out, its answer comes back.
+//!
+//! A repository that was renamed answers with a redirect. It is followed with the same method and
+//! the same body, and to our own API only: nobody else gets to see our token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use octocrab::{OctoBody, Octocrab};
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+
+use crate::forge::error::ForgeError;
+use crate::forge::github::client::answer::Answer;
+use crate::forge::github::client::budget::Budgets;
+use crate::forge::github::client::call::{Call, SMALL};
+
+/// A renamed repository takes one; more than a few are a circle.
+const MOST_HOPS: usize = 4;
+
+/// A connection to one GitHub. Clones share everything.
+#[derive(Debug, Clone)]
+pub(in crate::forge::github) struct Wire {
+    pub(in crate::forge::github) octocrab: Octocrab,
+    /// The API's address, without a slash at the end.
+    pub(in crate::forge::github) base: Arc<str>,
+    pub(in crate::forge::github) host: Arc<str>,
+    pub(in crate::forge::github) timeout: Duration,
+    pub(in crate::forge::github) budgets: Budgets,
+}
+
+/// By what right a request is made.
+#[derive(Debug, Clone)]
+pub(in crate::forge::github) struct Pass {
+    pub(in crate::forge::github) token: SecretString,
+    /// Whose requests are counted; an App's own are not told of.
+    pub(in crate::forge::github) account: Option<Account>,
+}
+
+/// Whose requests GitHub counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::forge::github) enum Account {
+    /// The owner of our only token.
+    Token,
+    /// An installation of our App.
+    Installation(u64),
+}
+
+/// An answer, read to its end or to its limit.
+#[derive(Debug)]
+pub(in crate::forge::github) enum Outcome {
+    Success(Success),
+    TooLong,
+    Failure(Answer),
+}
+
+/// An answer that is a success.
+#[derive(Debug)]
+pub(in crate::forge::github) struct Success {
+    pub(in crate::forge::github) body: Vec<u8>,
+    pub(in crate::forge::github) headers: HeaderMap,
+    /// The route that it came from in the end.
+    pub(in crate::forge::github) route: String,
+}
+
+impl Wire {
+    /// Sends a request and reads the answer, both within the time for a call.
+    pub(in crate::forge::github) async fn send(
+        &self,
+        call: &Call<'_>,
+        pass: &Pass,
+    ) -> Result<Outcome, ForgeError> {
+        match tokio::time::timeout(self.timeout, self.followed(call, pass)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.unreachable(format!("no answer within {:?}", self.timeout))),
+        }
+    }
+
+    pub(in crate::forge::github) fn parsed<T: DeserializeOwned>(
+        &self,
+        body: &[u8],
+    ) -> Result<T, ForgeError> {
+        serde_json::from_slice(body)
+            .map_err(|_| self.unreachable("its answer cannot be read".to_owned()))
+    }
+
+    pub(in crate::forge::github) fn unreachable(&self, problem: String) -> ForgeError {
+        ForgeError::Unreachable { host: self.host.to_string(), problem }
+    }
+
+    async fn followed(&self, call: &Call<'_>, pass: &Pass) -> Result<Outcome, ForgeError> {
+        let mut route = call.route.clone();
+        for _ in 0..MOST_HOPS {
+            let (outcome, location) = self.sent(call, &route, pass).await?;
+            let Some(location) = location else { return Ok(outcome) };
+            route = self.own_route(&location).ok_or_else(|| self.led_away(call, &location))?;
+        }
+        Err(self.unreachable("it sends us in circles".to_owned()))
+    }
+
+    /// The answer, and where it sends us instead.
+    async fn sent(
+        &self,
+        call: &Call<'_>,
+        route: &str,
+        pass: &Pass,
+    ) -> Result<(Outcome, Option<String>), ForgeError> {
+        let request = request(call, route, pass).ok_or_else(|| self.no_request(call))?;
+        let response = self.octocrab.execute(request).await;
+        let response = response.map_err(|error| self.no_answer(&error))?;
+        let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
+        let (status, headers) = (response.status(), response.headers().clone());
+        if let Some(account) = pass.account {
+            self.budgets.note(account, &headers);
+        }
+        let limit = if status.is_success() { call.limit } else { SMALL };
+        let body = body(response, limit).await;
+        let body = body.map_err(|error| self.unreachable(cause(&error)))?;
+        let location = headers.get(LOCATION).filter(|_| is_redirect(status));
+        let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
+        let outcome = match body {
+            body if !status.is_success() => {
+                let body = body.unwrap_or_default();
+                Outcome::Failure(Answer::new(status, headers, &body).of(call))
+            }
+            Some(body) => Outcome::Success(Success { body, headers, route: route.to_owned() }),
+            None => Outcome::TooLong,
+        };
+        Ok((outcome, location))
+    }
+
+    /// The route within our API that an address names.
+    pub(in crate::forge::github) fn own_route(&self, location: &str) -> Option<String> {
+        let base = reqwest::Url::parse(&self.base).ok()?;
+        let url = base.join(location).ok()?;
+        let folder = base.path().trim_end_matches('/');
+        let route = url.path().strip_prefix(folder)?;
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        (url.origin() == base.origin()).then(|| format!("{route}{query}"))
+    }
+
+    fn led_away(&self, call: &Call<'_>, location: &str) -> ForgeError {
+        let to = reqwest::Url::parse(location).ok();
+        let to = to.and_then(|url| url.host_str().map(str::to_owned));
+        let to = to.unwrap_or_else(|| "another address".to_owned());
+        ForgeError::Refused {
+            host: self.host.to_string(),
+            about: call.about.to_string(),
+            status: StatusCode::MOVED_PERMANENTLY.as_u16(),
+            message: format!("it sends us to {to}; set forge.github.api_url to where the API is"),
+        }
+    }
+
+    fn no_request(&self, call: &Call<'_>) -> ForgeError {
+        ForgeError::Refused {
+            host: self.host.to_string(),
+            about: call.about.to_string(),
+            status: StatusCode::BAD_REQUEST.as_u16(),
+            message: "no request can be made of this name".to_owned(),
+        }
+    }
+
+    /// Without a connection nothing can have arrived.
+    fn no_answer(&self, error: &octocrab::Error) -> ForgeError {
+        let (host, problem) = (self.host.to_string(), cause(error));
+        if is_before_sending(error) {
+            ForgeError::NotSent { host, problem }
+        } else {
+            ForgeError::Unreachable { host, problem }
+        }
+    }
+}
+
+/// The request; `None` if a name or a token cannot stand in one.
+fn request(call: &Call<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody>> {
+    let body = call.body.clone().map_or_else(OctoBody::empty, OctoBody::from);
+    let mut request = Request::new(body);
+    *request.method_mut() = call.method.clone();
+    *request.uri_mut() = route.parse().ok()?;
+    *request.headers_mut() = call.headers.clone();
+    let authorization = format!("Bearer {}", pass.token.expose_secret());
+    let mut authorization = HeaderValue::try_from(authorization).ok()?;
+    authorization.set_sensitive(true);
+    request.headers_mut().insert(AUTHORIZATION, authorization);
+    Some(request)
+}
+
+/// Those that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 307 | 308)
+}
+
+/// The body, unless it is longer than the limit.
+async fn body(
+    mut response: reqwest::Response,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > limit {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}
+
+/// The innermost cause: `Connection refused`. The outer ones repeat the address.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// Whether there was no connection: a name, a port, a proxy or a certificate was in the way.
+fn is_before_sending(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
+}

@@ -1,0 +1,214 @@
+//! The whole program in this process, by hand: the real one on a clock that the test moves, with
+//! GitHub as its forge. Nothing goes on by itself but HTTP; `settle` does what there is to do and
+//! moves the clock where something waits.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use tempfile::TempDir;
+use the_deployer::app::App;
+use the_deployer::app::hands::Hands;
+use the_deployer::clock::Clock;
+use the_deployer::config::Sources;
+use the_deployer::model::deployment::Deployment;
+use the_deployer::store::Filter;
+
+use crate::harness::git::Bare;
+use crate::harness::github::World;
+use crate::harness::postgres;
+use crate::harness::requests::at;
+
+const SECRET: &str = "of-the-webhook-0123456789";
+
+/// What has not come to its end by then waits for ever.
+const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
+
+/// The program, its GitHub, and the clock they share.
+pub(crate) struct Deployer {
+    pub(crate) github: World,
+    pub(crate) clock: Clock,
+    folder: TempDir,
+    config: String,
+    variables: BTreeMap<String, String>,
+    hands: Option<Hands>,
+}
+
+/// Runs the scenario on a fresh SQLite, and on PostgreSQL where that is installed; at its end
+/// nothing may be left.
+pub(crate) async fn on_both(scenario: impl AsyncFn(&mut Deployer)) {
+    let mut databases = vec![None];
+    databases.extend(postgres::fresh_database().await.map(Some));
+    for database in databases {
+        let mut deployer = Deployer::prepared().await;
+        if let Some(url) = database {
+            deployer.variable("THE_DEPLOYER_STORAGE_URL", &url);
+        }
+        deployer.starts().await;
+        scenario(&mut deployer).await;
+        deployer.settled().await;
+    }
+}
+
+impl Deployer {
+    /// Running, with everything as it is by default but for the forge; by a token.
+    pub(crate) async fn start() -> Self {
+        let mut deployer = Self::prepared().await;
+        deployer.starts().await;
+        deployer
+    }
+
+    /// Not started yet, so that its configuration can be changed.
+    pub(crate) async fn prepared() -> Self {
+        let clock = Clock::manual(at(0));
+        let github = World::start(&clock).await;
+        let config = format!(
+            "server:\n  listen: 127.0.0.1:0\n  external_url: https://deploy.example.com\n\
+             forge:\n  github:\n    api_url: {}\n    token: {{env: GITHUB_TOKEN}}\n    \
+             webhook_secret: {{env: WEBHOOK_SECRET}}\n",
+            github.api_url()
+        );
+        let variables = [("GITHUB_TOKEN", github.token()), ("WEBHOOK_SECRET", SECRET)].into_iter();
+        let variables =
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let folder = TempDir::new().unwrap();
+        Self { github, clock, folder, config, variables, hands: None }
+    }
+
+    /// Another text of the configuration.
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&str) -> String) {
+        self.config = change(&self.config);
+    }
+
+    /// Of the environment that it starts in.
+    pub(crate) fn variable(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// A file beside its configuration; the path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Starts, on what an earlier life left; from now on GitHub's events come here.
+    pub(crate) async fn starts(&mut self) {
+        assert!(self.hands.is_none(), "it runs already");
+        let sources = Sources {
+            file: Some(("config.yaml".to_owned(), self.config.clone())),
+            variables: self.variables.clone(),
+            home: self.folder.path().join("state"),
+        };
+        let loaded = sources.load().unwrap_or_else(|rejection| panic!("{rejection:?}"));
+        let app = App::build(loaded.settings, self.clock.clone()).await.unwrap();
+        let hands = app.hands().unwrap();
+        let url = format!("http://{}/webhooks/github", hands.address());
+        self.github.hooks_to(&url, SECRET);
+        self.hands = Some(hands);
+    }
+
+    /// Dies as if it were killed: whatever was under way stays as it is in the database.
+    pub(crate) fn dies(&mut self) {
+        self.hands = None;
+    }
+
+    /// Works until somebody has come to that point, and dies there.
+    pub(crate) async fn dies_when(&mut self, point: impl Future<Output = ()>) {
+        let hands = self.hands.take().expect("it runs");
+        let life = tokio::spawn(async move {
+            while hands.turn().await.unwrap() > 0 {}
+            // It has nothing more to do, and the point was not come to.
+            std::future::pending::<()>().await;
+            drop(hands);
+        });
+        tokio::time::timeout(Duration::from_mins(1), point).await.expect("it never comes there");
+        life.abort();
+        assert!(life.await.unwrap_err().is_cancelled());
+    }
+
+    pub(crate) fn hands(&self) -> &Hands {
+        self.hands.as_ref().expect("it runs")
+    }
+
+    /// The embedded manifest repository.
+    pub(crate) fn manifests(&self) -> Bare {
+        Bare(self.folder.path().join("state/manifests.git"))
+    }
+
+    /// All deployments, oldest first.
+    pub(crate) async fn deployments(&self) -> Vec<Deployment> {
+        let page = self.hands().store().deployments(&Filter::default(), None, 500).await.unwrap();
+        let mut all = page.deployments;
+        all.reverse();
+        all
+    }
+
+    /// Its record of GitHub's deployment.
+    pub(crate) async fn deployment(&self, forge_id: i64) -> Deployment {
+        let all = self.deployments().await;
+        let found = all.into_iter().find(|one| one.request.forge_id == forge_id);
+        found.unwrap_or_else(|| panic!("it does not know deployment {forge_id}"))
+    }
+
+    /// Does what can be done now, until there is nothing.
+    pub(crate) async fn works(&self) {
+        loop {
+            self.github.delivered().await;
+            if self.hands().turn().await.unwrap() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Does everything, moving the clock to when something can be done, until nothing waits; how
+    /// long that took by that clock.
+    pub(crate) async fn settle(&self) -> SignedDuration {
+        let begin = self.clock.now();
+        loop {
+            self.works().await;
+            let now = self.clock.now();
+            let Some(due) = self.hands().due().await.unwrap() else {
+                return now.duration_since(begin);
+            };
+            if now.duration_since(begin) > PATIENCE {
+                panic!("after {PATIENCE:#} it still waits until {due}:\n{}", self.picture().await);
+            }
+            self.clock.advance(due.duration_since(now).try_into().unwrap());
+        }
+    }
+
+    /// What waits, for who reads why a test fails.
+    async fn picture(&self) -> String {
+        let store = self.hands().store();
+        let mut lines = vec![format!("{:?}", store.depth().await.unwrap())];
+        for one in self.deployments().await.iter().filter(|one| one.finished_at.is_none()) {
+            let (id, number) = (&one.id, one.request.forge_id);
+            lines.push(format!("{id} ({number}): {} {}", one.state.as_str(), one.summary));
+        }
+        for one in store.waiting().await.unwrap() {
+            lines.push(format!("{}: {} wait, {} parked", one.family, one.waiting, one.parked));
+        }
+        let requests = self.github.seen();
+        for seen in requests.iter().rev().take(10).rev() {
+            lines.push(format!("{} {} {}", seen.at, seen.line, seen.status));
+        }
+        lines.join("\n")
+    }
+
+    /// Every test ends with this: nothing is unread, nothing waits, nothing was given up, and GitHub
+    /// has nothing to punish.
+    pub(crate) async fn settled(&self) {
+        self.works().await;
+        let depth = self.hands().store().depth().await.unwrap();
+        let left = (depth.queued, depth.running, depth.unsent, depth.parked);
+        assert_eq!(
+            left,
+            (0, 0, 0, 0),
+            "queued, running, unsent, parked:\n{}",
+            self.picture().await
+        );
+        self.manifests().assert_sound();
+        self.github.settled();
+    }
+}

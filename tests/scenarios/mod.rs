@@ -1,0 +1,26 @@
+//! What goes wrong at GitHub and Slack, told in sentences. Each ends right by itself, and says how
+//! long that took by the clock that the test moves.
+
+mod delivery; // events that are lost, doubled, out of order
+mod outage; // GitHub is down, limits, or answers badly
+
+use jiff::SignedDuration;
+
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+
+/// What the forge is told of a deployment that goes well.
+const WELL: [&str; 3] = ["queued", "in_progress", "success"];
+
+/// Says how long it took, and that it was no longer than that.
+fn took(what: &str, time: SignedDuration, at_most: SignedDuration) {
+    eprintln!("{what}: settled after {time:#} by the moved clock (at most {at_most:#})");
+    assert!(time <= at_most, "{what}: {time:#} is longer than {at_most:#}");
+}
+
+/// An app with a WAML on `main`.
+fn app<'d>(deployer: &'d Deployer, name: &str) -> crate::harness::github::Repository<'d> {
+    let repository = deployer.github.repository(&format!("example/{name}"));
+    repository.commit(&waml(name));
+    repository
+}
