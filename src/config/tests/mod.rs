@@ -1,5 +1,6 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
+mod access; // as whom repositories are reached
 mod lookups; // registries, and where secrets are looked up
 mod mistakes;
 
