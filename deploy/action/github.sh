@@ -74,9 +74,9 @@ words() {
 
 # Text of others on one line, without what a runner could take for a command in the middle of one.
 plain() {
-  local text
-  text=$(printf '%s' "$1" | tr '\000-\037\177' ' ')
-  printf '%s' "${text//"##["/"## ["}"
+  local text command='##[' harmless='## ['
+  text=$(printf '%s' "$1" | LC_ALL=C tr '\000-\037\177' ' ')
+  printf '%s' "${text//"$command"/$harmless}"
 }
 
 # What to do about a status that is no success.

@@ -95,3 +95,42 @@ fn the_form_sends_that_manifest() {
         assert!(!form.contains(word), "{word}");
     }
 }
+
+/// All of the text of the folder's files with that ending, with texts that go over lines in one.
+fn sources(folder: &Path, ending: &str, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            sources(&entry, ending, text);
+        } else if entry.extension().is_some_and(|found| found == ending) {
+            let lines = fs::read_to_string(entry).unwrap();
+            let lines: Vec<&str> = lines.split("\\\n").map(str::trim_start).collect();
+            *text += &lines.concat();
+        }
+    }
+}
+
+#[test]
+fn every_message_that_is_explained_is_one_that_is_said() {
+    for (name, head, folder, ending) in [
+        ("docs/github.md", "| it says |", "src", "rs"),
+        ("deploy/github-app.md", "| message |", "src", "rs"),
+        ("deploy/action/README.md", "| it says |", "deploy/action", "sh"),
+    ] {
+        let mut said = String::new();
+        sources(&root().join(folder), ending, &mut said);
+        let page = page(name);
+        let table = page.split(head).nth(1).unwrap().split("\n\n").next().unwrap();
+        let mut explained = 0;
+        for row in table.lines().skip(2) {
+            let cell = row.trim_start_matches("| ").split(" | ").next().unwrap();
+            let messages =
+                cell.split('`').skip(1).step_by(2).filter(|one| !one.starts_with("HTTP"));
+            for part in messages.flat_map(|message| message.split('…')).filter(|p| !p.is_empty())
+            {
+                assert!(said.contains(part.trim()), "{name}: nobody says {part:?}");
+                explained += 1;
+            }
+        }
+        assert!(explained > 1, "{name}");
+    }
+}
