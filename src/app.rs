@@ -35,6 +35,7 @@ use crate::config::settings::{self, Settings, WebhookSecret};
 use crate::controller::metrics::Metrics;
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
+use crate::forge::github::auth::Now;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
@@ -112,14 +113,14 @@ impl App {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
-        let client = http_client().map_err(StartError::of("the HTTP client"))?;
+        let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
-        let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
+        let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
         let templates =
             InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
@@ -222,24 +223,28 @@ fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> St
     move |error| StartError::of(part)(Box::new(error))
 }
 
-fn http_client() -> Result<reqwest::Client, Boxed> {
-    let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
-    Ok(reqwest::Client::builder().user_agent(agent).connect_timeout(CONNECT).build()?)
-}
-
-fn forge(settings: &settings::Forge, client: &reqwest::Client) -> Result<Forge, Boxed> {
-    match settings {
+fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
+    match &settings.forge {
         settings::Forge::Local { root } => {
             std::fs::create_dir_all(root)?;
             Ok(Forge::Local(Local::new(root)))
         }
-        settings::Forge::GitHub { api_url, token } => {
-            let settings = crate::forge::github::client::Settings {
-                api_url: api_url.clone(),
-                credentials: Credentials::Token(token.clone()),
+        settings::Forge::GitHub { api_url, credentials } => {
+            let clock = clock.clone();
+            let credentials = match credentials {
+                settings::Credentials::Token(token) => Credentials::Token(token.clone()),
+                settings::Credentials::App(key) => {
+                    Credentials::App(key.clone(), Now::new(move || clock.now()))
+                }
+            };
+            let api_url = api_url.clone();
+            let github = crate::forge::github::client::Settings {
+                api_url,
+                credentials,
                 timeout: FORGE_CALL,
             };
-            Ok(Forge::GitHub(Box::new(GitHub::new(settings, client.clone())?)))
+            let client = settings.outbound.client_without_redirects(CONNECT)?;
+            Ok(Forge::GitHub(Box::new(GitHub::new(github, client)?)))
         }
     }
 }

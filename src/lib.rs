@@ -11,6 +11,7 @@ pub mod catalogue; // templates, and where they come from
 pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
 pub mod forge; // CODE HOSTS: GitHub, local
 pub mod store; // DURABLE STATE
+pub mod outbound; // HOW WE GET OUT: one proxy, one set of authorities for every HTTP client
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
 pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
 pub mod server; // HTTP

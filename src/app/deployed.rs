@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
 
-use crate::app::{StartError, boxed, forge, http_client};
+use crate::app::{StartError, boxed, forge};
+use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
@@ -36,13 +37,12 @@ const AT_ONCE: usize = 8;
 ///
 /// # Errors
 /// When the database or the code host cannot be used at all.
-pub async fn deployed(settings: &Settings) -> Result<Vec<Deployed>, StartError> {
+pub async fn deployed(settings: &Settings, clock: &Clock) -> Result<Vec<Deployed>, StartError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
     let newest = newest(&store).await;
     store.close().await;
-    let client = http_client().map_err(StartError::of("the HTTP client"))?;
-    let forge = forge(&settings.forge, &client).map_err(StartError::of("the forge"))?;
+    let forge = forge(settings, clock).map_err(StartError::of("the forge"))?;
     let fetched = stream::iter(newest?).map(|(app, deployment)| {
         let forge = &forge;
         async move {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::app::{StartError, as_others_see_it, boxed, forge, http_client, repository_settings};
+use crate::app::{CONNECT, StartError, as_others_see_it, boxed, forge, repository_settings};
 use crate::clock::Clock;
 use crate::config::settings::{self, Manifests, Settings};
 use crate::forge::Forge;
@@ -65,12 +65,12 @@ pub async fn all(
 ) -> Result<Vec<Prepared>, StartError> {
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = http_client().map_err(StartError::of("the HTTP client"))?;
+    let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
     let forge = match &settings.forge {
         // Its folder is not made: nothing is asked of it.
         settings::Forge::Local { root } => Forge::Local(Local::new(root)),
-        github @ settings::Forge::GitHub { .. } => {
-            forge(github, &client).map_err(StartError::of("the forge"))?
+        settings::Forge::GitHub { .. } => {
+            forge(settings, clock).map_err(StartError::of("the forge"))?
         }
     };
     let mut prepared = Vec::new();

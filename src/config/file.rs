@@ -2,6 +2,8 @@
 //! reader checks by, is made from these types. What is left out is filled in by `resolve`.
 
 pub mod access; // as whom a git repository is reached
+pub mod github; // who we are to GitHub
+pub mod outbound; // how we get out
 
 use std::collections::BTreeMap;
 
@@ -39,6 +41,8 @@ pub struct File {
     /// What every cluster has to offer; a cluster's own `platform` is laid over it.
     #[schemars(with = "Option<Platform>")]
     pub platform: Option<Json>,
+    /// How everything outside is reached by HTTP: through a proxy, with an authority of one's own.
+    pub outbound: Option<outbound::Outbound>,
     /// The registries that are asked whether an image's tag exists.
     pub registries: Option<Vec<Registry>>,
     /// Who may call the API.
@@ -88,8 +92,12 @@ pub struct GitHub {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub api_url: Option<String>,
-    /// A token that may read contents and write deployments.
-    pub token: Secret,
+    /// A token that may read contents and write deployments. Exactly one of `token` and `app`.
+    #[serde(default)]
+    pub token: Option<Secret>,
+    /// A GitHub App. It alone can write check runs and look for lost events.
+    #[serde(default)]
+    pub app: Option<github::App>,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
     /// Repositories that may deploy, as globs over `owner/name`. Default: all.

@@ -31,10 +31,11 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
             ["forge" | "manifests" | "templates", .., last] => {
-                matches!(*last, "token" | "webhook_secret")
+                matches!(*last, "token" | "webhook_secret" | "private_key")
             }
             ["clusters", "lookups", .., last] => *last == "token",
             ["registries", last] => *last == "password",
+            ["outbound", last] => *last == "proxy_password",
             ["auth", "tokens"] => true,
             _ => false,
         };
@@ -67,7 +68,7 @@ fn is_secret_place(path: &Path) -> bool {
         let key = key.to_ascii_lowercase();
         key != "tokens"
             && key != "secrets"
-            && ["token", "secret", "passw"].iter().any(|word| key.contains(word))
+            && ["token", "secret", "passw", "private_key"].iter().any(|word| key.contains(word))
     };
     match keys.last() {
         Some(&("file" | "env" | "sha256" | "name")) => false,

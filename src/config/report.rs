@@ -32,6 +32,12 @@ impl<'a> Report<'a> {
         self.root.get(part).is_some_and(Node::has_broken)
     }
 
+    /// Whether something at that path or below was taken out for its form, and has been told of.
+    pub(super) fn lacks_something(&self, path: &str) -> bool {
+        let path = Path::parse(path).unwrap_or_default();
+        self.root.at(&path).is_some_and(Node::has_broken)
+    }
+
     /// What is wrong in its form already is told once.
     fn add(&mut self, path: &str, violation: Violation) {
         let way = Path::parse(path).unwrap_or_default();

@@ -9,9 +9,11 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
+use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
+use crate::outbound::Outbound;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct Settings {
     pub manifests: Vec<Manifests>,
     /// The clusters that may be deployed to.
     pub clusters: Clusters,
+    /// How everything outside is reached by HTTP.
+    pub outbound: Outbound,
     /// What is looked up outside, and how.
     pub lookups: Lookups,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
@@ -72,9 +76,18 @@ pub enum Forge {
     GitHub {
         /// The API's address.
         api_url: String,
-        /// May read contents and write deployments.
-        token: SecretString,
+        /// Who we are there.
+        credentials: Credentials,
     },
+}
+
+/// Who we are to GitHub.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// The owner of a token that may read contents and write deployments.
+    Token(SecretString),
+    /// A GitHub App.
+    App(AppKey),
 }
 
 /// What a webhook must satisfy.

@@ -9,6 +9,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::sync::Semaphore;
 
 use crate::facts::{NotKnown, SettingsError};
+use crate::outbound::Outbound;
 
 /// Between the two tries: enough for a connection that was just being closed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -55,21 +56,24 @@ impl Http {
         patience: Patience,
         redirects: Redirects,
         roots: Vec<reqwest::Certificate>,
+        outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
-        let agent = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
         let policy = match redirects {
             Redirects::Few => reqwest::redirect::Policy::custom(follow),
             Redirects::None => reqwest::redirect::Policy::none(),
         };
-        let mut builder = Client::builder()
-            .user_agent(agent)
-            .connect_timeout(patience.one_try)
-            .redirect(policy)
-            .referer(false);
+        let unusable = |error| SettingsError(innermost(&error));
+        // Who brings its own authority is trusted by that one alone.
+        let outbound = match roots.is_empty() {
+            true => outbound.clone(),
+            false => Outbound { authorities: Vec::new(), ..outbound.clone() },
+        };
+        let builder = outbound.builder().map_err(unusable)?;
+        let mut builder = builder.connect_timeout(patience.one_try).redirect(policy).referer(false);
         if !roots.is_empty() {
             builder = builder.tls_certs_only(roots);
         }
-        let client = builder.build().map_err(|error| SettingsError(innermost(&error)))?;
+        let client = builder.build().map_err(unusable)?;
         let turns = Arc::new(Semaphore::new(patience.at_once));
         Ok(Self { client, one_try: patience.one_try, turns })
     }

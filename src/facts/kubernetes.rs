@@ -11,6 +11,7 @@ use crate::facts::credential::Credential;
 use crate::facts::http::{Answer, Http, Patience, Redirects, escaped};
 use crate::facts::{NotKnown, SettingsError};
 use crate::model::id::Namespace;
+use crate::outbound::Outbound;
 
 /// Everything but the object's data (Kubernetes 1.15 and later).
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
@@ -50,7 +51,11 @@ impl Kubernetes {
     ///
     /// # Errors
     /// When the address or the certificates cannot be used.
-    pub fn new(settings: Settings, patience: Patience) -> Result<Self, SettingsError> {
+    pub fn new(
+        settings: Settings,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
         let Settings { server, token, ca } = settings;
         let bad = || SettingsError(format!("{server} is not an address of an API server"));
         let base = Url::parse(&format!("{}/", server.trim_end_matches('/'))).map_err(|_| bad())?;
@@ -62,7 +67,7 @@ impl Kubernetes {
                 .filter(|roots| !roots.is_empty())
                 .ok_or_else(|| SettingsError("`ca` holds no certificate in PEM".to_owned()))?,
         };
-        let http = Http::new(patience, Redirects::None, roots)?;
+        let http = Http::new(patience, Redirects::None, roots, outbound)?;
         Ok(Self { http, base, host, token })
     }
 

@@ -25,6 +25,7 @@ use crate::facts::credential::Credential;
 use crate::facts::http::{Answer, Http, Patience, Redirects};
 use crate::facts::image::Image;
 use crate::facts::{NotKnown, SettingsError};
+use crate::outbound::Outbound;
 
 /// How long it is remembered that a tag is there.
 pub const THERE: SignedDuration = SignedDuration::from_mins(10);
@@ -96,9 +97,10 @@ impl Registries {
     pub fn new(
         known: BTreeMap<String, Registry>,
         patience: Patience,
+        outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
         Ok(Self {
-            http: Http::new(patience, Redirects::Few, Vec::new())?,
+            http: Http::new(patience, Redirects::Few, Vec::new(), outbound)?,
             known,
             images: Mutex::new(Cache::new(IMAGES)),
             tokens: Mutex::new(Cache::new(TOKENS)),

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::facts::credential::Credential;
 use crate::facts::http::{Answer, Http, Patience, Redirects, escaped_path};
 use crate::facts::{NotKnown, SettingsError};
+use crate::outbound::Outbound;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-vault-token");
 const NAMESPACE: HeaderName = HeaderName::from_static("x-vault-namespace");
@@ -51,12 +52,16 @@ impl Vault {
     ///
     /// # Errors
     /// When the address cannot be used.
-    pub fn new(settings: Settings, patience: Patience) -> Result<Self, SettingsError> {
+    pub fn new(
+        settings: Settings,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
         let bad = || SettingsError(format!("{} is not an address of a Vault", settings.address));
         let address = format!("{}/", settings.address.trim_end_matches('/'));
         let base = Url::parse(&address).map_err(|_| bad())?;
         let host = base.host_str().ok_or_else(bad)?.to_owned();
-        let http = Http::new(patience, Redirects::None, Vec::new())?;
+        let http = Http::new(patience, Redirects::None, Vec::new(), outbound)?;
         Ok(Self { http, settings, base, host })
     }
 

@@ -21,14 +21,15 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("git", &["model"]),
     ("forge", &["model"]),
     ("store", &["model"]),
-    ("facts", &["model"]),
+    ("outbound", &[]),
+    ("facts", &["model", "outbound"]),
     (
         "controller",
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
     ("server", &["model", "store", "controller", "pipeline", "forge", "telemetry"]),
     // A webhook's rules are a setting; the forge says what they are made of.
-    ("config", &["model", "waml", "forge"]),
+    ("config", &["model", "waml", "forge", "outbound"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
@@ -41,6 +42,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "store",
+            "outbound",
             "facts",
             "controller",
             "server",

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use the_deployer::facts::credential::Credential;
 use the_deployer::facts::image::Image;
 use the_deployer::facts::registry::{ANY_OTHER, Found, Login, Registries, Registry as Known};
+use the_deployer::outbound::Outbound;
 
 use super::{PATIENCE, provider};
 use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
@@ -20,7 +21,7 @@ fn login(password: &str) -> Login {
 fn client(registry: &Registry, login: Option<Login>) -> Registries {
     let known = BTreeMap::from([(registry.host(), Known { login, insecure: true })]);
     provider();
-    Registries::new(known, PATIENCE).unwrap()
+    Registries::new(known, PATIENCE, &Outbound::default()).unwrap()
 }
 
 fn image(registry: &Registry, rest: &str) -> Image {
@@ -158,8 +159,8 @@ async fn only_what_is_configured_is_asked() {
     let registry = Registry::start(Entry::Open, &["a/b:1"]).await;
     let any = BTreeMap::from([(ANY_OTHER.to_owned(), Known::default())]);
     provider();
-    let any = Registries::new(any, PATIENCE).unwrap();
-    let none = Registries::new(BTreeMap::new(), PATIENCE).unwrap();
+    let any = Registries::new(any, PATIENCE, &Outbound::default()).unwrap();
+    let none = Registries::new(BTreeMap::new(), PATIENCE, &Outbound::default()).unwrap();
     let image = image(&registry, "a/b:1");
     for client in [&any, &none] {
         assert!(!client.may_ask(&image), "an address of this machine must be named");

@@ -6,6 +6,7 @@ use the_deployer::facts::credential::Credential;
 use the_deployer::facts::kubernetes::{self, Kubernetes};
 use the_deployer::facts::vault::{self, Vault};
 use the_deployer::model::id::Namespace;
+use the_deployer::outbound::Outbound;
 
 use super::{PATIENCE, provider};
 use crate::harness::requests::at;
@@ -19,14 +20,14 @@ fn vault(keeper: &Keeper, token: &str) -> Vault {
         namespace: None,
         token: Credential::Fixed(token.into()),
     };
-    Vault::new(settings, PATIENCE).unwrap()
+    Vault::new(settings, PATIENCE, &Outbound::default()).unwrap()
 }
 
 fn cluster(keeper: &Keeper, token: &str) -> Kubernetes {
     provider();
     let token = Credential::Fixed(token.into());
     let settings = kubernetes::Settings { server: keeper.address(), token, ca: None };
-    Kubernetes::new(settings, PATIENCE).unwrap()
+    Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap()
 }
 
 fn set(keys: &[&str]) -> BTreeSet<String> {
@@ -112,7 +113,7 @@ async fn a_wrong_mount_is_no_missing_secret() {
         token: Credential::Fixed("good-token".into()),
     };
     keeper.lock().namespace = Some("team".to_owned());
-    let vault = Vault::new(settings, PATIENCE).unwrap();
+    let vault = Vault::new(settings, PATIENCE, &Outbound::default()).unwrap();
     for keys in [set(&[]), set(&["k"])] {
         let said = vault.keys("a/b", &keys, at(0)).await.unwrap_err().to_string();
         assert!(said.contains("has no engine mounted at secret"), "{said}");
@@ -165,7 +166,7 @@ async fn settings_that_cannot_work_are_refused() {
         token: token.clone(),
         ca: Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec()),
     };
-    assert!(Kubernetes::new(settings.clone(), PATIENCE).is_err());
+    assert!(Kubernetes::new(settings.clone(), PATIENCE, &Outbound::default()).is_err());
     let settings = kubernetes::Settings { server: "nowhere".to_owned(), ca: None, ..settings };
-    assert!(Kubernetes::new(settings, PATIENCE).is_err());
+    assert!(Kubernetes::new(settings, PATIENCE, &Outbound::default()).is_err());
 }

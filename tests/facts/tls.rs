@@ -8,6 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use the_deployer::facts::credential::Credential;
 use the_deployer::facts::kubernetes::{Kubernetes, Settings};
+use the_deployer::outbound::Outbound;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
@@ -49,7 +50,7 @@ async fn a_cluster_is_trusted_by_its_own_authority_and_by_no_other() {
     let ask = async |ca: Option<&[u8]>| {
         let token = Credential::Fixed("good-token".into());
         let settings = Settings { server: server.clone(), token, ca: ca.map(<[u8]>::to_vec) };
-        let cluster = Kubernetes::new(settings, PATIENCE).unwrap();
+        let cluster = Kubernetes::new(settings, PATIENCE, &Outbound::default()).unwrap();
         cluster.keys(&"devx".parse().unwrap(), "db", &BTreeSet::new()).await
     };
     assert_eq!(ask(Some(CA)).await, Ok(Some(BTreeSet::new())));

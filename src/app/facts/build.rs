@@ -43,19 +43,19 @@ impl Gatherer {
         store: Store,
         repositories: Vec<Repository>,
     ) -> Result<Self, SettingsError> {
-        let most = settings.limits.lookups;
+        let (most, outbound) = (settings.limits.lookups, &settings.outbound);
         // Two tries and the pause between them come to their end before all is over.
         let patience = Patience { one_try: ONE_TRY.min(most.mul_f32(0.4)), at_once: AT_ONCE };
         let known = settings.lookups.registries.iter().map(registry).collect();
         let mut secrets = BTreeMap::new();
         for (target, lookup) in &settings.lookups.secrets {
-            secrets.insert(target.clone(), place(target, lookup, patience)?);
+            secrets.insert(target.clone(), place(target, lookup, patience, outbound)?);
         }
         Ok(Self(std::sync::Arc::new(Inner {
             clock,
             forge,
             store,
-            registries: Registries::new(known, patience)?,
+            registries: Registries::new(known, patience, outbound)?,
             secrets,
             indexes: Indexes::new(repositories),
             most,
@@ -76,6 +76,7 @@ fn place(
     target: &TargetName,
     lookup: &SecretsLookup,
     patience: Patience,
+    outbound: &crate::outbound::Outbound,
 ) -> Result<Secrets, SettingsError> {
     let made = match lookup {
         SecretsLookup::Vault { address, mount, namespace, token } => {
@@ -85,7 +86,7 @@ fn place(
                 namespace: namespace.clone(),
                 token: credential(token),
             };
-            Vault::new(settings, patience).map(Secrets::Vault)
+            Vault::new(settings, patience, outbound).map(Secrets::Vault)
         }
         SecretsLookup::Kubernetes { server, token, ca } => {
             let settings = kubernetes::Settings {
@@ -93,7 +94,7 @@ fn place(
                 token: credential(token),
                 ca: ca.clone(),
             };
-            Kubernetes::new(settings, patience).map(Secrets::Kubernetes)
+            Kubernetes::new(settings, patience, outbound).map(Secrets::Kubernetes)
         }
     };
     made.map_err(|SettingsError(why)| SettingsError(format!("lookups of {target}: {why}")))

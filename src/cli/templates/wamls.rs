@@ -7,6 +7,7 @@ use crate::app::{self, Deployed};
 use crate::cli::diagnostics::Sources;
 use crate::cli::error::CliError;
 use crate::cli::offline;
+use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::pipeline::impact::Case;
 use crate::waml::Waml;
@@ -91,7 +92,7 @@ pub(super) async fn deployed(
     settings: &Settings,
     sources: &mut Sources,
 ) -> Result<Found, CliError> {
-    let all = app::deployed(settings).await;
+    let all = app::deployed(settings, &Clock::system()).await;
     let all = all.map_err(|error| {
         CliError::io(error.to_string())
             .hint("name the service's configuration with --config, or a folder with --wamls")

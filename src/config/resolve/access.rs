@@ -3,7 +3,7 @@
 use crate::config::file;
 use crate::config::file::access::Auth;
 use crate::config::resolve::Resolver;
-use crate::config::settings::{Forge, GitAccess};
+use crate::config::settings::{Credentials, Forge, GitAccess};
 use crate::forge::github::address::repository_at;
 
 /// The GitHub App that repositories may be reached as.
@@ -21,8 +21,12 @@ impl App {
     pub(super) fn of(forge: Option<&Forge>) -> Self {
         match forge {
             None => Self::Unknown,
-            Some(Forge::Local { .. }) => Self::None,
-            Some(Forge::GitHub { .. }) => Self::None,
+            Some(Forge::GitHub { api_url, credentials: Credentials::App(_) }) => {
+                Self::At(api_url.clone())
+            }
+            Some(
+                Forge::GitHub { credentials: Credentials::Token(_), .. } | Forge::Local { .. },
+            ) => Self::None,
         }
     }
 }

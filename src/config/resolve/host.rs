@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::config::file;
 use crate::config::mask::has_credentials;
 use crate::config::resolve::Resolver;
-use crate::config::settings::{Forge, Webhook, WebhookSecret};
+use crate::config::settings::{Credentials, Forge, Webhook, WebhookSecret};
+use crate::forge::github::auth::key::{AppKey, KeyError};
 use crate::forge::github::client::GITHUB_API;
 use crate::forge::github::webhook::rules::{Repositories, Rules, TagRule};
 
@@ -27,10 +28,10 @@ impl Resolver<'_> {
     }
 
     fn github(&mut self, github: file::GitHub) -> Option<(Forge, Webhook)> {
-        let file::GitHub { api_url, token, webhook_secret, repositories, tasks, tag } = github;
+        let file::GitHub { api_url, token, app, webhook_secret, repositories, tasks, tag } = github;
         let api_url = api_url.unwrap_or_else(|| GITHUB_API.to_owned());
         self.without_credentials("forge.github.api_url", &api_url);
-        let token = self.secret("forge.github.token", token, ONE_OF);
+        let credentials = self.credentials(token, app);
         let secret = self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF);
         let rules = Rules {
             repositories: self.repositories(repositories),
@@ -38,7 +39,58 @@ impl Resolver<'_> {
             tag: self.tag(tag),
         };
         let webhook = Webhook { secret: WebhookSecret::Given(secret?), rules };
-        Some((Forge::GitHub { api_url, token: token? }, webhook))
+        Some((Forge::GitHub { api_url, credentials: credentials? }, webhook))
+    }
+
+    fn credentials(
+        &mut self,
+        token: Option<file::Secret>,
+        app: Option<file::github::App>,
+    ) -> Option<Credentials> {
+        match (token, app) {
+            (Some(_), Some(_)) => {
+                let help = "remove one of them; an App can do more";
+                self.report.wrong("forge.github.app", "`token` and `app` are both given", help);
+                None
+            }
+            (None, None) if self.report.lacks_something("forge.github") => None,
+            (None, None) => {
+                let help =
+                    "add `app: {id: …, private_key: {file: PATH}}`, or `token: {file: PATH}`";
+                let message = "there is nothing to come to GitHub with";
+                self.report.wrong("forge.github", message, help);
+                None
+            }
+            (Some(token), None) => {
+                self.secret("forge.github.token", token, ONE_OF).map(Credentials::Token)
+            }
+            (None, Some(app)) => self.app(app).map(Credentials::App),
+        }
+    }
+
+    fn app(&mut self, app: file::github::App) -> Option<AppKey> {
+        let file::github::App { id, private_key } = app;
+        let path = "forge.github.app.private_key";
+        let at = if private_key.file.is_some() { "file" } else { "env" };
+        let pem = self.secret(path, private_key, ONE_OF)?;
+        let parsed = AppKey::parse(id.trim(), &pem);
+        if let Err(error) = &parsed {
+            let (path, help) = match error {
+                KeyError::Id => (
+                    "forge.github.app.id".to_owned(),
+                    "copy `App ID` or `Client ID` from the App's settings",
+                ),
+                KeyError::NoPem
+                | KeyError::Public
+                | KeyError::Locked
+                | KeyError::OtherKind
+                | KeyError::Damaged => {
+                    (format!("{path}.{at}"), "generate a private key in the App's settings")
+                }
+            };
+            self.report.wrong(&path, error.to_string(), help);
+        }
+        parsed.ok()
     }
 
     fn local(&mut self, local: file::Local, folder: &Path) -> Option<(Forge, Webhook)> {

@@ -150,7 +150,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn certificates(&mut self, path: &str, file: &str) -> Option<Vec<u8>> {
+    pub(super) fn certificates(&mut self, path: &str, file: &str) -> Option<Vec<u8>> {
         match std::fs::read(file) {
             Ok(pem) if String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") => {
                 Some(pem)

@@ -19,6 +19,7 @@ mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
+mod outbound; // how everything outside is reached
 mod templates; // where templates come from
 
 /// The longest time that may be set; a longer one is a mistake.
@@ -51,6 +52,7 @@ impl Resolver<'_> {
             manifests,
             clusters,
             platform,
+            outbound,
             registries,
             auth,
             limits,
@@ -64,6 +66,7 @@ impl Resolver<'_> {
         let clusters = clusters.unwrap_or_default();
         let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
         let clusters = self.clusters(clusters, platform.as_ref());
+        let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
         let manifests =
@@ -81,6 +84,7 @@ impl Resolver<'_> {
             templates,
             manifests,
             clusters,
+            outbound,
             lookups,
             tokens,
             limits,

@@ -1,6 +1,7 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
 mod access; // as whom repositories are reached
+mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
 mod mistakes;
 
@@ -9,7 +10,9 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::config::settings::{Forge, GitAccess, SecretsLookup, Templates, WebhookSecret};
+use crate::config::settings::{
+    Credentials, Forge, GitAccess, SecretsLookup, Templates, WebhookSecret,
+};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
@@ -71,6 +74,11 @@ clusters:
   platform: {secrets: {vault: {address: "https://vault.example.com", mount: kv}}}
   lookups: {secrets: vault, vault: {token: {env: TOKEN}, namespace: team}}
 - {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
+outbound:
+  proxy: http://proxy.example.com:3128
+  proxy_username: deployer
+  proxy_password: {env: HOOK}
+  no_proxy: [internal.example.com, 10.0.0.0/8]
 registries:
 - {host: ghcr.io, username: deployer, password: {env: HOOK}}
 - {host: "localhost:5000", insecure: true}
@@ -113,6 +121,7 @@ fn everything_can_be_set() {
         templates,
         manifests,
         clusters,
+        outbound,
         lookups,
         tokens,
         limits,
@@ -121,7 +130,8 @@ fn everything_can_be_set() {
     assert_eq!(server.external_url, "https://deployer.example.com");
     assert_eq!(server.shutdown_grace, Duration::from_mins(1));
     assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
-    let Forge::GitHub { api_url, token } = forge else { panic!("GitHub") };
+    let Forge::GitHub { api_url, credentials } = forge else { panic!("GitHub") };
+    let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
     assert_eq!(token.expose_secret(), "t0ken-text");
     let WebhookSecret::Given(secret) = webhook.secret else { panic!("given") };
@@ -149,6 +159,11 @@ fn everything_can_be_set() {
     );
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
+    let proxy = outbound.proxy.unwrap();
+    assert_eq!(proxy.url, "http://proxy.example.com:3128");
+    assert_eq!(proxy.except.as_deref(), Some("internal.example.com,10.0.0.0/8"));
+    let (name, password) = proxy.login.unwrap();
+    assert_eq!((name.as_str(), password.expose_secret()), ("deployer", "h00k-text"));
     let registries: Vec<_> = lookups
         .registries
         .iter()
@@ -307,6 +322,10 @@ fn example() -> String {
     let page = include_str!("../../../docs/configuration.md");
     let (_, rest) = page.split_once("```yaml\n").unwrap();
     let example = rest.split_once("```").unwrap().0;
+    let own = |file: &str| format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+    let example = example
+        .replace("/etc/ssl/company.pem", &own("tests/facts/tls/ca.pem"))
+        .replace("{file: /run/secrets/github-app.pem}", "{env: KEY}");
     let mut parts = example.split("{file: ");
     let first = parts.next().unwrap().to_owned();
     parts
@@ -316,7 +335,9 @@ fn example() -> String {
 
 #[test]
 fn the_example_of_the_page_can_be_used() {
-    assert_eq!(loaded(&example()).warnings, []);
+    let key = ("KEY", include_str!("../../forge/github/auth/tests/app.pem"));
+    let loaded = sources(Some(&example()), &[&SECRETS[..], &[key]].concat()).load();
+    assert_eq!(loaded.unwrap_or_else(|rejection| panic!("{rejection:#?}")).warnings, []);
 }
 
 #[test]
@@ -325,7 +346,18 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Server", "Storage", "GitHub", "Waml", "Token", "Limits", "Forge", "Templates"]);
+    names.extend([
+        "App",
+        "Outbound",
+        "Server",
+        "Storage",
+        "GitHub",
+        "Waml",
+        "Token",
+        "Limits",
+        "Forge",
+        "Templates",
+    ]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
     for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {
         let written = page.contains(&format!("{key}:"));

@@ -29,13 +29,10 @@ pub enum KeyError {
     )]
     Id,
     /// No PEM.
-    #[error(
-        "this is no private key: it begins with -----BEGIN RSA PRIVATE KEY-----; generate one in \
-         the App's settings and use the file that is downloaded, whole"
-    )]
+    #[error("this is no private key: one begins with -----BEGIN RSA PRIVATE KEY-----")]
     NoPem,
     /// The half that everybody may know.
-    #[error("this is the public half of a key: use the file that GitHub let you download")]
+    #[error("this is the half of a key that everybody may know, and not the private one")]
     Public,
     /// Behind a passphrase.
     #[error(
@@ -43,13 +40,10 @@ pub enum KeyError {
     )]
     Locked,
     /// A key of another kind.
-    #[error(
-        "this is a key of another kind: an App's is an RSA key as PEM; generate one in the App's \
-         settings"
-    )]
+    #[error("this is a key of another kind: an App's is an RSA key as PEM")]
     OtherKind,
     /// Damaged.
-    #[error("this key is damaged: use the file that GitHub let you download, whole")]
+    #[error("this key is damaged, or not whole")]
     Damaged,
 }
 

@@ -104,7 +104,8 @@ async fn many_branches_are_listed_page_by_page_and_too_many_are_refused() {
 
 #[tokio::test]
 async fn trouble_is_told_and_not_taken_for_an_answer() {
-    let (github, world) = with(&[("main", "behind")]).await;
+    let (mut github, world) = with(&[("main", "behind")]).await;
+    github.wire.timeout = Duration::from_millis(300);
     for trouble in [Trouble::Limited, Trouble::Silent, Trouble::BadGateway] {
         world.lock().unwrap().trouble = Some(trouble);
         for glob in ["main", "m*"] {
