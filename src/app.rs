@@ -35,6 +35,7 @@ use crate::config::settings::{self, Settings, WebhookSecret};
 use crate::controller::metrics::Metrics;
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
+use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
@@ -232,7 +233,7 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
         settings::Forge::GitHub { api_url, credentials } => {
             let clock = clock.clone();
             let credentials = match credentials {
-                settings::Credentials::Token(token) => Credentials::Token(token.clone()),
+                settings::Credentials::Token(token) => access::of_forge(token),
                 settings::Credentials::App(key) => {
                     Credentials::App(key.clone(), Now::new(move || clock.now()))
                 }
@@ -249,14 +250,11 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
     }
 }
 
-/// Where people look at repositories: the API's address without what makes it one.
+/// Where people look at repositories.
 fn forge_url(forge: &settings::Forge) -> Option<String> {
     match forge {
         settings::Forge::Local { .. } => None,
-        settings::Forge::GitHub { api_url, .. } => {
-            let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3");
-            Some(url.replace("https://api.github.com", "https://github.com"))
-        }
+        settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
     }
 }
 

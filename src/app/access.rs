@@ -1,16 +1,17 @@
 //! As whom we come to git repositories: the sources of their tokens.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use secrecy::SecretString;
 
 use crate::config::secret::{self, SecretError, Source};
 use crate::config::settings::{Credential, GitAccess};
 use crate::forge::error::ForgeError;
+use crate::forge::github::auth::owned::TokenSource;
 use crate::forge::github::auth::permission::Access;
-use crate::forge::github::client::GitHub;
+use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::{self, Forge};
 use crate::git::token::{Answer, Ask, NoToken, Tokens};
 use crate::git::writer::Disposition;
@@ -42,8 +43,8 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
         ),
         GitAccess::Token(Credential { secret, file: Some(file) }) => {
             let help = format!("put a token that may {may} there into {}", file.display());
-            let kept = Arc::new(Kept { file: file.clone(), last: Mutex::new(secret.clone()) });
-            Tokens::new(&help, move |ask| Arc::clone(&kept).answer(ask))
+            let kept = Kept { file: file.clone(), last: Mutex::new(secret.clone()) };
+            Tokens::new(&help, move |ask| std::future::ready(kept.answer(&ask)))
         }
     }
 }
@@ -79,6 +80,14 @@ fn not_issued(error: &ForgeError) -> NoToken {
     NoToken { why: error.to_string(), next }
 }
 
+/// The token for the forge's API; of a file what it holds at each request.
+pub(super) fn of_forge(token: &Credential) -> Credentials {
+    let Credential { secret, file } = token.clone();
+    let Some(file) = file else { return Credentials::Token(secret) };
+    let kept = Kept { file, last: Mutex::new(secret) };
+    Credentials::Tokens(TokenSource::new(move || kept.now()))
+}
+
 /// A token in a file that somebody writes anew now and then: read for each exchange, so that a new
 /// one counts at once.
 struct Kept {
@@ -89,34 +98,32 @@ struct Kept {
 impl Kept {
     /// While the file cannot be read, as in the middle of its being replaced, the last token will
     /// do, unless the host has refused it.
-    async fn answer(self: Arc<Self>, ask: Ask) -> Answer {
-        let read = self.read().await;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match (read, ask) {
-            (Ok(found), Ask::Any | Ask::InsteadOf(_)) => *last = found,
-            (Err(why), Ask::Any) => {
-                tracing::warn!(file = %self.file.display(), why, "the token is read no more; the last one is used");
-            }
-            (Err(why), Ask::InsteadOf(_)) => {
-                return Err(NoToken { why, next: Disposition::Retry { after: None } });
+    fn answer(&self, ask: &Ask) -> Answer {
+        match (self.read(), ask) {
+            (Ok(token), Ask::Any | Ask::InsteadOf(_)) => Ok(Some(token)),
+            (Err(error), Ask::Any) => Ok(Some(self.last_because(&error))),
+            (Err(error), Ask::InsteadOf(_)) => {
+                let next = Disposition::Retry { after: None };
+                Err(NoToken { why: error.to_string(), next })
             }
         }
-        Ok(Some(last.clone()))
     }
 
-    async fn read(&self) -> Result<SecretString, String> {
-        let file = self.file.clone();
-        let read = tokio::task::spawn_blocking(move || of_file(&file)).await;
-        match read {
-            Ok(Ok(secret)) => Ok(secret),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_stopped) => Err("the process is going down".to_owned()),
-        }
+    fn now(&self) -> SecretString {
+        self.read().unwrap_or_else(|error| self.last_because(&error))
     }
-}
 
-fn of_file(path: &Path) -> Result<SecretString, SecretError> {
-    Ok(secret::read(&Source::File(path.to_owned()), &BTreeMap::new())?.secret)
+    fn last_because(&self, error: &SecretError) -> SecretString {
+        tracing::warn!(%error, "the token is read no more; the last one is used");
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A few bytes of this machine's disk or memory: nobody waits for them.
+    fn read(&self) -> Result<SecretString, SecretError> {
+        let found = secret::read(&Source::File(self.file.clone()), &BTreeMap::new())?.secret;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
@@ -125,21 +132,20 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
+    #[test]
+    fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
-        let kept = Arc::new(Kept { file: file.clone(), last: Mutex::new("first".into()) });
-        let given = async |ask| {
-            Arc::clone(&kept).answer(ask).await.map(|t| t.unwrap().expose_secret().to_owned())
-        };
-        assert_eq!(given(Ask::Any).await.unwrap(), "first", "there is no file yet");
+        let kept = Kept { file: file.clone(), last: Mutex::new("first".into()) };
+        let given = |ask| kept.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
+        assert_eq!(given(Ask::Any).unwrap(), "first", "there is no file yet");
         std::fs::write(&file, "second\n").unwrap();
-        assert_eq!(given(Ask::Any).await.unwrap(), "second");
-        assert_eq!(given(Ask::InsteadOf("first".into())).await.unwrap(), "second");
+        assert_eq!(given(Ask::Any).unwrap(), "second");
+        assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(given(Ask::Any).await.unwrap(), "second");
-        let why = given(Ask::InsteadOf("second".into())).await.unwrap_err();
+        assert_eq!(given(Ask::Any).unwrap(), "second");
+        assert_eq!(kept.now().expose_secret(), "second");
+        let why = given(Ask::InsteadOf("second".into())).unwrap_err();
         assert!(why.to_string().contains("token is empty"), "{why}");
         assert_eq!(why.next, Disposition::Retry { after: None });
     }

@@ -92,7 +92,8 @@ pub struct GitHub {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub api_url: Option<String>,
-    /// A token that may read contents and write deployments. Exactly one of `token` and `app`.
+    /// A token that may read contents and write deployments; a file is read for each request, so
+    /// that it may be renewed. Exactly one of `token` and `app`.
     #[serde(default)]
     pub token: Option<Secret>,
     /// A GitHub App. It alone can write check runs and look for lost events.

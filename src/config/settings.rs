@@ -85,7 +85,7 @@ pub enum Forge {
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// The owner of a token that may read contents and write deployments.
-    Token(SecretString),
+    Token(Credential),
     /// A GitHub App.
     App(AppKey),
 }

@@ -1,7 +1,10 @@
-//! Tokens for git hosts change while the service runs.
+//! Tokens change while the service runs.
 
-use crate::harness::events::Event;
+use the_deployer::clock::Clock;
+
+use crate::harness::events::{Event, waml};
 use crate::harness::git_host::{GitHost, TOKEN};
+use crate::harness::github::World;
 use crate::harness::process::Home;
 use crate::service::crash::assert_right;
 
@@ -38,4 +41,32 @@ async fn a_token_that_is_written_anew_counts_without_a_restart() {
     let log = process.log();
     assert!(log.contains("the token is read no more; the last one is used"), "{log}");
     assert!(!log.contains("rotated-t0ken") && !log.contains(TOKEN), "{log}");
+}
+
+#[tokio::test]
+async fn the_forges_token_is_read_anew_too() {
+    let github = World::start(&Clock::system()).await;
+    github.repository("acme/shop").commit(&waml("shop"));
+    let home = Home::configured(&format!(
+        "forge:\n  github: {{api_url: {}, token: {{file: token}}, webhook_secret: {{file: hook}}}}\n",
+        github.api_url()
+    ));
+    std::fs::create_dir_all(home.state("")).unwrap();
+    for name in ["hook", ".the-deployer/webhook-secret"] {
+        std::fs::write(home.path(name), "h00k-of-the-test").unwrap();
+    }
+    std::fs::write(home.path("token"), github.token()).unwrap();
+    let process = home.start().await;
+    github.hooks_to(&format!("{}/webhooks/github", process.address()), &process.secret);
+    for (tag, token) in [("v1", github.token()), ("v2", "ghp_theOtherToken")] {
+        github.revokes_tokens();
+        github.accepts(token);
+        std::fs::write(home.path("token"), token).unwrap();
+        github.repository("acme/shop").deploys("prod-cluster-1", tag).await;
+        let id = process.deployments().await.pop().unwrap()["id"].as_str().unwrap().to_owned();
+        let ended = process.ended(&id).await;
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+    }
+    assert!(!process.log().contains("ghp_"), "{}", process.log());
+    github.settled();
 }

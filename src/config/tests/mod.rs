@@ -133,7 +133,7 @@ fn everything_can_be_set() {
     let Forge::GitHub { api_url, credentials } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
-    assert_eq!(token.expose_secret(), "t0ken-text");
+    assert_eq!(token.secret.expose_secret(), "t0ken-text");
     let WebhookSecret::Given(secret) = webhook.secret else { panic!("given") };
     assert_eq!(secret.expose_secret(), "h00k-text");
     assert!(webhook.rules.repositories.allow(&RepoName::parse("acme/shop").unwrap()));

@@ -9,6 +9,12 @@ use crate::harness::github::app::{Grant, Who, may};
 use crate::harness::github::state::{Level, State};
 
 impl World {
+    /// One more personal token; it may what `token()` may.
+    pub(crate) fn accepts(&self, token: &str) {
+        let grant = Grant::Personal { login: "deployer-bot".to_owned() };
+        self.state().grants.insert(token.to_owned(), grant);
+    }
+
     /// That host is where this GitHub's repositories are for git, by the same names.
     ///
     /// An App's token that may more than what it is used for is an offence.
