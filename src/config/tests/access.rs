@@ -59,28 +59,24 @@ fn templates_are_reached_in_the_same_way() {
 #[test]
 fn what_keeps_the_app_from_a_repository_is_told_where_it_was_asked_for() {
     let token = "token: {env: TOKEN}";
-    for (forge, repository, place, words) in [
-        (APP, "url: /srv/m.git, auth: app", "2:60", "it is not on github.com"),
-        (APP, "url: 'https://gitlab.com/a/m', auth: app", "2:76", "it is not on github.com"),
-        (APP, "url: 'http://github.com/a/m', auth: app", "2:75", "it is not reached by https"),
-        (APP, "url: 'https://github.com/m.git', auth: app", "2:78", "does not end in OWNER/NAME"),
-        (
-            token,
-            "url: 'https://github.com/a/m', auth: app",
-            "2:76",
-            "`forge.github.app` is not set",
-        ),
+    for (forge, repository, words) in [
+        (APP, "url: /srv/m.git, auth: app", "it is not on github.com"),
+        (APP, "url: 'https://gitlab.com/a/m', auth: app", "it is not on github.com"),
+        (APP, "url: 'http://github.com/a/m', auth: app", "it is not reached by https"),
+        (APP, "url: 'https://github.com/m.git', auth: app", "does not end in OWNER/NAME"),
+        (token, "url: 'https://github.com/a/m', auth: app", "`forge.github.app` is not set"),
         (
             APP,
             "url: 'https://github.com/a/m', auth: app, token: {env: TOKEN}",
-            "2:76",
             "`auth` and `token` are both given",
         ),
-        (APP, "url: /srv/m.git, auth: ssh", "2:60", "must be one of"),
+        (APP, "url: /srv/m.git, auth: ssh", "must be one of"),
     ] {
         let lines = lines(with(forge, repository));
         assert!(lines.contains(words), "{words} in\n{lines}");
-        assert!(lines.starts_with(&format!("config.yaml:{place}: ")), "{lines}");
+        let before = "manifests: {repositories: [{name: m, ".len();
+        let place = before + repository.find("auth: ").unwrap() + "auth: ".len() + 1;
+        assert!(lines.starts_with(&format!("config.yaml:2:{place}: ")), "{lines}");
         assert_eq!(lines.lines().count(), 1, "{lines}");
     }
 }
