@@ -3,6 +3,7 @@
 
 mod admission; // who may call, and see the pages
 mod audience; // who is told, and how fast
+mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
@@ -45,7 +46,9 @@ use crate::controller::previews::Previews;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
+use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;
+use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
@@ -138,8 +141,8 @@ impl App {
         let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
         let templates =
-            InUse::start(&settings.templates, &client, clock.clone(), &registry).await?;
-        let manifests = manifests(&settings, &client).await?;
+            InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
+        let manifests = manifests(&settings, &client, &forge).await?;
         let listener = bind(settings.server.listen).await?;
         let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
@@ -289,7 +292,7 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
         settings::Forge::GitHub { api_url, credentials } => {
             let clock = clock.clone();
             let credentials = match credentials {
-                settings::Credentials::Token(token) => Credentials::Token(token.clone()),
+                settings::Credentials::Token(token) => access::of_forge(token),
                 settings::Credentials::App(key) => {
                     let clock = clock.clone();
                     Credentials::App(key.clone(), Now::new(move || clock.now()))
@@ -308,20 +311,18 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
     }
 }
 
-/// Where people look at repositories: the API's address without what makes it one.
+/// Where people look at repositories.
 fn forge_url(forge: &settings::Forge) -> Option<String> {
     match forge {
         settings::Forge::Local { .. } => None,
-        settings::Forge::GitHub { api_url, .. } => {
-            let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3");
-            Some(url.replace("https://api.github.com", "https://github.com"))
-        }
+        settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
     }
 }
 
 async fn manifests(
     settings: &Settings,
     client: &reqwest::Client,
+    forge: &Forge,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
     for one in &settings.manifests {
@@ -330,7 +331,7 @@ async fn manifests(
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client));
+        let repository = ManifestRepository::open(repository_settings(one, client, forge));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -367,7 +368,11 @@ fn as_others_see_it(one: &settings::Manifests) -> String {
     whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
 }
 
-fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> writer::Settings {
+fn repository_settings(
+    one: &settings::Manifests,
+    client: &reqwest::Client,
+    forge: &Forge,
+) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
         branch: one.branch.clone(),
@@ -378,7 +383,7 @@ fn repository_settings(one: &settings::Manifests, client: &reqwest::Client) -> w
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
-        token: one.token.clone(),
+        tokens: access::tokens(&one.access, Access::Write, forge),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

@@ -9,6 +9,7 @@
     reason = "a test may fail loudly, and needs real clocks and processes"
 )]
 
+mod action;
 mod architecture;
 mod cli;
 mod controller;

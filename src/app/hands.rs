@@ -37,7 +37,9 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self { controller, previews, sweeps, router, listener, store, world, grace, home, .. } = self;
+        let Self {
+            controller, previews, sweeps, router, listener, store, world, grace, home, ..
+        } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let served = server::serve::serve(listener, router, stop, grace).await;

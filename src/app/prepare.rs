@@ -4,9 +4,11 @@
 
 use std::path::Path;
 
-use crate::app::{CONNECT, StartError, as_others_see_it, boxed, repository_settings};
+use crate::app::{CONNECT, StartError, as_others_see_it, boxed, forge, repository_settings};
 use crate::clock::Clock;
-use crate::config::settings::{Manifests, Settings};
+use crate::config::settings::{self, Manifests, Settings};
+use crate::forge::Forge;
+use crate::forge::local::Local;
 use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
 use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
@@ -64,9 +66,17 @@ pub async fn all(
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
+    let forge = match &settings.forge {
+        // Its folder is not made: nothing is asked of it.
+        settings::Forge::Local { root } => Forge::Local(Local::new(root)),
+        settings::Forge::GitHub { .. } => {
+            forge(settings, clock).map_err(StartError::of("the forge"))?
+        }
+    };
     let mut prepared = Vec::new();
     for one in &settings.manifests {
-        prepared.push(repository(settings, one, options, clock, &client).await?);
+        let writer = repository_settings(one, &client, &forge);
+        prepared.push(repository(settings, one, options, clock, writer).await?);
     }
     Ok(prepared)
 }
@@ -76,7 +86,7 @@ async fn repository(
     one: &Manifests,
     options: Options,
     clock: &Clock,
-    client: &reqwest::Client,
+    writer: writer::Settings,
 ) -> Result<Prepared, StartError> {
     let source = Source { url: as_others_see_it(one), branch: one.branch.clone() };
     let wanted = prepare::files(&targets(settings, one), &source);
@@ -89,11 +99,7 @@ async fn repository(
         ManifestRepository::create_local(path, &one.branch).map_err(boxed(PART))?;
     }
     let clone = one.clone_dir.with_extension(format!("init-{}", std::process::id()));
-    let settings = writer::Settings {
-        alone: false,
-        clone_dir: clone.clone(),
-        ..repository_settings(one, client)
-    };
+    let settings = writer::Settings { alone: false, clone_dir: clone.clone(), ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
     let done = write(&repository, wanted, options, clock).await;
     drop(repository);

@@ -6,6 +6,7 @@ pub mod notify; // who is told
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
+pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
 mod previews; // what pull requests are shown
@@ -102,7 +103,8 @@ pub struct GitHub {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub api_url: Option<String>,
-    /// A token that may read contents and write deployments. Exactly one of `token` and `app`.
+    /// A token that may read contents and write deployments; a file is read for each request, so
+    /// that it may be renewed. Exactly one of `token` and `app`.
     #[serde(default)]
     pub token: Option<Secret>,
     /// A GitHub App. It alone can write check runs and look for lost events.
@@ -194,9 +196,13 @@ pub struct TemplatesRepository {
     /// How often it is looked at without a push event, `1s` to a day. Default: `5m`.
     #[serde(default)]
     pub refresh: Option<String>,
-    /// A token that may read.
+    /// A token that may read. A file is read anew for each exchange, so that it may be renewed.
     #[serde(default)]
     pub token: Option<Secret>,
+    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
+    /// repository is on its host; otherwise `none`.
+    #[serde(default)]
+    pub auth: Option<access::Auth>,
 }
 
 /// The repositories that manifests are pushed to.
@@ -222,9 +228,13 @@ pub struct ManifestRepository {
     /// Globs over target names. Default: all.
     #[serde(default)]
     pub targets: Option<Vec<String>>,
-    /// A token that may push.
+    /// A token that may push. A file is read anew for each exchange, so that it may be renewed.
     #[serde(default)]
     pub token: Option<Secret>,
+    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
+    /// repository is on its host; otherwise `none`.
+    #[serde(default)]
+    pub auth: Option<access::Auth>,
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,

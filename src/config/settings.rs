@@ -16,7 +16,7 @@ use crate::config::file::auth::Pages;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
-use crate::model::id::TargetName;
+use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::outbound::Outbound;
 
@@ -96,7 +96,7 @@ pub enum Forge {
 #[derive(Debug, Clone)]
 pub enum Credentials {
     /// The owner of a token that may read contents and write deployments.
-    Token(SecretString),
+    Token(Credential),
     /// A GitHub App.
     App(AppKey),
 }
@@ -154,10 +154,21 @@ pub struct TemplatesRepository {
     pub path: String,
     /// How often it is looked at without a push event.
     pub refresh: Duration,
-    /// May read.
-    pub token: Option<SecretString>,
+    /// Must be allowed to read.
+    pub access: GitAccess,
     /// Where its clone is kept.
     pub clone_dir: PathBuf,
+}
+
+/// As whom we come to a git repository.
+#[derive(Debug, Clone)]
+pub enum GitAccess {
+    /// Without a token.
+    Anybody,
+    /// With a token of its own.
+    Token(Credential),
+    /// As the forge's GitHub App, which is installed on that repository.
+    App(RepoName),
 }
 
 /// One repository that manifests are pushed to.
@@ -171,8 +182,8 @@ pub struct Manifests {
     pub branch: String,
     /// Which targets' manifests it has.
     pub targets: Targets,
-    /// May push.
-    pub token: Option<SecretString>,
+    /// Must be allowed to push.
+    pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
     /// Where its clone is kept, if it needs one.

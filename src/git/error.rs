@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::git::refusal::Refusal;
+use crate::git::token::NoToken;
 
 /// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,15 +21,22 @@ pub enum WriteError {
         refusal: Refusal,
     },
     /// The token is missing, wrong, or may not write.
-    #[error(
-        "{repository} does not accept our token (HTTP {status}): \
-         put a token that may write there into the token file of this manifest repository"
-    )]
+    #[error("{repository} does not accept our token (HTTP {status}): {help}")]
     Unauthorized {
         /// The manifest repository.
         repository: String,
         /// 401 or 403.
         status: u16,
+        /// What to do, as the token's source needs it.
+        help: String,
+    },
+    /// The source of its token has none.
+    #[error("there is no token for {repository}: {why}")]
+    NoToken {
+        /// The manifest repository.
+        repository: String,
+        /// What is wrong, what to do, and what happens next.
+        why: NoToken,
     },
     /// Nothing is there, or the token may not see it.
     #[error(
@@ -117,6 +125,7 @@ impl WriteError {
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
+            Self::NoToken { why, .. } => why.next,
             Self::LostRaces { .. } | Self::Disk { .. } => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
             Self::Refused { .. }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use git2::{ErrorCode, Oid, Repository};
-use secrecy::SecretString;
 
 use crate::git::address::Address;
 use crate::git::error::WriteError;
 use crate::git::kept::{self, MARKER, TRACKING};
 use crate::git::snapshot::{self, Entry, Failed, Limits};
+use crate::git::token::{NoToken, Tokens};
 use crate::git::transport::{self, Wire};
 use crate::model::id::CommitSha;
 
@@ -30,8 +30,8 @@ pub struct Settings {
     pub branch: String,
     /// Where the bare clone is kept. Nobody else may use it.
     pub clone_dir: PathBuf,
-    /// Sent as basic auth of the user `x-access-token`.
-    pub token: Option<SecretString>,
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
+    pub tokens: Tokens,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -52,14 +52,22 @@ pub enum FollowError {
         cause: String,
     },
     /// The token is missing, wrong, or may not read.
-    #[error(
-        "{repository} does not accept our token (HTTP {status}): give it one that may read there"
-    )]
+    #[error("{repository} does not accept our token (HTTP {status}): {help}")]
     Unauthorized {
         /// The repository.
         repository: String,
         /// 401 or 403.
         status: u16,
+        /// What to do, as the token's source needs it.
+        help: String,
+    },
+    /// The source of its token has none.
+    #[error("there is no token for {repository}: {why}")]
+    NoToken {
+        /// The repository.
+        repository: String,
+        /// What is wrong, and what to do.
+        why: String,
     },
     /// Nothing is there, or the token may not see it.
     #[error(
@@ -255,7 +263,7 @@ impl OnDisk {
             other => other,
         };
         found.map_err(|error| match error.failure {
-            Some(failure) => told(failure.into_error(self.name.clone())),
+            Some(failure) => told(wire.error(failure)),
             None => self.broken(&error.git),
         })
     }
@@ -320,11 +328,11 @@ fn marker(name: &str, branch: &str) -> String {
 }
 
 fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
-    let Settings { token, client, silence, total, .. } = settings;
+    let Settings { tokens, client, silence, total, .. } = settings;
     Wire {
         base,
         client: client.clone(),
-        token: token.clone(),
+        tokens: tokens.clone(),
         silence: *silence,
         total: *total,
         runtime: tokio::runtime::Handle::current(),
@@ -334,8 +342,11 @@ fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
 /// The transport's errors in our words.
 fn told(error: WriteError) -> FollowError {
     match error {
-        WriteError::Unauthorized { repository, status } => {
-            FollowError::Unauthorized { repository, status }
+        WriteError::Unauthorized { repository, status, help } => {
+            FollowError::Unauthorized { repository, status, help }
+        }
+        WriteError::NoToken { repository, why: NoToken { why, next: _ } } => {
+            FollowError::NoToken { repository, why }
         }
         WriteError::NotFound { repository } => FollowError::NotFound { repository },
         WriteError::Unreachable { repository, cause, wait: _ } => {

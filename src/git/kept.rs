@@ -152,7 +152,7 @@ impl Kept {
 
     fn trouble(&self, error: WireError) -> Trouble {
         match error.failure {
-            Some(failure) => failure.into_error(self.wire.base.to_string()).into(),
+            Some(failure) => self.wire.error(failure).into(),
             None => Trouble::Damaged(error.git),
         }
     }

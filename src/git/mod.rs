@@ -5,7 +5,7 @@
 //! change: deployment | amendment      what may be done, each one commit
 //! tree                                edits in an object database
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! transport, wire                     how to talk to that server
+//! transport, wire, token              how to talk to that server, and as whom
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint                  what is live, what was written last, all that an app has
@@ -33,6 +33,7 @@ pub mod reading;
 pub mod refusal;
 pub mod snapshot;
 mod stale;
+pub mod token;
 mod transport;
 mod tree;
 mod wire;

@@ -17,6 +17,8 @@ use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Trans
 use reqwest::{Client, Method, Url};
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::git::error::{Disposition, WriteError};
+use crate::git::token::{Answer as TokenAnswer, NoToken, Tokens};
 use crate::git::wire::{self, Failure};
 
 /// What libgit2 takes for the address; the real one is in the call.
@@ -27,7 +29,7 @@ const SCHEME: &str = "the-deployer";
 pub(super) struct Wire {
     pub(super) base: Url,
     pub(super) client: Client,
-    pub(super) token: Option<SecretString>,
+    pub(super) tokens: Tokens,
     /// The longest silence of a server that we sit through.
     pub(super) silence: Duration,
     /// The longest a whole request may take.
@@ -101,10 +103,26 @@ impl Wire {
                 .header("Accept", exchange.content_type())
                 .body(body);
         }
-        match &self.token {
-            Some(token) => request.basic_auth("x-access-token", Some(token.expose_secret())),
-            None => request,
-        }
+        request
+    }
+
+    /// A failure in the writer's words.
+    pub(super) fn error(&self, failure: Failure) -> WriteError {
+        failure.into_error(self.base.to_string(), self.tokens.help())
+    }
+
+    /// Waits for the source of tokens, no longer than for the host itself.
+    fn token(
+        &self,
+        asked: impl Future<Output = TokenAnswer>,
+    ) -> Result<Option<SecretString>, Failure> {
+        let bounded = async { tokio::time::timeout(self.silence, asked).await };
+        let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
+            let why =
+                format!("whoever issues it said nothing for {} s", self.silence.as_secs_f32());
+            Err(NoToken { why, next: Disposition::Retry { after: None } })
+        });
+        Ok(answer?)
     }
 }
 
@@ -150,9 +168,34 @@ struct Call {
 }
 
 impl Call {
+    /// Sends a request; once more with another token, where there is one, if the host answers 401.
     fn send(&self, exchange: &Exchange, body: Vec<u8>) -> Result<reqwest::Response, Failure> {
-        let Wire { runtime, silence, base, .. } = &*self.wire;
+        let tokens = &self.wire.tokens;
         let request = self.wire.request(exchange, body);
+        let again = request.try_clone();
+        let token = self.wire.token(tokens.any())?;
+        let refused = match (self.exchange(exchange, request, token.as_ref()), token) {
+            (Err(Failure::Unauthorized { status: 401 }), Some(token)) => token,
+            (other, _) => return other,
+        };
+        // The host let nothing in, so that nothing can be done twice.
+        match (again, self.wire.token(tokens.instead_of(&refused))?) {
+            (Some(request), Some(token)) => self.exchange(exchange, request, Some(&token)),
+            _ => Err(Failure::Unauthorized { status: 401 }),
+        }
+    }
+
+    fn exchange(
+        &self,
+        exchange: &Exchange,
+        request: reqwest::RequestBuilder,
+        token: Option<&SecretString>,
+    ) -> Result<reqwest::Response, Failure> {
+        let Wire { runtime, silence, base, .. } = &*self.wire;
+        let request = match token {
+            Some(token) => request.basic_auth("x-access-token", Some(token.expose_secret())),
+            None => request,
+        };
         let response = runtime
             .block_on(async { tokio::time::timeout(*silence, request.send()).await })
             .map_err(|_| Failure::silent(*silence))?

@@ -7,10 +7,13 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 
 use crate::git::error::WriteError;
+use crate::git::token::NoToken;
 
 /// A failed HTTP exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
+    #[error(transparent)]
+    NoToken(#[from] NoToken),
     #[error("HTTP {status}: the token is not accepted")]
     Unauthorized { status: u16 },
     #[error("HTTP {status}: no repository there")]
@@ -57,14 +60,27 @@ impl Failure {
 
     /// Whether the server surely did nothing with what was sent.
     pub(super) fn is_definite(&self) -> bool {
-        matches!(self, Self::Unauthorized { .. } | Self::NotFound { .. } | Self::Limited { .. })
+        match self {
+            Self::NoToken(_)
+            | Self::Unauthorized { .. }
+            | Self::NotFound { .. }
+            | Self::Limited { .. } => true,
+            Self::Server { .. }
+            | Self::Moved { .. }
+            | Self::NotGit { .. }
+            | Self::TooLarge { .. }
+            | Self::Broken(_) => false,
+        }
     }
 
-    /// The same, as the writer's error.
-    pub(super) fn into_error(self, repository: String) -> WriteError {
+    /// The same, as the writer's error; `help` is what to do about a token that is not accepted.
+    pub(super) fn into_error(self, repository: String, help: &str) -> WriteError {
         let cause = self.to_string();
         match self {
-            Self::Unauthorized { status } => WriteError::Unauthorized { repository, status },
+            Self::NoToken(why) => WriteError::NoToken { repository, why },
+            Self::Unauthorized { status } => {
+                WriteError::Unauthorized { repository, status, help: help.to_owned() }
+            }
             Self::NotFound { .. } => WriteError::NotFound { repository },
             Self::Limited { wait, .. } => WriteError::Unreachable { repository, cause, wait },
             Self::Moved { .. } | Self::NotGit { .. } | Self::TooLarge { .. } => {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use git2::{Oid, Repository};
 use jiff::Timestamp;
-use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::git::address::Address;
@@ -23,6 +22,7 @@ use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
 pub use crate::git::message::{Message, Note, RemovalNote};
+use crate::git::token::Tokens;
 use crate::git::transport::Wire;
 use crate::model::id::CommitSha;
 
@@ -61,8 +61,8 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
-    /// Sent as basic auth of the user `x-access-token`.
-    pub token: Option<SecretString>,
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
+    pub tokens: Tokens,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -159,9 +159,7 @@ impl ManifestRepository {
             Door::Local { path, reference, alone } => {
                 Local::open(&path, &reference, alone)?.look().map(drop)
             }
-            Door::Http { wire, .. } => {
-                wire.probe().map_err(|failure| failure.into_error(wire.base.to_string()).into())
-            }
+            Door::Http { wire, .. } => wire.probe().map_err(|failure| wire.error(failure).into()),
         })
         .await
     }
@@ -212,11 +210,11 @@ fn reference(branch: &str) -> Result<String, WriteError> {
 }
 
 fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
-    let Settings { token, client, silence, total, .. } = settings;
+    let Settings { tokens, client, silence, total, .. } = settings;
     Wire {
         base,
         client: client.clone(),
-        token: token.clone(),
+        tokens: tokens.clone(),
         silence: *silence,
         total: *total,
         runtime: tokio::runtime::Handle::current(),

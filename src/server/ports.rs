@@ -235,6 +235,9 @@ pub trait Acts: Send + Sync + 'static {
 }
 
 /// All of it.
-pub trait Backend: Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts {}
+pub trait Backend:
+    Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts
+{
+}
 
 impl<T: Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts> Backend for T {}

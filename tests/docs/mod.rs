@@ -5,12 +5,12 @@
 //! anew.
 
 mod alerts;
+mod github;
 mod reference;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use the_deployer::config::Sources;
@@ -122,11 +122,7 @@ fn the_configuration_under_deploy_is_one_that_the_service_takes() {
     let map = fs::read_to_string(root().join("deploy/kubernetes/configmap.yaml")).unwrap();
     let map: serde_json::Value = serde_yaml::from_str(&map).unwrap();
     let secrets = tempfile::tempdir().unwrap();
-    for name in ["github-token", "webhook-secret", "manifests-token", "api-token"] {
-        let file = secrets.path().join(name);
-        fs::write(&file, "a-secret-that-is-long-enough-for-anything").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
-    }
+    github::put_secrets(secrets.path());
     let text = map["data"]["config.yaml"].as_str().unwrap();
     let text = text.replace("/run/secrets/the-deployer", secrets.path().to_str().unwrap());
     let sources = Sources {
@@ -158,7 +154,7 @@ fn every_file_that_a_page_names_is_there() {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for folder in [".", "docs", "docs/decisions", "deploy"] {
+    for folder in [".", "docs", "docs/decisions", "deploy", "deploy/action"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let files = entries.map(|entry| entry.unwrap().path());
         pages.extend(files.filter(|file| file.extension().is_some_and(|ending| ending == "md")));

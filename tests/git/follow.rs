@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use secrecy::SecretString;
 use the_deployer::git::follow::{FollowError, Followed, Settings};
 use the_deployer::git::snapshot::{Content, Entry, Limits, Snapshot};
+use the_deployer::git::token::Tokens;
 use the_deployer::model::id::CommitSha;
 
 use crate::git::place::Place;
@@ -13,13 +13,13 @@ use crate::harness::git_host::{Behaviour, TOKEN};
 
 const LIMITS: Limits = Limits { files: 3, bytes: 100, depth: 2 };
 
-fn settings(place: &Place, clone: &str) -> Settings {
+pub(super) fn settings(place: &Place, clone: &str) -> Settings {
     let the_deployer::git::writer::Settings { url, client, .. } = place.settings(clone);
     Settings {
         url,
         branch: "main".to_owned(),
         clone_dir: place.folder.path().join(clone),
-        token: Some(SecretString::from(TOKEN)),
+        tokens: Tokens::fixed(TOKEN.into(), "give it one that may read"),
         client,
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),
@@ -146,7 +146,8 @@ async fn what_cannot_be_followed_says_what_to_do() {
         }
     };
     assert!(said(&|_| ()).await.contains("has no branch main: push it, or name another one"));
-    let wrong = said(&|s| s.token = Some(SecretString::from("wr0ng"))).await;
+    let wrong =
+        said(&|s| s.tokens = Tokens::fixed("wr0ng".into(), "give it one that may read")).await;
     assert!(wrong.contains("HTTP 401") && wrong.contains("may read"), "{wrong}");
     assert!(said(&|s| s.url += "x").await.contains("there is no repository at"));
     assert!(said(&|s| s.branch = "a..b".to_owned()).await.contains("is not a branch name"));

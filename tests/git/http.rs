@@ -3,11 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use secrecy::SecretString;
 use the_deployer::git::refusal::Kind;
+use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{Disposition, ManifestRepository, WriteError, Written};
 
-use crate::git::place::{Place, deploy, deploy_files, pushed, settings, write};
+use crate::git::place::{HELP, Place, deploy, deploy_files, pushed, settings, write};
 use crate::harness::git::Bare;
 use crate::harness::git_host::{Behaviour, TOKEN};
 
@@ -88,7 +88,8 @@ async fn a_wrong_token_is_told_apart_and_never_shown() {
     let place = Place::http().await;
     for token in [Some("wr0ng"), None] {
         let mut settings = place.settings("wrong");
-        settings.token = token.map(SecretString::from);
+        settings.tokens =
+            token.map_or_else(Tokens::none, |token| Tokens::fixed(token.into(), HELP));
         assert!(!format!("{settings:?}").contains("wr0ng"));
         let repository = ManifestRepository::open(settings).await.unwrap();
         for error in [
@@ -98,7 +99,8 @@ async fn a_wrong_token_is_told_apart_and_never_shown() {
             assert!(matches!(error, WriteError::Unauthorized { status: 401, .. }), "{error}");
             assert_eq!(error.disposition(), Disposition::Stop);
             assert!(!format!("{error} {error:?}").contains("wr0ng"));
-            assert!(error.to_string().contains("token file"), "{error}");
+            let help = token.map_or("give it a token", |_| HELP);
+            assert!(error.to_string().contains(help), "{error}");
         }
     }
     place.open().await.ready().await.unwrap();

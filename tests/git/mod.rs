@@ -8,4 +8,5 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod tokens;
 mod writes;

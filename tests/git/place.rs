@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use secrecy::SecretString;
 use tempfile::TempDir;
+use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
     Identity, ManifestRepository, Note, Settings, Write, WriteError, Written,
 };
@@ -14,6 +14,9 @@ use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 
 use crate::harness::git::{Bare, Files};
 use crate::harness::git_host::{GitHost, TOKEN};
+
+/// What its settings say of a token that is not accepted.
+pub(crate) const HELP: &str = "put another token into /etc/token";
 
 /// The folder of the app that most tests deploy.
 pub(crate) const APP: &str = "manifests/prod-1/devx/my-app";
@@ -73,7 +76,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         clone_dir: clone_dir.to_owned(),
         alone: false,
         identity: Identity { name: "the-deployer".into(), email: "deployer@example.com".into() },
-        token: Some(SecretString::from(TOKEN)),
+        tokens: Tokens::fixed(TOKEN.into(), HELP),
         client: reqwest::Client::builder().no_proxy().build().unwrap(),
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),

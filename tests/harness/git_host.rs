@@ -13,12 +13,13 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::serve::ListenerExt as _;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::harness::git::{Bare, hermetic};
 
-/// The token that this host accepts.
+/// The token that this host accepts at first.
 pub(crate) const TOKEN: &str = "t0ken-of-the-deployer";
 
 /// How the host treats requests.
@@ -48,9 +49,75 @@ pub(crate) struct GitHost {
 #[derive(Default)]
 struct World {
     root: std::path::PathBuf,
+    door: Mutex<Door>,
     behaviour: Mutex<Behaviour>,
     requests: Mutex<Vec<String>>,
     at_work: AtomicUsize,
+}
+
+/// Who says whether a token may do something to a repository: the HTTP status, 200 for yes.
+type Guard = Box<dyn Fn(&str, &str, Access) -> u16 + Send>;
+
+/// What somebody wants of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Fetch,
+    Push,
+}
+
+/// Whom the host lets in.
+struct Door {
+    token: String,
+    /// After how many requests more another token is the one.
+    then: Option<(usize, String)>,
+    /// In place of the one token.
+    guard: Option<Guard>,
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        Self { token: TOKEN.to_owned(), then: None, guard: None }
+    }
+}
+
+impl Door {
+    /// The status of a refusal, if there is one.
+    fn refuses(&mut self, request: &Request) -> Option<u16> {
+        let status = match &self.guard {
+            Some(guard) => guarded(guard, request),
+            None => return (!self.lets_in(request)).then_some(401),
+        };
+        (status != 200).then_some(status)
+    }
+
+    fn lets_in(&mut self, request: &Request) -> bool {
+        match &mut self.then {
+            Some((0, next)) => {
+                self.token = std::mem::take(next);
+                self.then = None;
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        request.headers().get(header::AUTHORIZATION) == Some(&basic(&self.token))
+    }
+}
+
+fn guarded(guard: &Guard, request: &Request) -> u16 {
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let Some(encoded) = header.and_then(|header| header.strip_prefix("Basic ")) else { return 401 };
+    let text = String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap();
+    let Some(token) = text.strip_prefix("x-access-token:") else { return 401 };
+    let repository = request.uri().path().trim_start_matches('/').split(".git/").next().unwrap();
+    let pushes = request.uri().to_string().contains("git-receive-pack");
+    guard(token, repository, if pushes { Access::Push } else { Access::Fetch })
+}
+
+/// Basic auth, as git hosts take tokens.
+fn basic(token: &str) -> header::HeaderValue {
+    let request = crate::harness::process::client().get("http://localhost");
+    let request = request.basic_auth("x-access-token", Some(token)).build().unwrap();
+    request.headers()[header::AUTHORIZATION].clone()
 }
 
 impl GitHost {
@@ -84,6 +151,21 @@ impl GitHost {
         *self.world.behaviour.lock().unwrap() = behaviour;
     }
 
+    /// From now on that token is the one that is accepted.
+    pub(crate) fn accept(&self, token: &str) {
+        self.accept_after(0, token);
+    }
+
+    /// The same, after so many requests more: the one before has expired in the middle.
+    pub(crate) fn accept_after(&self, requests: usize, token: &str) {
+        self.world.door.lock().unwrap().then = Some((requests, token.to_owned()));
+    }
+
+    /// From now on somebody else says who is let in, by token, `owner/name` and what is wanted.
+    pub(crate) fn guarded_by(&self, guard: impl Fn(&str, &str, Access) -> u16 + Send + 'static) {
+        self.world.door.lock().unwrap().guard = Some(Box::new(guard));
+    }
+
     /// The requests since the last call: `GET info/refs git-receive-pack`.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.requests.lock().unwrap())
@@ -115,8 +197,9 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
     let behaviour = world.behaviour.lock().unwrap().clone();
     let line = format!("{} {}", request.method(), request.uri());
     world.requests.lock().unwrap().push(line.clone());
-    if !is_let_in(&request) {
-        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic")]).into_response();
+    if let Some(status) = world.door.lock().unwrap().refuses(&request) {
+        let status = StatusCode::from_u16(status).unwrap();
+        return (status, [(header::WWW_AUTHENTICATE, "Basic")]).into_response();
     }
     match behaviour {
         Behaviour::Status(status, wait) => refuse(status, wait),
@@ -149,12 +232,6 @@ async fn undisturbed(world: &Arc<World>, request: Request) -> Response {
         response
     });
     working.await.unwrap()
-}
-
-fn is_let_in(request: &Request) -> bool {
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    // Basic auth of `x-access-token:<TOKEN>`.
-    header == Some("Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4tb2YtdGhlLWRlcGxveWVy")
 }
 
 fn refuse(status: u16, wait: Option<u64>) -> Response {

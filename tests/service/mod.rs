@@ -4,9 +4,11 @@ mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
 mod facts; // what is found out for a deployment
+mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod rotation; // tokens that change while it runs
 mod templates; // templates from a repository, kept current

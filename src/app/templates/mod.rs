@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::StartError;
 use crate::clock::Clock;
 use crate::config::settings;
+use crate::forge::Forge;
 use crate::model::event::Push;
 use crate::model::id::CommitSha;
 use crate::pipeline::templates::Templates;
@@ -66,13 +67,13 @@ impl InUse {
     /// what was used before.
     pub(crate) async fn start(
         settings: &settings::Templates,
-        client: &reqwest::Client,
+        (client, forge): (&reqwest::Client, &Forge),
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, StartError> {
         let (templates, trouble, repository) = match settings {
             settings::Templates::Repository(settings) => {
-                let repository = Repository::open(settings, client).await?;
+                let repository = Repository::open(settings, client, forge).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))
             }

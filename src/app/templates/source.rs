@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, boxed};
+use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, access, boxed};
 use crate::catalogue::repository::{Folders, Listed};
 use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
 use crate::config::settings;
+use crate::forge::Forge;
+use crate::forge::github::auth::permission::Access;
 use crate::git::follow::{FollowError, Followed, Settings};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
@@ -49,14 +51,15 @@ impl Repository {
     pub(super) async fn open(
         settings: &settings::TemplatesRepository,
         client: &reqwest::Client,
+        forge: &Forge,
     ) -> Result<Self, StartError> {
-        let settings::TemplatesRepository { url, branch, path, refresh, token, clone_dir } =
+        let settings::TemplatesRepository { url, branch, path, refresh, access, clone_dir } =
             settings.clone();
         let followed = Followed::open(Settings {
             url: url.clone(),
             branch: branch.clone(),
             clone_dir,
-            token,
+            tokens: access::tokens(&access, Access::Read, forge),
             client: client.clone(),
             silence: GIT_SILENCE,
             total: GIT_TOTAL,

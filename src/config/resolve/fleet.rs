@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 
 use crate::config::file;
 use crate::config::resolve::Resolver;
-use crate::config::settings::{Identity, Manifests, Targets};
+use crate::config::resolve::access::App;
+use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
 use crate::model::target::{ArgoCd, Clusters, Target};
@@ -97,6 +98,7 @@ impl Resolver<'_> {
         repositories: Vec<file::ManifestRepository>,
         clusters: &Clusters,
         folder: &Path,
+        app: &App,
     ) -> Vec<Manifests> {
         if repositories.is_empty() {
             return vec![embedded(folder)];
@@ -108,7 +110,7 @@ impl Resolver<'_> {
                 let message = format!("there is a repository called {} already", repository.name);
                 self.report.wrong(&format!("{path}.name"), message, "give it another name");
             }
-            let one = self.repository(&path, repository, folder);
+            let one = self.repository(&path, repository, folder, app);
             all.push(one);
         }
         if !self.report.is_broken("manifests") {
@@ -122,14 +124,15 @@ impl Resolver<'_> {
         path: &str,
         repository: file::ManifestRepository,
         folder: &Path,
+        app: &App,
     ) -> Manifests {
-        let file::ManifestRepository { name, url, branch, targets, token, identity } = repository;
+        let file::ManifestRepository { name, url, branch, targets, token, auth, identity } =
+            repository;
         let unusable = "manifests cannot be pushed to such an address";
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
-        let help = "give exactly one of `file` and `env`";
-        let token = token.and_then(|token| self.secret(&format!("{path}.token"), token, help));
+        let access = self.access(path, &url, (token, auth), app);
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
@@ -138,7 +141,7 @@ impl Resolver<'_> {
             name,
             url,
             branch,
-            token,
+            access,
         }
     }
 
@@ -215,7 +218,7 @@ fn embedded(folder: &Path) -> Manifests {
         url: path.display().to_string(),
         branch: "main".to_owned(),
         targets: Targets::default(),
-        token: None,
+        access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
         clone_dir: path,
         embedded: true,

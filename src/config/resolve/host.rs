@@ -81,7 +81,7 @@ impl Resolver<'_> {
                 None
             }
             (Some(token), None) => {
-                self.secret("forge.github.token", token, ONE_OF).map(Credentials::Token)
+                self.credential("forge.github.token", token).map(Credentials::Token)
             }
             (None, Some(app)) => self.app(app).map(Credentials::App),
         }

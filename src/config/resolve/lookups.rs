@@ -168,7 +168,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn credential(&mut self, path: &str, secret: file::Secret) -> Option<Credential> {
+    pub(super) fn credential(&mut self, path: &str, secret: file::Secret) -> Option<Credential> {
         let file = secret.file.clone().map(PathBuf::from);
         self.secret(path, secret, ONE_OF).map(|secret| Credential { secret, file })
     }

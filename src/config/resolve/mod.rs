@@ -10,9 +10,11 @@ use secrecy::SecretString;
 
 use crate::config::file::{self, File};
 use crate::config::report::Report;
+use crate::config::resolve::access::App;
 use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
+mod access; // as whom we come to git repositories
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod previews; // which pull requests are previewed
@@ -67,19 +69,21 @@ impl Resolver<'_> {
         let open = tokens.is_empty() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
+        let app = App::of(host.as_ref().map(|(forge, _)| forge));
         let clusters = clusters.unwrap_or_default();
         let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
         let clusters = self.clusters(clusters, platform.as_ref());
         let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
         let manifests = manifests.and_then(|manifests| manifests.repositories);
-        let manifests = self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder);
         let notify = notify.unwrap_or_default();
         let slack = notify.slack.map(|slack| self.slack(slack));
         let event_webhooks = self.event_webhooks(notify.webhooks.unwrap_or_default());
+        let manifests =
+            self.manifests(manifests.unwrap_or_default(), &clusters, &storage.folder, &app);
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
-        let templates = self.templates(templates.unwrap_or_default(), &storage.folder);
+        let templates = self.templates(templates.unwrap_or_default(), &storage.folder, &app);
         let (forge, webhook) = host?;
         Some(Settings {
             server: server?,

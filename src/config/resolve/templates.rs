@@ -5,18 +5,26 @@ use std::time::Duration;
 
 use crate::config::file;
 use crate::config::resolve::Resolver;
+use crate::config::resolve::access::App;
 use crate::config::settings::{Templates, TemplatesRepository};
 
 /// More often is a load on the host for nothing: a push event comes at once.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 
 impl Resolver<'_> {
-    pub(super) fn templates(&mut self, templates: file::Templates, folder: &Path) -> Templates {
+    pub(super) fn templates(
+        &mut self,
+        templates: file::Templates,
+        folder: &Path,
+        app: &App,
+    ) -> Templates {
         let file::Templates { path, repository } = templates;
         match (path, repository) {
             (None, None) => Templates::BuiltIn,
             (Some(path), None) => Templates::Folder(PathBuf::from(path)),
-            (None, Some(repository)) => Templates::Repository(self.followed(repository, folder)),
+            (None, Some(repository)) => {
+                Templates::Repository(self.followed(repository, folder, app))
+            }
             (Some(_), Some(_)) => {
                 let message = "`path` and `repository` are both given";
                 self.report.wrong("templates", message, "remove one of them");
@@ -29,8 +37,9 @@ impl Resolver<'_> {
         &mut self,
         repository: file::TemplatesRepository,
         folder: &Path,
+        app: &App,
     ) -> TemplatesRepository {
-        let file::TemplatesRepository { url, branch, path, refresh, token } = repository;
+        let file::TemplatesRepository { url, branch, path, refresh, token, auth } = repository;
         self.remote(
             "templates.repository.url",
             &url,
@@ -44,15 +53,14 @@ impl Resolver<'_> {
             let help = "write `1s` or more; a push event refreshes at once";
             self.report.wrong("templates.repository.refresh", message, help);
         }
-        let help = "give exactly one of `file` and `env`";
-        let token = token.and_then(|token| self.secret("templates.repository.token", token, help));
+        let access = self.access("templates.repository", &url, (token, auth), app);
         TemplatesRepository {
             path: self.inner_folder(path),
             clone_dir: folder.join("templates.git"),
             url,
             branch,
             refresh,
-            token,
+            access,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
+mod access; // as whom repositories are reached
 mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
 mod slack; // people on Slack
@@ -12,7 +13,9 @@ use secrecy::ExposeSecret;
 
 use super::*;
 use crate::config::file::auth::Pages;
-use crate::config::settings::{Credentials, Forge, SecretsLookup, Templates, WebhookSecret};
+use crate::config::settings::{
+    Credentials, Forge, GitAccess, SecretsLookup, Templates, WebhookSecret,
+};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::{Clusters, Environment};
@@ -112,13 +115,19 @@ fn templates_come_from_a_repository_with_its_defaults() {
     let text = "templates: {repository: {url: 'https://git.example.com/t.git'}}";
     let Templates::Repository(one) = loaded(text).settings.templates else { panic!("repository") };
     assert_eq!((one.branch.as_str(), one.path.as_str()), ("main", ""));
-    assert_eq!((one.refresh, one.token.is_none()), (Duration::from_mins(5), true));
+    assert_eq!(
+        (one.refresh, matches!(one.access, GitAccess::Anybody)),
+        (Duration::from_mins(5), true)
+    );
     assert_eq!(one.clone_dir, Path::new(".the-deployer/templates.git"));
     let text = "templates:\n  repository: {url: /srv/t.git, branch: live, path: deploy/templates/, \
                 refresh: 30s, token: {env: TOKEN}}";
     let Templates::Repository(one) = loaded(text).settings.templates else { panic!("repository") };
     assert_eq!((one.branch.as_str(), one.path.as_str()), ("live", "deploy/templates"));
-    assert_eq!((one.refresh, one.token.is_some()), (Duration::from_secs(30), true));
+    assert_eq!(
+        (one.refresh, matches!(one.access, GitAccess::Token(_))),
+        (Duration::from_secs(30), true)
+    );
 }
 
 #[test]
@@ -147,7 +156,7 @@ fn everything_can_be_set() {
     let Forge::GitHub { api_url, credentials } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
-    assert_eq!(token.expose_secret(), "t0ken-text");
+    assert_eq!(token.secret.expose_secret(), "t0ken-text");
     let WebhookSecret::Given(secret) = webhook.secret else { panic!("given") };
     assert_eq!(secret.expose_secret(), "h00k-text");
     assert!(webhook.rules.repositories.allow(&RepoName::parse("acme/shop").unwrap()));
@@ -160,7 +169,8 @@ fn everything_can_be_set() {
     assert_eq!(manifests[0].clone_dir, Path::new("/var/lib/the-deployer/clones/production.git"));
     assert_eq!((manifests[0].branch.as_str(), manifests[1].branch.as_str()), ("live", "main"));
     assert_eq!(manifests[0].identity.email, "deployer@example.com");
-    assert!(manifests[0].token.is_some() && manifests[1].token.is_none());
+    assert!(matches!(manifests[0].access, GitAccess::Token(_)));
+    assert!(matches!(manifests[1].access, GitAccess::Anybody));
     let Clusters::Known(clusters) = clusters else { panic!("known") };
     let prod = &clusters[&TargetName::parse("prod-1").unwrap()];
     assert_eq!((prod.environment, prod.labels["region"].as_str()), (Environment::Production, "eu"));

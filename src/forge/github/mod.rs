@@ -1,5 +1,6 @@
 //! GitHub, and GitHub Enterprise Server.
 
-pub mod auth; // who we are: a token, or an App
-pub mod client; // everything that is asked and told, over the API
+pub mod address; // where it is for people and for git, pure
+pub mod auth; // who we are
+pub mod client; // what is asked of it and told to it, over the API
 pub mod webhook; // events, pure

@@ -25,6 +25,7 @@ mod checks; // check runs
 mod deliveries; // webhooks, and the list of their deliveries
 mod deployments; // deployments and their statuses
 mod faults; // trouble, ordered by the test
+mod git; // git over https, with its tokens
 mod jwt; // who signs as the App
 mod limits; // what may be asked how often
 mod pulls; // pull requests

@@ -15,6 +15,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::serve::{IncomingStream, Listener};
 use jiff::fmt::rfc2822::DateTimePrinter;
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -124,7 +125,14 @@ fn routed(state: &mut State, call: &Call, who: Result<Who, Answer>) -> Answer {
 
 /// 304 for what the client says it has.
 fn unless_known(answer: Answer, call: &Call) -> Answer {
-    let tag = answer.headers.iter().find(|(name, _)| *name == "etag").map(|(_, tag)| tag.clone());
+    let mut answer = answer;
+    let had = answer.headers.iter().find(|(name, _)| *name == "etag").map(|(_, tag)| tag.clone());
+    let tag = had.or_else(|| {
+        let json = call.method == "GET" && answer.status == 200;
+        let tag = format!("W/\"{}\"", hex::encode(Sha256::digest(&answer.body)));
+        json.then(|| answer.headers.push(("etag", tag.clone())))?;
+        Some(tag)
+    });
     match tag {
         Some(tag) if call.header("if-none-match") == Some(tag.as_str()) => {
             Answer::empty(304).with("etag", tag)

@@ -11,6 +11,7 @@
 mod app; // installations and tokens of an App
 mod installation; // an installation, as data
 pub mod key; // an App's private key
+pub mod owned; // a token whose owner may replace it
 pub mod permission; // what is needed, and what was granted
 mod slots; // values that are made by one at a time
 mod token; // a token of an installation, as data
@@ -26,6 +27,7 @@ pub(in crate::forge::github) use crate::forge::github::auth::installation::Sent 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::app::App;
 use crate::forge::github::auth::key::AppKey;
+use crate::forge::github::auth::owned::TokenSource;
 use crate::forge::github::auth::permission::{Access, Permission, Purpose};
 use crate::forge::github::client::answer::Who;
 use crate::forge::github::client::call::About;
@@ -40,7 +42,7 @@ pub struct Now(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 #[derive(Debug, Clone)]
 pub(in crate::forge::github) enum Auth {
     /// The owner of a token, which is good for everything.
-    Token(SecretString),
+    Token(TokenSource),
     /// An App.
     App(Arc<App>),
 }
@@ -59,7 +61,7 @@ impl Auth {
         needs: Permission,
     ) -> Result<Pass, ForgeError> {
         match self {
-            Self::Token(token) => Ok(Pass { token: token.clone(), account: Some(Account::Token) }),
+            Self::Token(token) => Ok(Pass { token: token.now(), account: Some(Account::Token) }),
             Self::App(app) => {
                 app.pass(wire, about, needs).await.map_err(ForgeError::before_sending)
             }
@@ -74,7 +76,7 @@ impl Auth {
         access: Access,
     ) -> Result<SecretString, ForgeError> {
         match self {
-            Self::Token(token) => Ok(token.clone()),
+            Self::Token(token) => Ok(token.now()),
             Self::App(app) => {
                 let (purpose, needs) = match access {
                     Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),
@@ -89,7 +91,7 @@ impl Auth {
     /// Forgets what GitHub refused. Whether there may be a better pass now.
     pub(in crate::forge::github) async fn refused(&self, about: About<'_>, pass: &Pass) -> bool {
         match self {
-            Self::Token(_) => false,
+            Self::Token(token) => token.is_other_than(&pass.token),
             Self::App(app) => app.refused(about, pass).await,
         }
     }

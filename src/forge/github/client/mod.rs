@@ -13,11 +13,12 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::key::AppKey;
+use crate::forge::github::auth::owned::TokenSource;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
-use crate::forge::github::client::kept::Kept;
 use crate::forge::github::client::closed::Closed;
+use crate::forge::github::client::kept::Kept;
 use crate::forge::github::client::wire::Wire;
 use crate::model::id::RepoName;
 
@@ -61,6 +62,8 @@ pub struct Settings {
 pub enum Credentials {
     /// A personal or machine token.
     Token(SecretString),
+    /// The same, from where it may be replaced.
+    Tokens(TokenSource),
     /// A GitHub App, with a clock: its passes and tokens are good for some time only.
     App(AppKey, Now),
 }
@@ -151,12 +154,16 @@ impl GitHub {
 fn auth(credentials: Credentials) -> Result<Auth, SettingsError> {
     match credentials {
         Credentials::App(key, now) => Ok(Auth::app(key, now)),
-        Credentials::Token(token) => {
-            let text = token.expose_secret();
-            let legal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
-            if legal { Ok(Auth::Token(token)) } else { Err(SettingsError::Token) }
-        }
+        Credentials::Tokens(source) => owned(source),
+        Credentials::Token(token) => owned(TokenSource::fixed(token)),
     }
+}
+
+fn owned(source: TokenSource) -> Result<Auth, SettingsError> {
+    let token = source.now();
+    let text = token.expose_secret();
+    let legal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+    if legal { Ok(Auth::Token(source)) } else { Err(SettingsError::Token) }
 }
 
 /// The host of an http or https address without user, query and fragment.

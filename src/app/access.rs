@@ -1,0 +1,152 @@
+//! As whom we come to git repositories: the sources of their tokens.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use secrecy::SecretString;
+
+use crate::config::secret::{self, SecretError, Source};
+use crate::config::settings::{Credential, GitAccess};
+use crate::forge::error::ForgeError;
+use crate::forge::github::auth::owned::TokenSource;
+use crate::forge::github::auth::permission::Access;
+use crate::forge::github::client::{Credentials, GitHub};
+use crate::forge::{self, Forge};
+use crate::git::token::{Answer, Ask, NoToken, Tokens};
+use crate::git::writer::Disposition;
+use crate::model::id::RepoName;
+
+/// The source of a repository's tokens, for one who writes there or only reads. The forge is that
+/// of the same settings.
+pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Tokens {
+    let may = match wanted {
+        Access::Read => "read",
+        Access::Write => "write",
+    };
+    match access {
+        GitAccess::Anybody => {
+            Tokens::new(&format!("give it a token that may {may} there (`token`)"), |_| {
+                std::future::ready(Ok(None))
+            })
+        }
+        GitAccess::App(repository) => match forge {
+            Forge::GitHub(github) => of_app(github, repository, wanted),
+            // The settings have no App without a GitHub.
+            Forge::Local(_) => Tokens::none(),
+        },
+        GitAccess::Token(Credential { secret, file: None }) => Tokens::fixed(
+            secret.clone(),
+            &format!(
+                "put a token that may {may} there into the variable of its `token`, and start again"
+            ),
+        ),
+        GitAccess::Token(Credential { secret, file: Some(file) }) => {
+            let help = format!("put a token that may {may} there into {}", file.display());
+            let kept = Kept { file: file.clone(), last: Mutex::new(secret.clone()) };
+            Tokens::new(&help, move |ask| std::future::ready(kept.answer(&ask)))
+        }
+    }
+}
+
+/// The App's tokens, which the client keeps while they are good.
+fn of_app(github: &GitHub, repository: &RepoName, wanted: Access) -> Tokens {
+    let help = format!(
+        "let the GitHub App's installation have {repository}, with the permission `contents: {}`",
+        match wanted {
+            Access::Read => "read",
+            Access::Write => "write",
+        }
+    );
+    let (github, repository) = (github.clone(), repository.clone());
+    Tokens::new(&help, move |ask| {
+        let (github, repository) = (github.clone(), repository.clone());
+        async move {
+            if let Ask::InsteadOf(token) = &ask {
+                github.git_token_refused(&repository, wanted, token).await;
+            }
+            let token = github.git_token(&repository, wanted).await;
+            token.map(Some).map_err(|error| not_issued(&error))
+        }
+    })
+}
+
+fn not_issued(error: &ForgeError) -> NoToken {
+    let next = match error.disposition() {
+        forge::error::Disposition::Retry => Disposition::Retry { after: None },
+        forge::error::Disposition::RetryAfter(wait) => Disposition::Retry { after: Some(wait) },
+        forge::error::Disposition::Stop => Disposition::Stop,
+    };
+    NoToken { why: error.to_string(), next }
+}
+
+/// The token for the forge's API; of a file what it holds at each request.
+pub(super) fn of_forge(token: &Credential) -> Credentials {
+    let Credential { secret, file } = token.clone();
+    let Some(file) = file else { return Credentials::Token(secret) };
+    let kept = Kept { file, last: Mutex::new(secret) };
+    Credentials::Tokens(TokenSource::new(move || kept.now()))
+}
+
+/// A token in a file that somebody writes anew now and then: read for each exchange, so that a new
+/// one counts at once.
+struct Kept {
+    file: PathBuf,
+    last: Mutex<SecretString>,
+}
+
+impl Kept {
+    /// While the file cannot be read, as in the middle of its being replaced, the last token will
+    /// do, unless the host has refused it.
+    fn answer(&self, ask: &Ask) -> Answer {
+        match (self.read(), ask) {
+            (Ok(token), Ask::Any | Ask::InsteadOf(_)) => Ok(Some(token)),
+            (Err(error), Ask::Any) => Ok(Some(self.last_because(&error))),
+            (Err(error), Ask::InsteadOf(_)) => {
+                let next = Disposition::Retry { after: None };
+                Err(NoToken { why: error.to_string(), next })
+            }
+        }
+    }
+
+    fn now(&self) -> SecretString {
+        self.read().unwrap_or_else(|error| self.last_because(&error))
+    }
+
+    fn last_because(&self, error: &SecretError) -> SecretString {
+        tracing::warn!(%error, "the token is read no more; the last one is used");
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A few bytes of this machine's disk or memory: nobody waits for them.
+    fn read(&self) -> Result<SecretString, SecretError> {
+        let found = secret::read(&Source::File(self.file.clone()), &BTreeMap::new())?.secret;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_for_each_exchange_and_its_last_token_outlives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let kept = Kept { file: file.clone(), last: Mutex::new("first".into()) };
+        let given = |ask| kept.answer(&ask).map(|t| t.unwrap().expose_secret().to_owned());
+        assert_eq!(given(Ask::Any).unwrap(), "first", "there is no file yet");
+        std::fs::write(&file, "second\n").unwrap();
+        assert_eq!(given(Ask::Any).unwrap(), "second");
+        assert_eq!(given(Ask::InsteadOf("first".into())).unwrap(), "second");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(given(Ask::Any).unwrap(), "second");
+        assert_eq!(kept.now().expose_secret(), "second");
+        let why = given(Ask::InsteadOf("second".into())).unwrap_err();
+        assert!(why.to_string().contains("token is empty"), "{why}");
+        assert_eq!(why.next, Disposition::Retry { after: None });
+    }
+}

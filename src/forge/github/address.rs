@@ -1,0 +1,110 @@
+//! Where a GitHub is for people and for git: its API's address without what makes it one. Pure.
+
+use reqwest::Url;
+
+use crate::model::id::RepoName;
+
+/// The address that people know a GitHub by, without a slash at its end: `https://github.com`, a
+/// company's own `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
+pub fn web_url(api_url: &str) -> String {
+    let url = api_url.trim_end_matches('/').trim_end_matches("/api/v3").trim_end_matches('/');
+    match url.split_once("://api.") {
+        Some((scheme, host)) if host == "github.com" || host.ends_with(".ghe.com") => {
+            format!("{scheme}://{host}")
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// What keeps a GitHub's tokens from a git repository.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotThere {
+    /// It is on another host.
+    #[error("it is not on {0}")]
+    OtherHost(String),
+    /// Everybody on the way could read the token.
+    #[error("it is not reached by https, and a token would go there in the clear")]
+    InTheClear,
+    /// Its path has not two parts.
+    #[error("its address does not end in OWNER/NAME")]
+    NoName,
+}
+
+/// The repository at a git address, if it is one of that GitHub. A port does not count: git and the
+/// API may have different ones.
+///
+/// # Errors
+/// What keeps its tokens from there.
+pub fn repository_at(api_url: &str, git_url: &str) -> Result<RepoName, NotThere> {
+    let web = web_url(api_url);
+    let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let ours = host(&web).ok_or_else(|| NotThere::OtherHost(web.clone()))?;
+    let elsewhere = || NotThere::OtherHost(ours.clone());
+    let url = Url::parse(git_url).map_err(|_| elsewhere())?;
+    if url.host_str() != Some(&ours) {
+        return Err(elsewhere());
+    }
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
+        return Err(NotThere::InTheClear);
+    }
+    let path = url.path().trim_matches('/');
+    let name = path.strip_suffix(".git").unwrap_or(path);
+    RepoName::parse(name.to_owned()).map_err(|_| NotThere::NoName)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_know_a_github_by_its_host() {
+        for (api, web) in [
+            ("https://api.github.com", "https://github.com"),
+            ("https://api.github.com/", "https://github.com"),
+            ("https://api.acme.ghe.com", "https://acme.ghe.com"),
+            ("https://github.acme.com/api/v3", "https://github.acme.com"),
+            ("https://api.acme.com/api/v3/", "https://api.acme.com"),
+            ("http://127.0.0.1:8080/api/v3", "http://127.0.0.1:8080"),
+        ] {
+            assert_eq!(web_url(api), web, "{api}");
+        }
+    }
+
+    #[test]
+    fn a_repository_is_found_by_its_address() {
+        let at = |api, git| repository_at(api, git).map(|name| name.to_string());
+        for git in [
+            "https://github.com/acme/manifests.git",
+            "https://github.com/acme/manifests",
+            "https://GitHub.com:443/acme/manifests/",
+        ] {
+            assert_eq!(at("https://api.github.com", git), Ok("acme/manifests".to_owned()), "{git}");
+        }
+        let local = at("http://127.0.0.1:1/api/v3", "http://127.0.0.1:2/acme/m.git");
+        assert_eq!(local, Ok("acme/m".to_owned()));
+    }
+
+    #[test]
+    fn no_token_goes_elsewhere_or_in_the_clear() {
+        let refused = |git| repository_at("https://api.github.com", git).unwrap_err();
+        for git in [
+            "https://gitlab.com/acme/m.git",
+            "https://github.com.evil.example/acme/m.git",
+            "https://evil.example/github.com/acme/m.git",
+            "/srv/github.com/acme/m.git",
+            "https://api.github.com/acme/m.git",
+        ] {
+            assert_eq!(refused(git), NotThere::OtherHost("github.com".to_owned()), "{git}");
+        }
+        assert_eq!(refused("http://github.com/acme/m.git"), NotThere::InTheClear);
+        for git in ["https://github.com/acme", "https://github.com/a/b/c.git", "https://github.com"]
+        {
+            assert_eq!(refused(git), NotThere::NoName, "{git}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! `deploy/action/`: the composite action, run as a runner runs it, against a GitHub with state.
+//!
+//! Bash, curl and jq are the real ones. `sleep` and `date` are the test's: they go by its clock, so
+//! that an hour of waiting takes no time, and what happens meanwhile is in the test's hands.
+
+mod creating;
+mod job; // a runner, as far as the action sees it
+mod shape;
+mod waiting;
