@@ -37,7 +37,9 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self { controller, previews, sweeps, router, listener, store, world, grace, home, .. } = self;
+        let Self {
+            controller, previews, sweeps, router, listener, store, world, grace, home, ..
+        } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let served = server::serve::serve(listener, router, stop, grace).await;
@@ -116,7 +118,10 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let preview = self.store.next_preview().await?;
+        let preview = match &self.previews {
+            Some(previews) => previews.due().await?,
+            None => None,
+        };
         Ok(self.controller.due().await?.into_iter().chain(preview).min())
     }
 }
