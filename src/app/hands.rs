@@ -118,7 +118,10 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let preview = self.store.next_preview().await?;
+        let preview = match &self.previews {
+            Some(previews) => previews.due().await?,
+            None => None,
+        };
         Ok(self.controller.due().await?.into_iter().chain(preview).min())
     }
 }

@@ -106,6 +106,24 @@ pub fn after(
     Next::End(Box::new(failed(state, &sentence, violations, known)))
 }
 
+/// When a preview is tried again after a problem; `None` when it is given up. `failures` were
+/// before it, and the pull request was heard of at that time.
+pub(super) fn preview_again(
+    problem: &Problem,
+    received_at: Timestamp,
+    failures: u32,
+    patience: &Patience,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    match problem.remedy {
+        Remedy::Retry { after } => patience.next(failures, after, now),
+        Remedy::Late { until, .. } => {
+            patience.next(failures, None, now).filter(|_| now < later(received_at, until))
+        }
+        Remedy::Reject | Remedy::GiveUp => None,
+    }
+}
+
 /// The end of a deployment that is in the manifest repository.
 pub fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>, known: Known) -> Ending {
     let commit = pushed.commit.short();

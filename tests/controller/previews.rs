@@ -128,6 +128,11 @@ impl Service {
     }
 
     fn with(db: Database, settings: Settings) -> Self {
+        let settings = Settings { spacing: Duration::ZERO, ..settings };
+        Self::spaced(db, settings)
+    }
+
+    fn spaced(db: Database, settings: Settings) -> Self {
         let (world, clock) = (World::default(), Clock::manual(at(0)));
         let (store, metrics) = (db.store.clone(), Metrics::default());
         let previews = Previews::new(store, clock.clone(), world.clone(), settings, metrics);
@@ -162,6 +167,24 @@ async fn only_the_newest_head_is_shown() {
         assert_eq!(service.step().await, Some(Did::Shown));
         assert_eq!(service.world.shown(), [said("head 00000000", 1)]);
         assert_eq!(service.world.hub().checks[&1].0, pull_request(7, 3).head.as_str());
+        service.settled().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn writes_are_spaced_so_that_deployments_can_be_told_too() {
+    run_on_both(async |db| {
+        let service = Service::spaced(db, Settings::default());
+        service.hears(7, 1).await;
+        service.hears(8, 1).await;
+        assert_eq!(service.step().await, Some(Did::Shown));
+        assert_eq!(service.step().await, None, "too soon");
+        let due = service.previews.due().await.unwrap().unwrap();
+        assert_eq!(due, at(3));
+        service.clock.advance(Duration::from_secs(3));
+        assert_eq!(service.step().await, Some(Did::Shown));
+        assert_eq!(service.previews.due().await.unwrap(), None);
         service.settled().await;
     })
     .await;

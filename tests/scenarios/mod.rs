@@ -9,6 +9,7 @@ mod limits; // more to tell than may be told
 mod lost; // events that never came, and a GitHub that is behind
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
+mod previews; // what pull requests are shown
 
 use jiff::SignedDuration;
 

@@ -1,6 +1,7 @@
 //! Who we are to GitHub, and how everything outside is reached.
 
 use super::*;
+use crate::forge::github::webhook::rules::PreviewRules;
 
 const APP: &str = include_str!("../../forge/github/auth/tests/app.pem");
 const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/facts/tls/ca.pem");
@@ -100,4 +101,28 @@ fn a_proxy_that_cannot_be_one_is_told_at_its_place() {
     assert!(said.contains("config.yaml:2:3: `no_proxy` is of no use without `proxy`"), "{said}");
     let said = refused("outbound: {proxy: 'http://p:1', proxy_username: a, proxy_password: pw}");
     assert!(said.contains("`outbound.proxy_password` holds a secret itself"), "{said}");
+}
+
+#[test]
+fn an_app_previews_pull_requests_unless_it_is_told_not_to() {
+    let previews = |more: &str| {
+        let text = github(&format!("{{id: 1, private_key: {{env: KEY}}}}{more}"));
+        with_key(&text, APP).unwrap().settings.webhook.rules.previews
+    };
+    let set = |forks, always| Some(PreviewRules { forks, always });
+    assert_eq!(previews(""), set(false, false));
+    assert_eq!(previews("\n    previews: {forks: true}"), set(true, false));
+    assert_eq!(previews("\n    previews: {always: true}"), set(false, true));
+    assert_eq!(previews("\n    previews: {enabled: false, always: true}"), None);
+}
+
+#[test]
+fn a_token_previews_nothing_and_says_so_where_it_should() {
+    let text = "forge:\n  github:\n    token: {env: TOKEN}\n    webhook_secret: {env: HOOK}\n";
+    assert_eq!(loaded(text).settings.webhook.rules.previews, None);
+    let said = refused(&format!("{text}    previews: {{enabled: true}}\n"));
+    assert!(
+        said.contains("config.yaml:5:16: previews are check runs, and only GitHub Apps"),
+        "{said}"
+    );
 }

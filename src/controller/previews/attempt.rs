@@ -4,9 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 
 use futures::FutureExt as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+use crate::controller::outcome;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::previews::{Did, Glance, Parts, Place, Previewer};
 use crate::model::preview::Told;
@@ -131,6 +132,7 @@ impl<P: Previewer> Parts<P> {
         if self.store.extend_preview(claim, self.clock.now(), lease).await? == Held::Lost {
             return Err(Stop::Lost);
         }
+        self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
         let check = self.outside.show(&claim.request, told, place).await.map_err(Stop::Unshown)?;
         let there = ShownCheck { head: claim.request.head.clone(), check, digest };
         self.store.preview_shown(claim, &there).await?;
@@ -161,16 +163,8 @@ impl<P: Previewer> Parts<P> {
     }
 
     fn again(&self, claim: &PreviewClaim, problem: &Problem) -> Option<Timestamp> {
-        let now = self.clock.now();
-        match problem.remedy {
-            Remedy::Retry { after } => self.settings.patience.next(claim.failures, after, now),
-            Remedy::Late { until, .. } => {
-                let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
-                let young = now.duration_since(claim.received_at) < until;
-                self.settings.patience.next(claim.failures, None, now).filter(|_| young)
-            }
-            Remedy::Reject | Remedy::GiveUp => None,
-        }
+        let (patience, now) = (&self.settings.patience, self.clock.now());
+        outcome::preview_again(problem, claim.received_at, claim.failures, patience, now)
     }
 
     async fn trouble(&self, claim: &PreviewClaim, problem: &Problem) -> Result<Did, StoreError> {

@@ -13,9 +13,10 @@ pub mod metrics;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -92,6 +93,9 @@ pub struct Settings {
     pub poll: Duration,
     /// How often it is asked whether previews are out of date.
     pub renewal: Duration,
+    /// How long after one check run was written the next may be: GitHub takes 80 writes a minute
+    /// from all of us, and most are for deployments.
+    pub spacing: Duration,
     /// How often a preview is tried.
     pub patience: Patience,
 }
@@ -106,6 +110,7 @@ impl Default for Settings {
             moment: Duration::from_secs(5),
             poll: Duration::from_secs(2),
             renewal: Duration::from_secs(30),
+            spacing: Duration::from_secs(3),
             // An hour, as for deployments, and with fewer tries: nobody waits for it that urgently.
             patience: Patience { first, longest, failures: 18 },
         }
@@ -155,6 +160,8 @@ struct Parts<P> {
     settings: Settings,
     metrics: Metrics,
     wake: Notify,
+    /// When the last check run was written, in milliseconds; 0 before that.
+    written_at: AtomicI64,
     /// Whether the operator was told that we may not show anything.
     refused: AtomicBool,
 }
@@ -175,7 +182,9 @@ impl<P: Previewer> Previews<P> {
         metrics: Metrics,
     ) -> Self {
         let (wake, refused) = (Notify::new(), AtomicBool::new(false));
-        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake, refused }))
+        let written_at = AtomicI64::new(0);
+        let parts = Parts { store, clock, outside, settings, metrics, wake, written_at, refused };
+        Self(Arc::new(parts))
     }
 
     /// Takes a pull request in. When this returns, it cannot be lost.
@@ -194,9 +203,18 @@ impl<P: Previewer> Previews<P> {
         futures::future::join(working, renewing).await;
     }
 
-    /// Claims one preview and makes it; `None` if there was nothing to do.
+    /// When the next preview can be made, if one waits.
+    pub async fn due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let due = self.0.store.next_preview().await?;
+        Ok(due.map(|due| due.max(self.0.may_write_at())))
+    }
+
+    /// Claims one preview and makes it; `None` if there was nothing to do, or it is too soon.
     pub async fn step(&self) -> Result<Option<Did>, StoreError> {
         let Parts { store, clock, settings, .. } = &*self.0;
+        if clock.now() < self.0.may_write_at() {
+            return Ok(None);
+        }
         let claim = store.claim_preview(&settings.name, clock.now(), settings.lease).await?;
         let Some(claim) = claim else { return Ok(None) };
         let span = tracing::info_span!(
@@ -231,6 +249,13 @@ impl<P: Previewer> Parts<P> {
                 }
             }
         }
+    }
+
+    /// From when on the next check run may be written.
+    fn may_write_at(&self) -> Timestamp {
+        let spacing = SignedDuration::try_from(self.settings.spacing).unwrap_or_default();
+        let last = Timestamp::from_millisecond(self.written_at.load(Ordering::Relaxed));
+        last.unwrap_or_default().saturating_add(spacing).unwrap_or(Timestamp::MIN)
     }
 
     async fn keep_renewing(&self, this: &Previews<P>, stop: &CancellationToken) {

@@ -78,11 +78,13 @@ impl Pull {
 
 /// The event of what was done with it.
 pub(super) fn tell(state: &mut State, repo: i64, number: i64, action: &str, base: &str) {
-    let (body, author) = {
+    let updated_at = state.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let (mut body, author) = {
         let repo = state.repo(repo);
         let pull = repo.pulls.iter().find(|pull| pull.number == number).unwrap();
         (pull.json(repo, base), pull.author.clone())
     };
+    body["updated_at"] = json!(updated_at);
     let event = json!({
         "action": action, "number": number, "pull_request": body, "sender": user(&author),
     });
