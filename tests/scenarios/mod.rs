@@ -3,6 +3,7 @@
 
 mod delivery; // events that are lost, doubled, out of order
 mod lost; // events that never came, and a GitHub that is behind
+mod undelivered; // events that GitHub could not deliver to our App
 mod outage; // GitHub is down, limits, or answers badly
 
 use jiff::SignedDuration;
