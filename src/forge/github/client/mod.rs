@@ -16,6 +16,7 @@ use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
+use crate::forge::github::client::kept::Kept;
 use crate::forge::github::client::wire::Wire;
 use crate::model::id::RepoName;
 
@@ -29,6 +30,7 @@ mod deliveries; // events that did not arrive
 mod deployments; // the newest deployments of a repository
 mod files; // a file at a commit
 mod installed; // where our App is installed
+mod kept; // files that were read
 mod pages; // lists, page by page
 mod people; // who somebody is
 mod pulls; // what a pull request changes
@@ -83,6 +85,7 @@ pub enum SettingsError {
 pub struct GitHub {
     wire: Wire,
     auth: Auth,
+    files: Kept,
 }
 
 impl GitHub {
@@ -105,7 +108,8 @@ impl GitHub {
             .map_err(|error| SettingsError::Client(Box::new(error)))?;
         let base = api_url.trim_end_matches('/').into();
         let budgets = Budgets::default();
-        Ok(Self { wire: Wire { octocrab, base, host: host.into(), timeout, budgets }, auth })
+        let wire = Wire { octocrab, base, host: host.into(), timeout, budgets };
+        Ok(Self { wire, auth, files: Kept::default() })
     }
 
     /// A token for git over https, where the user's name is `x-access-token`. An App's is good for a
