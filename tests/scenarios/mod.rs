@@ -7,6 +7,7 @@ mod killed; // the real process, and SIGKILL
 mod limits; // more to tell than may be told
 mod lost; // events that never came, and a GitHub that is behind
 mod outage; // GitHub is down, limits, or answers badly
+mod statuses; // what GitHub is told
 
 use jiff::SignedDuration;
 
