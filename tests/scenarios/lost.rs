@@ -175,7 +175,8 @@ async fn a_commit_that_never_comes_fails_after_two_minutes_and_a_missing_file_in
         shop.commit(&crate::harness::events::waml("shop"));
         deployer.github.late(0);
         let id = shop.deploys(TARGET, "v1").await;
-        took("no commit", deployer.settle().await, SignedDuration::from_secs(130));
+        // Two minutes for the deployment, and two for the commit status that nobody can take.
+        took("no commit", deployer.settle().await, SignedDuration::from_mins(6));
         assert_eq!(deployer.github.told(id).last().unwrap(), "failure");
         let bare = deployer.github.repository("example/bare");
         let id = bare.deploys(TARGET, "v1").await;
