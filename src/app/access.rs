@@ -65,7 +65,7 @@ fn of_app(github: &GitHub, repository: &RepoName, wanted: Access) -> Tokens {
             if let Ask::InsteadOf(token) = &ask {
                 github.git_token_refused(&repository, wanted, token).await;
             }
-            let token = github.git_token(&repository, wanted).await;
+            let token = Box::pin(github.git_token(&repository, wanted)).await;
             token.map(Some).map_err(|error| not_issued(&error))
         }
     })
