@@ -78,7 +78,7 @@ fn what_cannot_be_meant_is_told_at_its_place() {
             "{token: {env: TOKEN}, email: example.com}",
             "3:34: this makes no e-mail addresses of logins",
         ),
-        ("{webhook: {env: HOOK}}", "3:22: the secret is not an https address"),
+        ("{webhook: {env: HOOK}}", "the secret is not an https address"),
         ("{token: xoxb-1-2-3}", "`notify.slack.token` holds a secret itself"),
         (
             "{webhook: 'https://hooks.slack.com/services/T0/B0/x'}",

@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::outside::World;
-use crate::app::tell::slack::trouble::{Told, doubtful, later, nothing, of_slack, of_store};
+use crate::app::tell::slack::trouble::{Told, doubtful, nothing, of_slack, of_store, soon};
 use crate::config::settings;
 use crate::controller::outside::Delivered;
 use crate::model::notice::Sink;
@@ -43,8 +43,6 @@ pub(crate) struct Line {
 const CALL: Duration = Duration::from_secs(4);
 /// Deployments of a lane that failed one after the other; of longer rows the newest are counted.
 const LONGEST_ROW: u32 = 50;
-/// Something before it has to be told first, and is being told.
-const SOON: Duration = Duration::from_secs(2);
 /// All pages of all places together, so that the lease of the message outlasts it.
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
 
@@ -74,7 +72,7 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
     let (kind, thread, aloud) = match story::for_channel(message.status.state, successes, &earlier)
     {
         Say::Nothing(why) => return nothing(why),
-        Say::Later => return Ok(later(now, SOON)),
+        Say::Later => return Ok(soon(message, now)),
         Say::This { kind, thread, aloud } => (kind, thread, aloud),
     };
     let wanted = contact.as_ref().and_then(|contact| contact.slack.as_deref());
@@ -109,7 +107,7 @@ pub(super) async fn person(world: &World, message: &Message, now: Timestamp) -> 
     let kind = match story::for_person(message.status.state) {
         Say::This { kind, .. } => kind,
         Say::Nothing(why) => return nothing(why),
-        Say::Later => return Ok(later(now, SOON)),
+        Say::Later => return Ok(soon(message, now)),
     };
     if !line.slack.is_bot() {
         return nothing("an incoming webhook cannot write to people");

@@ -26,6 +26,13 @@ pub(super) fn later(now: Timestamp, after: Duration) -> Delivered {
     Delivered::Later { at: now.checked_add(after).unwrap_or(Timestamp::MAX) }
 }
 
+/// Something before it has to be told first. It is asked for the seldomer the longer that takes: two
+/// seconds after the message came to be, a minute when Slack is down for long.
+pub(super) fn soon(message: &Message, now: Timestamp) -> Delivered {
+    let waited = now.duration_since(message.at).as_secs().unsigned_abs();
+    later(now, Duration::from_secs((waited / 10).clamp(2, 60)))
+}
+
 /// A channel that is full holds up no other; a Slack that is down holds up all.
 pub(super) fn of_slack(error: SlackError, now: Timestamp) -> Told {
     let (remedy, unsure) = match &error {
