@@ -25,12 +25,12 @@ impl Store {
         row.map(|row| Row::new(row).number("forge_id")).transpose()
     }
 
-    /// Where the app was reached after the newest success of the lane up to the message's
+    /// Where the app was reached after the newest success of the lane before the message's
     /// deployment, where that is known.
     pub async fn last_address(&self, message: &Message) -> Result<Option<String>, StoreError> {
         let row = sqlx::query(
             "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
-             AND forge_id <= $3 AND state = 'succeeded' ORDER BY forge_id DESC LIMIT 1",
+             AND forge_id < $3 AND state = 'succeeded' ORDER BY forge_id DESC LIMIT 1",
         )
         .bind(message.repository.as_str())
         .bind(message.target.as_str())

@@ -28,6 +28,11 @@ impl Database {
         Self { store, url, _folder: folder }
     }
 
+    /// The same database, as that store sees it.
+    pub(crate) fn with(self, store: Store) -> Self {
+        Self { store, ..self }
+    }
+
     /// The same database, opened again: another process, or the same one restarted.
     pub(crate) async fn reopened(&self) -> Store {
         Store::open(&SecretString::from(self.url.clone())).await.unwrap()

@@ -11,6 +11,7 @@ use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
+use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
@@ -41,6 +42,14 @@ pub(crate) struct State {
     pub(crate) forge_down: Option<Remedy>,
     /// What every report fails with.
     pub(crate) reports_refused: Option<Remedy>,
+    /// How often a report was refused.
+    pub(crate) refused: usize,
+    /// Who does not answer to reports.
+    pub(crate) down: Vec<Family>,
+    /// Deployments that may not be told of before that time.
+    pub(crate) not_before: BTreeMap<i64, Timestamp>,
+    /// Deployments that a sender with a fault panics at.
+    pub(crate) unspeakable: BTreeSet<i64>,
     /// What every push fails with.
     pub(crate) push_refused: Option<Remedy>,
     /// Deployments whose WAML breaks a rule.
@@ -98,6 +107,14 @@ impl World {
 }
 
 impl State {
+    fn may_be_told(&mut self, message: &Message) -> Result<(), NotDelivered> {
+        let down = self.down.contains(&message.sink.family());
+        let down = down.then_some(Remedy::Retry { after: None });
+        let refused = problem(self.reports_refused.or(down), "no right to write statuses");
+        self.refused += usize::from(refused.is_err());
+        refused.map_err(|problem| NotDelivered { problem, unsure: false })
+    }
+
     fn plan(&self, deployment: &Deployment) -> Result<Planned<()>, NotPlanned> {
         let DeploymentRequest { forge_id, release, target, .. } = &deployment.request;
         let app = AppKey {
@@ -197,10 +214,14 @@ impl Outside for World {
         }))
     }
 
-    async fn tell(&self, message: &Message, _now: Timestamp) -> Result<Delivered, NotDelivered> {
+    async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
         self.point(Point::BeforeReport).await;
-        let refused = problem(self.lock().reports_refused, "no right to write statuses");
-        refused.map_err(|problem| NotDelivered { problem, unsure: false })?;
+        self.lock().may_be_told(message)?;
+        if let Some(at) = self.lock().not_before.get(&message.forge_id).filter(|at| **at > now) {
+            return Ok(Delivered::Later { at: *at });
+        }
+        let unspeakable = self.lock().unspeakable.contains(&message.forge_id);
+        assert!(!unspeakable, "a fault in a sender");
         let Message { forge_id, status, .. } = message;
         let news = (*forge_id, status.state, status.description().to_owned());
         let there = message.unsure && self.lock().told.contains(&news);

@@ -6,8 +6,10 @@ mod delivery; // events that are lost, doubled, out of order
 mod killed; // the real process, and SIGKILL
 mod limits; // more to tell than may be told
 mod lost; // events that never came, and a GitHub that is behind
+mod undelivered; // events that GitHub could not deliver to our App
 mod outage; // GitHub is down, limits, or answers badly
 mod previews; // what pull requests are shown
+mod statuses; // what GitHub is told
 
 use jiff::SignedDuration;
 

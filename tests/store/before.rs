@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Audience, Family};
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Answer, End, Ending, Held, Known, Message, Store};
+use the_deployer::store::{Accepted, Answer, End, Ending, Held, Known, Message, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -11,10 +11,10 @@ use crate::store::{LEASE, claim, push, succeeded};
 
 /// The deployment `n` of `acme/web`, always of the same commit.
 async fn accept(store: &Store, n: i64) {
-    let mut request = request("web", "prod", n);
-    request.release.commit = crate::harness::requests::request("web", "prod", 1).release.commit;
-    let accepted = store.accept(&delivery(n), &request, &id(n), at(n)).await.unwrap();
-    assert_eq!(accepted, the_deployer::store::Accepted::New);
+    let mut asked = request("web", "prod", n);
+    asked.release.commit = request("web", "prod", 1).release.commit;
+    let accepted = store.accept(&delivery(n), &asked, &id(n), at(n)).await.unwrap();
+    assert_eq!(accepted, Accepted::New);
 }
 
 async fn ends(store: &Store, n: i64, well: bool) {

@@ -1,10 +1,10 @@
 //! What is no longer live is told so, once.
 
 use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{Audience, Family};
 use the_deployer::model::removal::{Ended, Removal, Taken};
-use the_deployer::store::{ActTurn, Answer, Ending, Held, Known, PushTurn, Store};
+use the_deployer::store::{ActTurn, Answer, End, Ending, Held, Known, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -72,8 +72,7 @@ async fn one_that_the_forge_never_heard_of_is_left_alone() {
         answer_all(&db.store, 2, Answer::Parked("gone".to_owned())).await;
         accept(&db.store, "web", 2).await;
         let failed = claim(&db.store, 3).await.unwrap();
-        let ending =
-            the_deployer::store::Ending { end: the_deployer::store::End::Failed, ..succeeded() };
+        let ending = Ending { end: End::Failed, ..succeeded() };
         assert_eq!(db.store.finish(&failed, &ending, at(3)).await.unwrap(), Held::Yes);
         succeeds(&db.store, "web", 4).await;
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success);
@@ -112,7 +111,7 @@ async fn an_app_that_is_removed_is_inactive() {
         db.store.end_removal(&id(90), &ended(None)).await.unwrap();
         assert_eq!(last(&db.store, 1).await.0, ForgeState::Success, "nothing was taken away");
         begin(91).await;
-        let commit = the_deployer::model::id::CommitSha::parse("ab".repeat(20)).unwrap();
+        let commit = CommitSha::parse("ab".repeat(20)).unwrap();
         for _ in 0..2 {
             db.store.end_removal(&id(91), &ended(Some(commit.clone()))).await.unwrap();
         }

@@ -116,6 +116,10 @@ impl Installation {
         json!({
             "id": self.id, "app_id": 424_242, "app_slug": "the-deployer",
             "account": {"login": self.account, "type": "Organization"},
+            "html_url": format!(
+                "https://github.com/organizations/{}/settings/installations/{}",
+                self.account, self.id
+            ),
             "repository_selection": if self.selected.is_some() { "selected" } else { "all" },
             "permissions": permissions_json(&self.permissions), "events": ["deployment"],
             "suspended_at": self.suspended.then_some("2026-11-20T00:00:00Z"),
@@ -186,6 +190,7 @@ pub(super) fn as_app(who: &Who) -> Result<(), Answer> {
 pub(super) fn this(state: &State) -> Answered {
     ok(&json!({
         "id": state.app.id, "slug": "the-deployer", "name": "the-deployer",
+        "html_url": "https://github.com/apps/the-deployer",
         "permissions": permissions_json(&all_permissions()), "events": ["deployment"],
         "installations_count": state.app.installations.len(),
     }))

@@ -196,6 +196,13 @@ impl World {
             .collect()
     }
 
+    /// The address of the app in each status of a deployment, oldest first; empty for none.
+    pub(crate) fn environment_urls(&self, deployment: i64) -> Vec<String> {
+        let state = self.state();
+        let found = state.repo_of(deployment).deployments.iter().find(|one| one.id == deployment);
+        found.unwrap().statuses.iter().map(|one| one.environment_url.clone()).collect()
+    }
+
     /// That this deployment has no end is what the test is about.
     pub(crate) fn left_open(&self, deployment: i64) {
         self.state().left_open.insert(deployment);

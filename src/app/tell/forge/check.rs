@@ -26,9 +26,7 @@ pub(in crate::app::tell) async fn check(
     };
     match written(world, message, &run).await {
         Ok(id) => Ok(Delivered::Yes { reference: Some(id.to_string()) }),
-        Err(error) if lacks_right(&error) => Ok(Delivered::Nothing(format!(
-            "check runs need the right checks: write, and the App lacks it: {error}"
-        ))),
+        Err(error) if lacks_right(&error) => Ok(Delivered::Nothing(error.to_string())),
         Err(error) => Err(trouble(&error)),
     }
 }
@@ -84,5 +82,5 @@ async fn written(world: &World, message: &Message, run: &CheckRun) -> Result<i64
 
 /// Whether it is the App that may not, which is the operator's choice and no alarm.
 fn lacks_right(error: &ForgeError) -> bool {
-    matches!(error, ForgeError::Unauthorized { .. } | ForgeError::NeedsApp { .. })
+    matches!(error, ForgeError::MissingPermission { .. } | ForgeError::NeedsApp { .. })
 }

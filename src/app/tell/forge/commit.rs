@@ -40,7 +40,7 @@ pub(in crate::app::tell) async fn commit(
 }
 
 /// GitHub's own parts agree within minutes: a commit that it does not know by then never comes.
-const AGREED: SignedDuration = SignedDuration::from_mins(10);
+const AGREED: SignedDuration = SignedDuration::from_mins(2);
 
 fn is_old(world: &World, message: &Message) -> bool {
     world.clock.now().duration_since(message.at) > AGREED

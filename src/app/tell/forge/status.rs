@@ -27,19 +27,20 @@ pub(in crate::app::tell) async fn status(
     told.map(|()| yes()).map_err(|error| trouble(&error))
 }
 
-/// Where the app is reached: on success as this deployment made it, else as it was before, which
-/// still holds.
+/// Where the app is reached: as this deployment made it once it is there, until then as the one
+/// before it did.
 async fn address(world: &World, message: &Message) -> Result<Option<String>, NotDelivered> {
-    let Message { deployment, status, .. } = message;
-    match status.state {
-        ForgeState::Success => {
-            let record = world.store.deployment(deployment).await.map_err(unread)?;
-            Ok(record.and_then(|record| record.address))
+    let own = match message.status.state {
+        ForgeState::Success | ForgeState::Inactive => {
+            let record = world.store.deployment(&message.deployment).await.map_err(unread)?;
+            record.and_then(|record| record.address)
         }
-        ForgeState::Queued
-        | ForgeState::InProgress
-        | ForgeState::Failure
-        | ForgeState::Error
-        | ForgeState::Inactive => world.store.last_address(message).await.map_err(unread),
+        ForgeState::Queued | ForgeState::InProgress | ForgeState::Failure | ForgeState::Error => {
+            None
+        }
+    };
+    if own.is_some() || message.status.state == ForgeState::Success {
+        return Ok(own);
     }
+    world.store.last_address(message).await.map_err(unread)
 }

@@ -108,6 +108,9 @@ impl Answer {
             Who::Installation(_) if self.says("not accessible by integration") => {
                 missing(about, needs, page)
             }
+            Who::Token if self.says("authenticate via a github app") => {
+                ForgeError::NeedsApp { what: "a check run" }
+            }
             Who::Token if sign_on.is_some() => {
                 let help = format!(
                     "its organization wants the token authorized for single sign-on at {}",

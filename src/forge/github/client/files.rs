@@ -1,12 +1,13 @@
-//! A file at a commit, raw.
+//! A file at a commit, raw; asked for again only if it has changed.
 
 use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH};
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call, SMALL};
+use crate::forge::github::client::kept::Key;
 use crate::forge::github::client::text::escaped;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
@@ -28,16 +29,28 @@ impl GitHub {
     ) -> Result<Vec<u8>, ForgeError> {
         let about = About::Repository(repository);
         let route = format!("/repos/{repository}/contents/{}?ref={commit}", escaped(path));
+        let key = Key::new(repository, commit, path);
+        let kept = self.files.get(&key).filter(|file| file.bytes.len() <= limit);
         let call =
             Call::get(about, Permission::READ_CONTENTS, route).header(ACCEPT, RAW).at_most(limit);
+        let call = match &kept {
+            Some(file) => call.header(IF_NONE_MATCH, file.tag.clone()),
+            None => call,
+        };
         let missing = match self.call(call).await? {
-            Outcome::Success(success) => return Ok(success.body),
+            Outcome::Success(success) => {
+                self.files.put(key, success.headers.get(ETAG), &success.body);
+                return Ok(success.body);
+            }
             Outcome::TooLong => {
                 let (repository, path) = (repository.clone(), path.to_owned());
                 return Err(ForgeError::TooLarge { repository, path, limit });
             }
             Outcome::Failure(answer) => answer,
         };
+        if let Some(file) = kept.filter(|_| missing.status == StatusCode::NOT_MODIFIED) {
+            return Ok(file.bytes);
+        }
         let not_found = missing.status == StatusCode::NOT_FOUND;
         let (named, commit) = (repository.clone(), commit.clone());
         if missing.says_no_commit() {

@@ -17,6 +17,7 @@ use crate::forge::github::auth::permission::Access;
 use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::closed::Closed;
+use crate::forge::github::client::kept::Kept;
 use crate::forge::github::client::wire::Wire;
 use crate::model::id::RepoName;
 
@@ -31,6 +32,7 @@ mod deliveries; // events that did not arrive
 mod deployments; // the newest deployments of a repository
 mod files; // a file at a commit
 mod installed; // where our App is installed
+mod kept; // files that were read
 mod pages; // lists, page by page
 mod people; // who somebody is
 mod pulls; // what a pull request changes
@@ -85,6 +87,7 @@ pub enum SettingsError {
 pub struct GitHub {
     wire: Wire,
     auth: Auth,
+    files: Kept,
 }
 
 impl GitHub {
@@ -109,7 +112,8 @@ impl GitHub {
         let budgets = Budgets::default();
         let closed = Closed::default();
         let host = host.into();
-        Ok(Self { wire: Wire { octocrab, base, host, timeout, budgets, closed }, auth })
+        let wire = Wire { octocrab, base, host, timeout, budgets, closed };
+        Ok(Self { wire, auth, files: Kept::default() })
     }
 
     /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes
