@@ -25,6 +25,7 @@ struct Hub {
     shows: Vec<Result<(), Problem>>,
     /// The next show does its work and is never answered.
     hangs_after: bool,
+    /// A look takes until something is shown in the meantime.
     slow: bool,
     panics: bool,
 }
@@ -77,7 +78,7 @@ impl Previewer for World {
             (hub.slow, hub.panics)
         };
         assert!(!panics, "a bug, told to panic");
-        if slow {
+        while slow && self.shown().is_empty() {
             tokio::task::yield_now().await;
         }
         let next = self.hub().looks.pop();

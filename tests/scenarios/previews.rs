@@ -168,7 +168,7 @@ async fn a_huge_difference_is_cut_to_what_github_takes() {
     deployer.settle().await;
     let check = check(&shop, &shop.tip("huge"));
     let details = text(&check, "text");
-    assert!(details.len() <= 65_535 && details.contains(" more lines @@"), "{}", details.len());
+    assert!(details.len() <= 65_535 && details.contains(" lines more @@"), "{}", details.len());
     ends(&deployer, 1).await;
 }
 

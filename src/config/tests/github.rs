@@ -122,7 +122,7 @@ fn a_token_previews_nothing_and_says_so_where_it_should() {
     assert_eq!(loaded(text).settings.webhook.rules.previews, None);
     let said = refused(&format!("{text}    previews: {{enabled: true}}\n"));
     assert!(
-        said.contains("config.yaml:5:16: previews are check runs, and only GitHub Apps"),
+        said.contains("config.yaml:5:25: previews are check runs, and only GitHub Apps"),
         "{said}"
     );
 }

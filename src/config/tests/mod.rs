@@ -384,6 +384,7 @@ fn the_page_has_every_key() {
         "Server",
         "Storage",
         "GitHub",
+        "Previews",
         "Waml",
         "Token",
         "Limits",
