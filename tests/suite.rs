@@ -18,6 +18,7 @@ mod facts;
 mod git;
 mod github;
 mod harness;
+mod outbound;
 mod pipeline;
 mod notify;
 mod scenarios;
