@@ -133,6 +133,18 @@ async fn where_nobody_can_look_it_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_method_that_a_proxy_does_not_know_is_no_look() {
+    let office = Office::open().await;
+    office.slack.fails(1, POST, Fault::CutBefore);
+    office.slack.fails(1, "conversations.list", Fault::Says("unknown_method"));
+    let failed = office.app("shop").fails("v1").await;
+    let [told] = office.told(failed, &Sink::Channel).await.try_into().unwrap();
+    let why = told.parked.unwrap();
+    assert!(why.contains("is not sent again") && why.contains("unknown_method"), "{why}");
+    office.closes_with_parked(1).await;
+}
+
+#[tokio::test]
 async fn through_a_webhook_nobody_can_look() {
     let office = Office::with_a_webhook().await;
     office.slack.fails(1, "hook", Fault::CutAfter);

@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::outside::World;
-use crate::app::tell::slack::trouble::{Told, doubtful, nothing, of_slack, of_store, soon};
+use crate::app::tell::slack::trouble::{Told, nothing, of_slack, of_store, soon};
 use crate::config::settings;
 use crate::controller::outside::Delivered;
 use crate::model::notice::Sink;
@@ -150,10 +150,7 @@ async fn send(
         match look(line, message, places, now).await {
             Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
             Ok(None) => {}
-            Err(error @ (SlackError::Blind(_) | SlackError::Scope { .. })) => {
-                return doubtful(&error);
-            }
-            Err(error) => return of_slack(error, now),
+            Err(error) => return trouble::while_looking(error, now),
         }
     }
     let mut refused: Vec<Astray> = Vec::new();

@@ -50,8 +50,25 @@ pub(super) fn of_slack(error: SlackError, now: Timestamp) -> Told {
     not_delivered(remedy, error.to_string(), unsure)
 }
 
-/// It may be there, and nobody can look: it is not sent again.
-pub(super) fn doubtful(error: &SlackError) -> Told {
+/// It may be there. What keeps us from looking passes, or a person can mend it in time; or nobody
+/// can look, and then it is not sent again.
+pub(super) fn while_looking(error: SlackError, now: Timestamp) -> Told {
+    match error {
+        SlackError::Wait { .. }
+        | SlackError::Unreachable(_)
+        | SlackError::NoAnswer(_)
+        | SlackError::Credentials { .. } => of_slack(error, now),
+        SlackError::Scope { .. }
+        | SlackError::Place { .. }
+        | SlackError::Thread(_)
+        | SlackError::Blocks(_)
+        | SlackError::Nobody
+        | SlackError::Refused { .. }
+        | SlackError::Blind(_) => doubtful(&error),
+    }
+}
+
+fn doubtful(error: &SlackError) -> Told {
     let message = format!(
         "it may have arrived on Slack, and is not sent again because nobody can look whether it has: {error}"
     );
