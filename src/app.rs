@@ -264,6 +264,7 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
             let credentials = match credentials {
                 settings::Credentials::Token(token) => Credentials::Token(token.clone()),
                 settings::Credentials::App(key) => {
+                    let clock = clock.clone();
                     Credentials::App(key.clone(), Now::new(move || clock.now()))
                 }
             };
@@ -274,7 +275,8 @@ fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
                 timeout: FORGE_CALL,
             };
             let client = settings.outbound.client_without_redirects(CONNECT)?;
-            Ok(Forge::GitHub(Box::new(GitHub::new(github, client)?)))
+            let github = GitHub::new(github, client)?.waiting_by(Now::new(move || clock.now()));
+            Ok(Forge::GitHub(Box::new(github)))
         }
     }
 }

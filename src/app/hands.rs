@@ -11,6 +11,7 @@ use crate::app::home::Home;
 use crate::app::outside::World;
 use crate::app::{App, StartError, boxed, removal};
 use crate::controller::Controller;
+use crate::controller::sweep::{Report, Sweeps};
 use crate::server;
 use crate::store::{Store, StoreError};
 
@@ -21,6 +22,7 @@ pub struct Hands {
     controller: Controller<World>,
     world: World,
     store: Store,
+    sweeps: Option<Sweeps<World>>,
     address: SocketAddr,
     serving: JoinHandle<()>,
     _home: Home,
@@ -33,7 +35,7 @@ impl App {
     /// When the operating system does not say where it listens.
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
-        let Self { controller, router, listener, store, world, grace, home, .. } = self;
+        let Self { controller, sweeps, router, listener, store, world, grace, home, .. } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
             let served = server::serve::serve(listener, router, stop, grace).await;
@@ -41,7 +43,7 @@ impl App {
                 tracing::error!(%error, "nothing is answered any more");
             }
         });
-        Ok(Hands { controller, world, store, address, serving, _home: home })
+        Ok(Hands { controller, world, store, sweeps, address, serving, _home: home })
     }
 }
 
@@ -76,6 +78,20 @@ impl Hands {
     /// [`StoreError`]
     pub async fn step(&self) -> Result<bool, StoreError> {
         Ok(self.controller.step().await?.is_some())
+    }
+
+    /// Looks for lost events once, be it time or not: everything that would be looked for, and where
+    /// hints lead. What each run did; none where nothing is looked for, or may be now.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn sweep(&self) -> Result<Vec<Report>, StoreError> {
+        let Some(sweeps) = &self.sweeps else { return Ok(Vec::new()) };
+        let mut reports = Vec::new();
+        for kind in sweeps.kinds() {
+            reports.extend(sweeps.sweep_now(*kind).await?);
+        }
+        Ok(reports)
     }
 
     /// When something that waits can be done, if something waits that time alone brings on.

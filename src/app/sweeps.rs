@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::app::outside::World;
 use crate::app::problem;
-use crate::config::settings::{self, Settings};
+use crate::config::settings::Settings;
 use crate::controller::inbox::Inbox;
 use crate::controller::outside::Problem;
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::{self, Hints, Sweeps};
 use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery};
-use crate::forge::{ListedStatus, Status};
+use crate::forge::{Forge, ListedStatus, Status};
 use crate::model::deployment::ForgeState;
 use crate::model::event::{Push, Refusal};
 use crate::model::id::RepoName;
@@ -32,10 +32,12 @@ pub(super) fn of(
     hints: &Hints,
 ) -> Option<Sweeps<World>> {
     let every = settings.webhook.sweep?;
-    let kinds = match &settings.forge {
-        settings::Forge::Local { .. } => return None,
-        // Only an App is told of deliveries.
-        settings::Forge::GitHub { .. } => vec![sweep::Kind::Deployments],
+    let kinds = match &world.forge {
+        Forge::Local(_) => return None,
+        forge if forge.knows_deliveries() => {
+            vec![sweep::Kind::Deliveries, sweep::Kind::Deployments]
+        }
+        Forge::GitHub(_) => vec![sweep::Kind::Deployments],
     };
     let (store, clock) = (world.store.clone(), world.clock.clone());
     let settings = sweep::Settings {

@@ -12,6 +12,14 @@ use crate::forge::error::ForgeError;
 use crate::model::id::{CommitSha, RepoName};
 
 impl Forge {
+    /// Whether the host tells us of deliveries that failed.
+    pub fn knows_deliveries(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            Self::GitHub(github) => github.knows_deliveries(),
+        }
+    }
+
     /// The bytes of a file at a commit, at most `limit` of them.
     ///
     /// # Errors

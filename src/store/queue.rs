@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane, outbox};
+use crate::store::{Store, StoreError, Write, acts, lane, outbox, sweeps};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -138,6 +138,7 @@ impl Store {
         .map_err(StoreError::doing(doing))?;
         acts::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
+        sweeps::abandon(&mut write).await?;
         write.commit().await?;
         Ok(done.rows_affected())
     }

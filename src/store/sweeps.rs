@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 use crate::model::id::RepoName;
 use crate::store::queue::Held;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Write};
 
 /// A run that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,6 +212,13 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+/// Whoever was at a sweep is not any more.
+pub(super) async fn abandon(write: &mut Write) -> Result<(), StoreError> {
+    let sql = "UPDATE sweeps SET holder = NULL, lease_end = 0 WHERE holder IS NOT NULL";
+    let done = sqlx::query(sql).execute(write.sql()).await;
+    done.map(drop).map_err(StoreError::doing("ending a former process's sweeps"))
 }
 
 /// SQLite's oldest bound on placeholders is 999.

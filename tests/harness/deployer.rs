@@ -15,7 +15,7 @@ use the_deployer::model::deployment::Deployment;
 use the_deployer::store::Filter;
 
 use crate::harness::git::Bare;
-use crate::harness::github::World;
+use crate::harness::github::{Credentials, World};
 use crate::harness::postgres;
 use crate::harness::requests::at;
 
@@ -66,13 +66,26 @@ impl Deployer {
             "server:\n  listen: 127.0.0.1:0\n  external_url: https://deploy.example.com\n\
              forge:\n  github:\n    api_url: {}\n    token: {{env: GITHUB_TOKEN}}\n    \
              webhook_secret: {{env: WEBHOOK_SECRET}}\n",
-            github.api_url()
+            github.url()
         );
         let variables = [("GITHUB_TOKEN", github.token()), ("WEBHOOK_SECRET", SECRET)].into_iter();
         let variables =
             variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let folder = TempDir::new().unwrap();
         Self { github, clock, folder, config, variables, hands: None }
+    }
+
+    /// Running, as an App.
+    pub(crate) async fn start_as_app() -> Self {
+        let mut deployer = Self::prepared().await;
+        let Credentials { id, key } = deployer.github.app();
+        let key = deployer.file("app.pem", &key);
+        deployer.configure(|config| {
+            let app = format!("app: {{id: \"{id}\", private_key: {{file: {key}}}}}");
+            config.replace("token: {env: GITHUB_TOKEN}", &app)
+        });
+        deployer.starts().await;
+        deployer
     }
 
     /// Another text of the configuration.

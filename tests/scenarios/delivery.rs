@@ -5,9 +5,7 @@ use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::on_both;
 use crate::harness::github::Webhooks;
-use crate::scenarios::{WELL, app, took};
-
-const TARGET: &str = "prod-cluster-1";
+use crate::scenarios::{TARGET, WELL, app, took};
 
 #[tokio::test]
 async fn an_event_becomes_manifests_and_statuses() {

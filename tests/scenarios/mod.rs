@@ -1,8 +1,13 @@
 //! What goes wrong at GitHub and Slack, told in sentences. Each ends right by itself, and says how
 //! long that took by the clock that the test moves.
 
+mod app; // as an App: tokens end, permissions change
 mod checks; // why a commit was not deployed
 mod delivery; // events that are lost, doubled, out of order
+mod killed; // the real process, and SIGKILL
+mod limits; // more to tell than may be told
+mod lost; // events that never came, and a GitHub that is behind
+mod undelivered; // events that GitHub could not deliver to our App
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 
@@ -13,6 +18,9 @@ use crate::harness::events::waml;
 
 /// What the forge is told of a deployment that goes well.
 const WELL: [&str; 3] = ["queued", "in_progress", "success"];
+
+/// The target that the WAMLs here know.
+const TARGET: &str = "prod-cluster-1";
 
 /// Says how long it took, and that it was no longer than that.
 fn took(what: &str, time: SignedDuration, at_most: SignedDuration) {

@@ -6,9 +6,7 @@ use jiff::SignedDuration;
 
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::github::Fault;
-use crate::scenarios::{WELL, app, took};
-
-const TARGET: &str = "prod-cluster-1";
+use crate::scenarios::{TARGET, WELL, app, took};
 
 #[tokio::test]
 async fn down_for_ten_minutes_in_the_middle_of_a_deployment() {

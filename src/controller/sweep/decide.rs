@@ -147,7 +147,7 @@ pub(super) fn forgotten(now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::Unused;
+    use crate::model::event::{DeploymentRequest, Refusal, Unused};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(1_795_240_000 + seconds).unwrap()
@@ -213,7 +213,8 @@ mod tests {
     }
 
     fn listed(created: i64, event: Event) -> Listed {
-        Listed { forge_id: 1, created_at: at(created), event }
+        let repository = RepoName::parse("a/b").unwrap();
+        Listed { repository, forge_id: 1, created_at: at(created), event }
     }
 
     #[test]
@@ -236,8 +237,6 @@ mod tests {
         asked.created_at = at(-1);
         assert!(!may_be_lost(&asked, at(0), at(130)));
     }
-
-    use crate::model::event::{DeploymentRequest, Refusal};
 
     fn request() -> DeploymentRequest {
         serde_json::from_value(serde_json::json!({

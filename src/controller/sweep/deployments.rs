@@ -9,7 +9,9 @@ use crate::controller::outside::Problem;
 use crate::controller::sweep::decide;
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
-use crate::controller::sweep::{Kind, LONGEST_RUN, Parts, Progress, Scope, may_pass};
+use crate::controller::sweep::{
+    HINT_PAUSE, Kind, LONGEST_RUN, MOST_REFUSED, Parts, Progress, Scope, may_pass,
+};
 use crate::forge::github::webhook::listed::{self, Listed};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
@@ -20,6 +22,8 @@ const LOOKED_AT: u32 = 30;
 const INSTALLED: u32 = 5000;
 /// As GitHub pages.
 const PAGE: u64 = 100;
+/// What following hints may spend at least.
+const HINTS_SPEND: u64 = 10;
 /// How long the list of them is good for.
 const INSTALLED_FOR: i64 = 3600;
 
@@ -61,14 +65,16 @@ impl<H: Host> Parts<H> {
         stop: &CancellationToken,
     ) -> Result<Progress, StoreError> {
         let mut progress = Progress::begun(run);
-        let requests = decide::allowance(self.host.budget(), self.settings.every, self.clock.now());
+        let requests = self.allowance(scope);
         let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
-        let hints = self.hints.take();
-        for repository in &hints {
-            if let Looked::NotNow(problem) =
-                self.look(repository, run, &mut purse, &mut progress).await?
-            {
-                return Ok(progress.stopped(problem));
+        for repository in self.hints.take() {
+            match self.look(&repository, run, &mut purse, &mut progress).await? {
+                Looked::Whole => {}
+                Looked::Partly => self.hints.put_back(repository),
+                Looked::NotNow(problem) => {
+                    self.hints.put_back(repository);
+                    return Ok(progress.stopped(problem));
+                }
             }
         }
         if scope == Scope::Hints {
@@ -89,6 +95,19 @@ impl<H: Host> Parts<H> {
         }
         progress.position = None;
         Ok(progress)
+    }
+
+    /// What the run may spend. Hints get a little more than their share of time, so that whoever made
+    /// a mistake sees it soon; they come from outside, so it is little.
+    fn allowance(&self, scope: Scope) -> u64 {
+        let (budget, now) = (self.host.budget(), self.clock.now());
+        match scope {
+            Scope::Round => decide::allowance(budget, self.settings.every, now),
+            Scope::Hints => match decide::allowance(budget, HINT_PAUSE, now) {
+                0 => 0,
+                share => share.clamp(HINTS_SPEND, 2 * HINTS_SPEND),
+            },
+        }
     }
 
     /// Looks at one repository, newest deployment first: the older ones of a lane are superseded
@@ -114,9 +133,9 @@ impl<H: Host> Parts<H> {
         super::lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
-        for one in self.lost(repository, listed, run).await? {
+        for one in self.lost(listed, run).await? {
             // Statuses, and one of ours.
-            if !purse.pay(2) {
+            if !purse.pay(2) || progress.refused >= MOST_REFUSED {
                 return Ok(Looked::Partly);
             }
             if let Some(problem) = self.heal(&one, progress).await? {
@@ -129,13 +148,14 @@ impl<H: Host> Parts<H> {
     /// Those that may be lost, as far as we know.
     async fn lost(
         &self,
-        repository: &RepoName,
         mut listed: Vec<Listed>,
         run: &Sweeping,
     ) -> Result<Vec<Listed>, StoreError> {
         let now = self.clock.now();
         listed.retain(|one| decide::may_be_lost(one, run.since, now));
         let numbers: Vec<_> = listed.iter().map(|one| one.forge_id).collect();
+        // All of them are of one repository, whatever it was asked for as.
+        let Some(Listed { repository, .. }) = listed.first() else { return Ok(listed) };
         let known = self.store.known_deployments(repository, &numbers).await?;
         listed.retain(|one| !known.contains(&one.forge_id));
         let items: Vec<_> = listed.iter().map(|one| one.forge_id.to_string()).collect();

@@ -114,6 +114,10 @@ const LONGEST_RUN: Duration = Duration::from_mins(3);
 const LEASE: Duration = Duration::from_mins(10);
 /// How often it is looked whether a run is due.
 const POLL: Duration = Duration::from_secs(30);
+/// Hints are followed no more often; who floods us with mistakes waits for his answers.
+const HINT_PAUSE: Duration = Duration::from_mins(1);
+/// GitHub bears 80 writes a minute, of everybody together.
+const MOST_REFUSED: u64 = 20;
 /// So many repositories are looked at out of turn; what is more is found in the round.
 const MOST_HINTS: usize = 64;
 /// So many repositories are remembered as logged.
@@ -153,6 +157,11 @@ impl Hints {
         if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
             self.0.wake.notify_one();
         }
+    }
+
+    /// It was not looked at; the next run will.
+    fn put_back(&self, repository: RepoName) {
+        lock(&self.0.repositories).insert(repository);
     }
 
     fn take(&self) -> BTreeSet<RepoName> {
@@ -221,6 +230,11 @@ impl<H: Host> Sweeps<H> {
         }
     }
 
+    /// What is looked for.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.0.settings.kinds
+    }
+
     /// Sweeps once, now, be it time or not; `None` where another process is at it or the forge
     /// wants to be left alone.
     ///
@@ -242,13 +256,17 @@ impl<H: Host> Sweeps<H> {
 
 impl<H: Host> Parts<H> {
     async fn follow_hints(&self, stop: &CancellationToken) {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(self.settings.hint_delay) => {}
-        }
-        if self.settings.kinds.contains(&Kind::Deployments) {
+        let pause = async |time| {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(time) => {}
+            }
+        };
+        pause(self.settings.hint_delay).await;
+        if self.settings.kinds.contains(&Kind::Deployments) && !stop.is_cancelled() {
             self.turn(Kind::Deployments, Scope::Hints, true, stop).await;
         }
+        pause(HINT_PAUSE).await;
     }
 
     async fn turn(&self, kind: Kind, scope: Scope, asked: bool, stop: &CancellationToken) {

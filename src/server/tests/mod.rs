@@ -2,6 +2,7 @@
 
 mod acting; // POST /api/v1/apps/…
 mod reading; // probes and the API
+mod mutations;
 mod webhooks;
 mod wire; // over real sockets
 mod world; // the fake backend, requests and answers // POST /webhooks/github

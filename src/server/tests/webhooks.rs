@@ -4,10 +4,12 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
 
-use super::world::{Delivery, Log, SECRET, event, hasty_world, world, world_with};
+use super::world::{Delivery, Log, PREVIOUS, SECRET, event, hasty_world, world, world_with};
 use crate::forge::github::webhook::signature::sign;
+use crate::model::event::Unused;
 use crate::server::Limits;
 use crate::server::auth::Tokens;
+use crate::server::ports;
 
 #[tokio::test]
 async fn a_deployment_is_stored_and_then_answered_with_its_id() {
@@ -101,6 +103,67 @@ async fn what_is_signed_and_malformed_is_refused_with_its_place() {
         world.deliver(id, "prod").await.problem(400, "bad-request");
     }
     assert!(world.fake.inner.lock().unwrap().stored.is_empty());
+}
+
+#[tokio::test]
+async fn while_the_secret_is_changed_both_are_taken_and_no_third() {
+    let world = world();
+    let body = event("prod-cluster-1").to_string();
+    for (secret, status) in [(SECRET, 202), (PREVIOUS, 202), ("another", 401)] {
+        let signature = sign(&secret.into(), body.as_bytes());
+        let delivery = Delivery::raw(body.clone()).signed(Some(&signature));
+        assert_eq!(world.send(delivery.request()).await.status, status, "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_asked_is_to_be_told_what_cannot_be_used() {
+    let world = world();
+    let detail = world.deliver("d-1", "Prod").await.problem(400, "malformed-event");
+    assert!(
+        detail.starts_with("deployment.environment: \"Prod\" is not a legal target"),
+        "{detail}"
+    );
+    let refused = world.fake.inner.lock().unwrap().refused.clone();
+    let [refusal] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!((refusal.repository.as_str(), refusal.forge_id), ("acme/shop", 7));
+    assert_eq!(format!("{}: {}", refusal.field, refusal.problem), detail);
+}
+
+#[tokio::test]
+async fn every_delivery_is_counted_by_what_became_of_it() {
+    let world = world();
+    world.deliver("d-1", "prod").await;
+    world.deliver("d-1", "prod").await;
+    world.deliver("d-2", "Prod").await;
+    let mut task = event("prod");
+    task["deployment"]["task"] = json!("preview");
+    let mut environment = event("Preview – shop");
+    environment["deployment"]["payload"] = json!({});
+    for event in [task, environment] {
+        assert_eq!(world.send(Delivery::of(&event).request()).await.status, 200);
+    }
+    for name in ["ping", "deployment_status"] {
+        world.send(Delivery::raw("{}").with("x-github-event", name).request()).await;
+    }
+    world.send(Delivery::raw("[").request()).await;
+    world.send(Delivery::raw("{}").signed(None).request()).await;
+    world.fake.inner.lock().unwrap().broken = true;
+    world.deliver("d-3", "prod").await;
+    use ports::Delivery as Became;
+    let wanted = [
+        Became::Accepted,
+        Became::Duplicate,
+        Became::Refused,
+        Became::Ignored(Unused::Task),
+        Became::Ignored(Unused::Environment),
+        Became::Ping,
+        Became::Ignored(Unused::Kind),
+        Became::Malformed,
+        Became::Unsigned,
+        Became::NotStored,
+    ];
+    assert_eq!(world.fake.inner.lock().unwrap().counted, wanted);
 }
 
 #[tokio::test]

@@ -11,7 +11,6 @@ use crate::harness::events::sign;
 use crate::harness::github::answer::{Answer, Answered, ok};
 use crate::harness::github::call::Call;
 use crate::harness::github::state::State;
-use crate::harness::process::client;
 
 /// For so long a delivery can be looked at and repeated.
 const KEPT: SignedDuration = SignedDuration::from_hours(3 * 24);
@@ -146,7 +145,7 @@ pub(super) struct Post {
 
 impl Post {
     pub(super) fn new(state: Arc<Mutex<State>>) -> Self {
-        Self { state, client: client(), on_the_way: watch::Sender::new(0) }
+        Self { state, client: client_without_memory(), on_the_way: watch::Sender::new(0) }
     }
 
     /// Sends, in the background, what has come to be; whoever holds the state calls this.
@@ -263,4 +262,10 @@ fn find<'s>(state: &'s State, id: &str) -> Result<&'s Delivery, Answer> {
     let found = state.deliveries.iter().find(|one| one.id.to_string() == id);
     let kept = found.filter(|one| one.delivered_at > state.now() - KEPT);
     kept.ok_or_else(Answer::not_found)
+}
+
+/// Each delivery connects anew: a process that has ended cannot be reached over an old connection.
+fn client_without_memory() -> reqwest::Client {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }

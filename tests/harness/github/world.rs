@@ -47,7 +47,12 @@ impl World {
         self.hub.state.lock().unwrap()
     }
 
-    /// As of an Enterprise Server; without `/api/v3` it answers as github.com does.
+    /// As of github.com.
+    pub(crate) fn url(&self) -> String {
+        self.hub.origin.clone()
+    }
+
+    /// As of an Enterprise Server.
     pub(crate) fn api_url(&self) -> String {
         format!("{}/api/v3", self.hub.origin)
     }

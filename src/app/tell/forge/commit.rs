@@ -1,8 +1,11 @@
 //! The commit status `deploy/<target>`: how the commit stands on that target.
 
+use jiff::SignedDuration;
+
 use crate::app::outside::World;
 use crate::app::tell::forge::{context, page, said_by_a_newer_one, trouble, yes};
 use crate::controller::outside::{Delivered, NotDelivered};
+use crate::forge::error::ForgeError;
 use crate::forge::{CommitState, CommitStatus};
 use crate::model::deployment::ForgeState;
 use crate::store::Message;
@@ -27,7 +30,29 @@ pub(in crate::app::tell) async fn commit(
         return Ok(yes());
     }
     let told = world.forge.commit_status(repository, commit, &status).await;
-    told.map(|()| yes()).map_err(|error| trouble(&error))
+    match told {
+        Ok(()) => Ok(yes()),
+        Err(error) if has_no_commit(&error) && is_old(world, message) => {
+            Ok(Delivered::Nothing(format!("GitHub knows no commit {commit}")))
+        }
+        Err(error) => Err(trouble(&error)),
+    }
+}
+
+/// GitHub's own parts agree within minutes: a commit that it does not know by then never comes.
+const AGREED: SignedDuration = SignedDuration::from_mins(2);
+
+fn is_old(world: &World, message: &Message) -> bool {
+    world.clock.now().duration_since(message.at) > AGREED
+}
+
+/// As GitHub words it: `No commit found for SHA: …`.
+fn has_no_commit(error: &ForgeError) -> bool {
+    match error {
+        ForgeError::NoCommit { .. } => true,
+        ForgeError::Refused { status: 422, message, .. } => message.contains("No commit found"),
+        _ => false,
+    }
 }
 
 /// A commit status knows no `inactive`. One that was superseded before it was deployed gets an end

@@ -141,7 +141,7 @@ impl Now {
         Self(Arc::new(now))
     }
 
-    fn get(&self) -> Timestamp {
+    pub(in crate::forge::github) fn get(&self) -> Timestamp {
         (self.0)()
     }
 }

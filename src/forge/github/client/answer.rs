@@ -156,6 +156,12 @@ impl Answer {
         message.contains("no commit found") || message.contains("repository is empty")
     }
 
+    /// How long nothing more may be asked, if this says so.
+    pub(super) fn limited(&self) -> Option<Duration> {
+        let status = matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
+        self.retry_after().filter(|_| status)
+    }
+
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.
     fn retry_after(&self) -> Option<Duration> {
         let says_so = self.message.to_ascii_lowercase().contains("rate limit");

@@ -56,6 +56,11 @@ struct Lost {
 }
 
 impl GitHub {
+    /// Whether we are told of deliveries: as an App.
+    pub fn knows_deliveries(&self) -> bool {
+        self.auth.is_app()
+    }
+
     /// Events since then of which no attempt arrived, newest first; each event once.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
+use crate::forge::github::client::closed::Closed;
 use crate::forge::github::client::kept::Kept;
 use crate::forge::github::client::wire::Wire;
 use crate::model::id::RepoName;
@@ -24,6 +25,7 @@ pub(in crate::forge::github) mod answer; // what an answer that is no success me
 mod branches; // which branches a commit is on
 mod budget; // how many requests are left
 pub(in crate::forge::github) mod call; // a request, and by what right it is made
+mod closed; // who was told to wait
 mod checks; // check runs
 mod commits; // statuses of commits
 mod deliveries; // events that did not arrive
@@ -108,8 +110,18 @@ impl GitHub {
             .map_err(|error| SettingsError::Client(Box::new(error)))?;
         let base = api_url.trim_end_matches('/').into();
         let budgets = Budgets::default();
-        let wire = Wire { octocrab, base, host: host.into(), timeout, budgets };
+        let closed = Closed::default();
+        let host = host.into();
+        let wire = Wire { octocrab, base, host, timeout, budgets, closed };
         Ok(Self { wire, auth, files: Kept::default() })
+    }
+
+    /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes
+    /// who goes on. Such a request is refused with [`ForgeError::RateLimited`].
+    #[must_use]
+    pub fn waiting_by(mut self, now: Now) -> Self {
+        self.wire.closed = Closed::by(now);
+        self
     }
 
     /// A token for git over https, where the user's name is `x-access-token`. An App's is good for a

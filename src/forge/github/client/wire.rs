@@ -17,6 +17,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::client::answer::Answer;
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{Call, SMALL};
+use crate::forge::github::client::closed::Closed;
 
 /// A renamed repository takes one; more than a few are a circle.
 const MOST_HOPS: usize = 4;
@@ -30,6 +31,7 @@ pub(in crate::forge::github) struct Wire {
     pub(in crate::forge::github) host: Arc<str>,
     pub(in crate::forge::github) timeout: Duration,
     pub(in crate::forge::github) budgets: Budgets,
+    pub(in crate::forge::github) closed: Closed,
 }
 
 /// By what right a request is made.
@@ -109,6 +111,7 @@ impl Wire {
         route: &str,
         pass: &Pass,
     ) -> Result<(Outcome, Option<String>), ForgeError> {
+        self.may_go(pass)?;
         let request = request(call, route, pass).ok_or_else(|| self.no_request(call))?;
         let response = self.octocrab.execute(request).await;
         let response = response.map_err(|error| self.no_answer(&error))?;
@@ -125,12 +128,29 @@ impl Wire {
         let outcome = match body {
             body if !status.is_success() => {
                 let body = body.unwrap_or_default();
-                Outcome::Failure(Answer::new(status, headers, &body).of(call))
+                let answer = Answer::new(status, headers, &body).of(call);
+                self.hear(pass, &answer);
+                Outcome::Failure(answer)
             }
             Some(body) => Outcome::Success(Success { body, headers, route: route.to_owned() }),
             None => Outcome::TooLong,
         };
         Ok((outcome, location))
+    }
+
+    /// Nothing goes out for who was told to wait.
+    fn may_go(&self, pass: &Pass) -> Result<(), ForgeError> {
+        let left = pass.account.and_then(|account| self.closed.left(account));
+        let host = || self.host.to_string();
+        left.map_or(Ok(()), |retry_after| {
+            Err(ForgeError::RateLimited { host: host(), retry_after })
+        })
+    }
+
+    fn hear(&self, pass: &Pass, answer: &Answer) {
+        if let (Some(account), Some(wait)) = (pass.account, answer.limited()) {
+            self.closed.hear(account, wait);
+        }
     }
 
     /// The route within our API that an address names.

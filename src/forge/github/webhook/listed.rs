@@ -14,6 +14,8 @@ use crate::model::id::RepoName;
 /// One deployment of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
+    /// Whose it is: by its present name, where that was asked for by a former one.
+    pub repository: RepoName,
     /// GitHub's number of it.
     pub forge_id: i64,
     /// When somebody asked for it.
@@ -33,8 +35,17 @@ pub fn read(repository: &RepoName, deployment: &Value, rules: &Rules) -> Result<
     let created_at =
         created_at.parse().map_err(|_| wrong("deployment.created_at", "is not a time"))?;
     let forge_id = request::forge_id(&deployment.id)?;
-    let event = request::judge(repository, &deployment, None, rules)?;
-    Ok(Listed { forge_id, created_at, event })
+    let repository = present_name(&deployment).unwrap_or_else(|| repository.clone());
+    let event = request::judge(&repository, &deployment, None, rules)?;
+    Ok(Listed { repository, forge_id, created_at, event })
+}
+
+/// The API follows former names; events have the present one.
+fn present_name(deployment: &Deployment) -> Option<RepoName> {
+    let url = deployment.repository_url.text("deployment.repository_url").ok()??;
+    let (rest, name) = url.rsplit_once('/')?;
+    let (_, owner) = rest.rsplit_once('/')?;
+    RepoName::parse(format!("{owner}/{name}")).ok()
 }
 
 #[cfg(test)]
@@ -57,11 +68,24 @@ mod tests {
 
     #[test]
     fn it_asks_what_its_event_would_have_asked() {
-        let Listed { forge_id, created_at, event } = listed(&deployment()).unwrap();
+        let Listed { forge_id, created_at, event, .. } = listed(&deployment()).unwrap();
         assert_eq!((forge_id, created_at.to_string().as_str()), (7, "2026-11-20T10:00:00Z"));
         let Event::Deployment(request) = event else { panic!("{event:?}") };
         assert_eq!((request.forge_id, request.release.tag.as_str()), (7, "1.10"));
         assert_eq!((request.actor.as_str(), request.production), ("octo-dev", true));
+    }
+
+    #[test]
+    fn a_renamed_repository_goes_by_its_present_name() {
+        let name = |url: Value| {
+            let mut deployment = deployment();
+            deployment["repository_url"] = url;
+            listed(&deployment).unwrap().repository.to_string()
+        };
+        assert_eq!(name(json!("https://api.github.com/repos/acme/store")), "acme/store");
+        for url in [json!(null), json!(7), json!("x"), json!("https://a/b/../c d")] {
+            assert_eq!(name(url), "acme/shop");
+        }
     }
 
     #[test]

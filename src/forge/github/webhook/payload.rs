@@ -34,6 +34,7 @@ pub(super) struct Deployment {
     pub(super) payload: Payload,
     pub(super) production_environment: Field,
     pub(super) created_at: Field,
+    pub(super) repository_url: Field,
 }
 
 /// `repository` of the event.

@@ -1,0 +1,67 @@
+//! More to tell than GitHub lets us: nothing is lost, nothing is hurried, and nobody else waits.
+
+use jiff::SignedDuration;
+
+use crate::harness::deployer::Deployer;
+use crate::harness::github::Fault;
+use crate::scenarios::{TARGET, app, took};
+
+const MANY: usize = 200;
+
+/// Two hundred deployments at once, and an hour's allowance that does not reach for half of them.
+#[tokio::test]
+async fn the_rate_limit_is_reached_with_two_hundred_deployments_waiting() {
+    let deployer = Deployer::start().await;
+    deployer.github.hourly(350);
+    let mut ids = Vec::new();
+    for number in 0..MANY {
+        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    }
+    let time = deployer.settle().await;
+    took("200 deployments, 350 requests an hour", time, SignedDuration::from_hours(4));
+    assert!(time >= SignedDuration::from_hours(1), "the limit was never reached");
+    eprintln!("at most {} writes in a minute", deployer.github.busiest_minute());
+    for id in ids {
+        assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    }
+    assert_eq!(deployer.manifests().commits(), MANY);
+    deployer.settled().await;
+}
+
+/// The secondary limit: GitHub says how long, and everything waits behind the first to hear it.
+#[tokio::test]
+async fn told_to_slow_down_with_many_waiting_one_asks_again_and_then_the_others() {
+    let deployer = Deployer::start().await;
+    let mut ids = Vec::new();
+    for number in 0..20 {
+        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    }
+    while deployer.hands().step().await.unwrap() {}
+    deployer.github.fails(1, "POST deployments statuses", Fault::Wait(429, 120));
+    let time = deployer.settle().await;
+    took("told to slow down with 20 waiting", time, SignedDuration::from_mins(6));
+    assert!(time >= SignedDuration::from_mins(2));
+    for id in ids {
+        assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    }
+    deployer.settled().await;
+}
+
+/// The same where the limit is reached while WAMLs are read: who was told to wait, waits with
+/// everything.
+#[tokio::test]
+async fn the_rate_limit_is_reached_while_wamls_are_read() {
+    let deployer = Deployer::start().await;
+    deployer.github.hourly(20);
+    let mut ids = Vec::new();
+    for number in 0..40 {
+        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    }
+    let time = deployer.settle().await;
+    took("40 deployments, 20 requests an hour", time, SignedDuration::from_hours(16));
+    for id in ids {
+        assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    }
+    assert_eq!(deployer.manifests().commits(), 40);
+    deployer.settled().await;
+}
