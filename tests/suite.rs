@@ -17,6 +17,7 @@ mod facts;
 mod git;
 mod github;
 mod harness;
+mod outbound;
 mod pipeline;
 mod scenarios;
 mod service;

@@ -64,10 +64,10 @@ impl Http {
         };
         let unusable = |error| SettingsError(innermost(&error));
         // Who brings its own authority is trusted by that one alone.
-        let outbound = match roots.is_empty() {
-            true => outbound.clone(),
-            false => Outbound { authorities: Vec::new(), ..outbound.clone() },
-        };
+        let mut outbound = outbound.clone();
+        if !roots.is_empty() {
+            outbound.authorities.clear();
+        }
         let builder = outbound.builder().map_err(unusable)?;
         let mut builder = builder.connect_timeout(patience.one_try).redirect(policy).referer(false);
         if !roots.is_empty() {

@@ -180,8 +180,8 @@ async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
         .finish();
     let _guard = tracing::subscriber::set_default(log);
     let stage = Stage::new().await;
-    stage.waml().await.unwrap();
     stage.world.forbids("acme", "checks");
+    stage.waml().await.unwrap();
     let error = stage.github.create_check(&web(), &check(&stage.commit)).await.unwrap_err();
     let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
     assert!(text.contains("/repos/acme/web/installation"), "something is logged: {text}");

@@ -50,6 +50,8 @@ async fn a_missing_permission_is_named_and_stops_nothing_else() {
         stage.github.report(&web(), id, &success()).await.unwrap();
         stage.world.allows("acme", "checks", "write");
         stage.github.create_check(&web(), &check(&stage.commit)).await.unwrap();
+        // A token keeps what it was made with.
+        stage.clock.advance(Duration::from_hours(1));
     }
     stage.world.settled();
 }

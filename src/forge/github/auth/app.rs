@@ -68,7 +68,12 @@ impl App {
             About::Anything(_) => {
                 let make = self.first_installation(wire, about);
                 let (id, _) = self.any.get(&(), |_| true, make).await?;
-                self.of_installation(wire, id, about).await
+                let pass = self.of_installation(wire, id, about).await;
+                if pass.is_err() {
+                    // It may be gone; the next one looks for another.
+                    self.any.spoil(&(), |known| *known == id).await;
+                }
+                pass
             }
         }
     }

@@ -150,7 +150,7 @@ mod tests {
         let ec = "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n";
         let half: String = PEM.lines().take(10).collect::<Vec<_>>().join("\n");
         let whole_ends = format!("{half}\n-----END RSA PRIVATE KEY-----\n");
-        let locked = PEM.replacen("\n", "\nProc-Type: 4,ENCRYPTED\n", 1);
+        let locked = PEM.replacen('\n', "\nProc-Type: 4,ENCRYPTED\n", 1);
         let pkcs8 = |inner: &str| format!("-----BEGIN {inner}-----\nAAAA\n-----END {inner}-----\n");
         for (text, expected) in [
             ("", KeyError::NoPem),

@@ -61,7 +61,7 @@ impl Auth {
         match self {
             Self::Token(token) => Ok(Pass { token: token.clone(), account: Some(Account::Token) }),
             Self::App(app) => {
-                app.pass(wire, about, needs).await.map_err(ForgeError::before_sending)
+                Box::pin(app.pass(wire, about, needs)).await.map_err(ForgeError::before_sending)
             }
         }
     }
@@ -80,7 +80,7 @@ impl Auth {
                     Access::Read => (Purpose::Fetch, Permission::READ_CONTENTS),
                     Access::Write => (Purpose::Push, Permission::WRITE_CONTENTS),
                 };
-                let pass = app.of_repository(wire, repository, purpose, needs).await;
+                let pass = Box::pin(app.of_repository(wire, repository, purpose, needs)).await;
                 pass.map(|pass| pass.token).map_err(ForgeError::before_sending)
             }
         }

@@ -71,14 +71,14 @@ impl<K: Ord + Clone, V: Clone> Slots<K, V> {
         if let Some(error) = failed.filter(|_| slot.ended.load(Ordering::Acquire) > before) {
             return Err(error.clone());
         }
-        let made = make.await;
+        let result = make.await;
         slot.ended.fetch_add(1, Ordering::AcqRel);
-        state.failed = made.as_ref().err().cloned();
-        if let Ok(value) = &made {
+        state.failed = result.as_ref().err().cloned();
+        if let Ok(value) = &result {
             state.value = Some(value.clone());
             state.spoiled = false;
         }
-        made.map(|value| (value, From::Maker))
+        result.map(|value| (value, From::Maker))
     }
 
     /// The value that is meant is no good any more.
@@ -169,11 +169,11 @@ mod tests {
     /// Fifty callers that all wait for the first, whose attempt ends so.
     async fn storm(end: Result<u32, ForgeError>) -> (usize, Vec<Result<u32, ForgeError>>) {
         let slots = Slots::new(4);
-        let made = AtomicUsize::new(0);
+        let count = AtomicUsize::new(0);
         let gate = tokio::sync::Semaphore::new(0);
         let one = async || {
             let make = async {
-                made.fetch_add(1, Ordering::SeqCst);
+                count.fetch_add(1, Ordering::SeqCst);
                 let _open = gate.acquire().await.unwrap();
                 end.clone()
             };
@@ -185,7 +185,7 @@ mod tests {
             gate.add_permits(50);
         };
         let (all, ()) = futures::join!(all, open);
-        (made.into_inner(), all)
+        (count.into_inner(), all)
     }
 
     #[tokio::test]

@@ -290,6 +290,41 @@ mod tests {
         assert_eq!(wait(answer(502, &[("retry-after", "30")], "<html>")), None);
     }
 
+    fn said(answer: Answer, who: &Who) -> String {
+        let repository = RepoName::parse("a/b").unwrap();
+        answer.error("github.com", About::Repository(&repository), who).to_string()
+    }
+
+    #[test]
+    fn each_refusal_says_what_to_do_to_who_can_do_it() {
+        let page = "https://github.com/organizations/a/settings/installations/1";
+        let app = Who::Installation(Some(page.to_owned()));
+        let words = |message: &str| format!(r#"{{"message": "{message}"}}"#);
+        let integration = words("Resource not accessible by integration");
+        let sso = [("x-github-sso", "required; url=https://github.com/orgs/a/sso?x=1")];
+        for (answer, who, expected) in [
+            (answer(401, &[], ""), &Who::Token, "set forge.github.token"),
+            (answer(401, &[], ""), &app, page),
+            (answer(401, &[], &words("exp is too far")), &Who::App, "(exp is too far); check"),
+            (
+                answer(403, &[], &words("archived")),
+                &Who::Token,
+                "needs metadata: read; it says: arch",
+            ),
+            (answer(403, &[], &integration), &Who::Token, "the token needs metadata: read"),
+            (answer(403, &[], &integration), &app, "lacks the permission `metadata: read` for a/b"),
+            (answer(403, &sso, &words("SAML")), &Who::Token, "https://github.com/orgs/a/sso?x=1"),
+            (answer(403, &[], &words("It has been suspended")), &app, "unsuspend it at https"),
+            (answer(403, &[], &words("IP allow list")), &app, "it says: IP allow list"),
+            (answer(404, &[], ""), &Who::Token, "that the token may read it"),
+            (answer(404, &[], ""), &app, "that the App has it in its installation at https"),
+            (answer(422, &[], &words("no")), &app, "refuses the request for a/b (422): no"),
+        ] {
+            let said = said(answer, who);
+            assert!(said.contains(expected), "{expected} in {said}");
+        }
+    }
+
     #[test]
     fn githubs_words_are_kept_and_a_proxys_page_is_not() {
         let long = r#"{"message": "Validation Failed", "errors": [{"code": "custom"}]}"#;

@@ -30,7 +30,8 @@ impl Budgets {
         let known = all.entry(account).or_insert(budget);
         let is_older = budget.reset < known.reset;
         let is_same = budget.reset == known.reset && budget.limit == known.limit;
-        if !is_older && !(is_same && budget.remaining > known.remaining) {
+        let overtaken = is_older || (is_same && budget.remaining > known.remaining);
+        if !overtaken {
             *known = budget;
         }
     }

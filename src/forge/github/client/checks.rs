@@ -4,7 +4,7 @@
 use http::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::forge::check::{Annotation, CheckRun};
+use crate::forge::check::{Annotation, CheckRun, Conclusion};
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
@@ -196,7 +196,7 @@ impl<'a> Body<'a> {
             head_sha: None,
             external_id: &check.external_id,
             status,
-            conclusion: check.conclusion.map(|conclusion| conclusion.as_str()),
+            conclusion: check.conclusion.map(Conclusion::as_str),
             details_url: check.details_url.as_deref(),
             output: Output::of(check, notes),
         }

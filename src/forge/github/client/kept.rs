@@ -39,7 +39,7 @@ struct Files {
     turn: u64,
     bytes: usize,
     /// Each with when it was asked for last, in turns.
-    files: BTreeMap<Key, (u64, File)>,
+    by_key: BTreeMap<Key, (u64, File)>,
 }
 
 impl Key {
@@ -58,7 +58,7 @@ impl Kept {
         let mut files = self.lock();
         files.turn += 1;
         let turn = files.turn;
-        let (asked, file) = files.files.get_mut(key)?;
+        let (asked, file) = files.by_key.get_mut(key)?;
         *asked = turn;
         Some(file.clone())
     }
@@ -80,16 +80,16 @@ impl Files {
         self.turn += 1;
         self.take(&key);
         self.bytes += size(&key, &file);
-        self.files.insert(key, (self.turn, file));
+        self.by_key.insert(key, (self.turn, file));
         while self.bytes > most {
-            let oldest = self.files.iter().min_by_key(|(_, (asked, _))| *asked);
+            let oldest = self.by_key.iter().min_by_key(|(_, (asked, _))| *asked);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
             self.take(&key);
         }
     }
 
     fn take(&mut self, key: &Key) {
-        if let Some((_, file)) = self.files.remove(key) {
+        if let Some((_, file)) = self.by_key.remove(key) {
             self.bytes -= size(key, &file);
         }
     }
@@ -123,10 +123,10 @@ mod tests {
         for path in ["1", "2", "3", "3", "1", "4"] {
             files.put(key(path), file(), most);
         }
-        let paths: Vec<&str> = files.files.keys().map(|key| key.path.as_str()).collect();
+        let paths: Vec<&str> = files.by_key.keys().map(|key| key.path.as_str()).collect();
         assert_eq!(paths, ["1", "3", "4"]);
         assert_eq!(files.bytes, most);
         files.put(key("huge"), File { bytes: vec![0; most], ..file() }, most);
-        assert_eq!((files.files.len(), files.bytes), (0, 0));
+        assert_eq!((files.by_key.len(), files.bytes), (0, 0));
     }
 }

@@ -75,7 +75,8 @@ impl Wire {
         call: &Call<'_>,
         pass: &Pass,
     ) -> Result<Outcome, ForgeError> {
-        match tokio::time::timeout(self.timeout, self.followed(call, pass)).await {
+        // On the heap: it is awaited in many places, some of them within each other.
+        match tokio::time::timeout(self.timeout, Box::pin(self.followed(call, pass))).await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.unreachable(format!("no answer within {:?}", self.timeout))),
         }

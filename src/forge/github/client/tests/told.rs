@@ -54,10 +54,10 @@ async fn a_status_that_was_written_is_found_and_one_that_says_something_else_is_
 async fn statuses_with_words_that_we_do_not_know_are_listed_over_three_pages() {
     let (github, list) = told().await;
     let odd = json!({"state": "waiting", "description": null, "log_url": "", "creator": null});
-    let last = json!({"state": "success", "description": "deployed",
+    let ours = json!({"state": "success", "description": "deployed",
         "log_url": "https://deployer.example.com/x", "creator": {"login": "deployer[bot]"}});
     *list.lock().unwrap() = vec![odd; 250];
-    list.lock().unwrap().push(last);
+    list.lock().unwrap().push(ours);
     let listed = github.statuses(&shop(), 5).await.unwrap();
     assert_eq!(listed.len(), 251);
     let none = ListedStatus {

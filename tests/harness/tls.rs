@@ -1,0 +1,38 @@
+//! TLS in front of a server of the tests, by an authority that no machine trusts.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+/// The authority.
+pub(crate) const CA: &str = include_str!("../facts/tls/ca.pem");
+/// Issued by that authority for 127.0.0.1, until 2126.
+pub(crate) const SERVER: &str = include_str!("../facts/tls/server.pem");
+const KEY: &[u8] = include_bytes!("../facts/tls/server.key");
+
+/// Passes on what comes over TLS to `http://ADDRESS`; where it listens, with the same path.
+pub(crate) async fn over_tls(address: &str) -> String {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let chain = vec![CertificateDer::from_pem_slice(SERVER.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
+    let url = reqwest::Url::parse(address).unwrap();
+    let inner = (url.host_str().unwrap().to_owned(), url.port().unwrap());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let outer = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut outside) = acceptor.accept(stream).await else { continue };
+            let mut inside = TcpStream::connect(&inner).await.unwrap();
+            tokio::spawn(async move {
+                let _ends = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+            });
+        }
+    });
+    format!("https://{outer}{}", url.path().trim_end_matches('/'))
+}
