@@ -58,6 +58,10 @@ async fn metrics_tell_of_stages_outcomes_and_what_waits() {
         "queue_depth{state=\"running\"} 0",
         "queue_oldest_seconds 30",
         "outbox_depth{state=\"unsent\"} 4",
+        "outbox_waiting{family=\"forge\"} 4",
+        "outbox_parked{family=\"forge\"} 0",
+        "outbox_oldest_seconds{family=\"forge\"} 30",
+        "outbox_closed_until_timestamp_seconds{family=\"forge\"} 0",
     ] {
         assert!(text.contains(line), "no {line} in\n{text}");
     }

@@ -2,6 +2,7 @@
 //! long that took by the clock that the test moves.
 
 mod app; // as an App: tokens end, permissions change
+mod checks; // why a commit was not deployed
 mod delivery; // events that are lost, doubled, out of order
 mod killed; // the real process, and SIGKILL
 mod limits; // more to tell than may be told
