@@ -23,7 +23,7 @@ impl Resolver<'_> {
         }
         let mut globs = globs.unwrap_or_default();
         self.repository_globs(&globs);
-        globs.extend(self.organizations(organizations.unwrap_or_default()));
+        globs.extend(self.organizations(&organizations.unwrap_or_default()));
         let one_by_one = Repositories::matching(globs.iter().map(String::as_str));
         one_by_one.unwrap_or_else(|_| Repositories::any())
     }
@@ -42,7 +42,7 @@ impl Resolver<'_> {
     }
 
     /// As globs over repositories.
-    fn organizations(&mut self, names: Vec<String>) -> Vec<String> {
+    fn organizations(&mut self, names: &[String]) -> Vec<String> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let mut globs = Vec::new();
         for (n, name) in names.iter().enumerate() {

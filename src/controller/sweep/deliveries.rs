@@ -8,7 +8,7 @@ use crate::controller::outside::Problem;
 use crate::controller::sweep::decide;
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
-use crate::controller::sweep::{Kind, LONGEST_RUN, MOST_REFUSED, Parts, Progress, may_pass};
+use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, may_pass};
 use crate::forge::delivery::HookDelivery;
 use crate::forge::github::webhook::{self, ContentType};
 use crate::model::id::DeliveryId;
@@ -44,7 +44,7 @@ impl<H: Host> Parts<H> {
         let replays = decide::replays(failed, &known, REPLAYED, now);
         progress.waiting = replays.now.len() + replays.left;
         for delivery in &replays.now {
-            let late = took.micros() > LONGEST_RUN.as_micros() as u64;
+            let late = took.micros() > LONGEST_RUN_MICROS;
             if stop.is_cancelled() || late || progress.refused >= MOST_REFUSED {
                 return Ok(progress);
             }

@@ -10,7 +10,7 @@ use crate::controller::sweep::decide;
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{
-    HINT_PAUSE, Kind, LONGEST_RUN, MOST_REFUSED, Parts, Progress, Scope, may_pass,
+    HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, may_pass,
 };
 use crate::forge::github::webhook::listed::{self, Listed};
 use crate::model::id::{DeliveryId, RepoName};
@@ -48,7 +48,7 @@ enum Looked {
 
 impl Purse<'_> {
     fn pay(&mut self, requests: u64) -> bool {
-        let late = self.took.micros() > LONGEST_RUN.as_micros() as u64;
+        let late = self.took.micros() > LONGEST_RUN_MICROS;
         if late || self.stop.is_cancelled() || self.requests == 0 {
             return false;
         }

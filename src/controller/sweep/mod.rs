@@ -110,7 +110,7 @@ pub struct Report {
 
 /// A run may not begin anything new after this long; with a call's own bound it ends well within
 /// its lease.
-const LONGEST_RUN: Duration = Duration::from_mins(3);
+const LONGEST_RUN_MICROS: u64 = 3 * 60 * 1_000_000;
 const LEASE: Duration = Duration::from_mins(10);
 /// How often it is looked whether a run is due.
 const POLL: Duration = Duration::from_secs(30);

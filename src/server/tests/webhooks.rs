@@ -9,7 +9,7 @@ use crate::forge::github::webhook::signature::sign;
 use crate::model::event::Unused;
 use crate::server::Limits;
 use crate::server::auth::Tokens;
-use crate::server::ports;
+use crate::server::ports::Delivery as Became;
 
 #[tokio::test]
 async fn a_deployment_is_stored_and_then_answered_with_its_id() {
@@ -150,7 +150,6 @@ async fn every_delivery_is_counted_by_what_became_of_it() {
     world.send(Delivery::raw("{}").signed(None).request()).await;
     world.fake.inner.lock().unwrap().broken = true;
     world.deliver("d-3", "prod").await;
-    use ports::Delivery as Became;
     let wanted = [
         Became::Accepted,
         Became::Duplicate,
