@@ -25,12 +25,21 @@ pub enum Announcement {
     /// An app that was on the target is another there now.
     #[serde(rename = "service.upgraded")]
     Upgraded,
+    /// An app was taken off a target.
+    #[serde(rename = "service.removed")]
+    Removed,
 }
 
 impl Announcement {
     /// Every kind, in the order of a deployment's life.
-    pub const ALL: [Self; 5] =
-        [Self::Queued, Self::Started, Self::Finished, Self::Deployed, Self::Upgraded];
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Started,
+        Self::Finished,
+        Self::Deployed,
+        Self::Upgraded,
+        Self::Removed,
+    ];
 
     /// Subject and predicate.
     pub fn as_str(self) -> &'static str {
@@ -40,6 +49,7 @@ impl Announcement {
             Self::Finished => "pipelinerun.finished",
             Self::Deployed => "service.deployed",
             Self::Upgraded => "service.upgraded",
+            Self::Removed => "service.removed",
         }
     }
 }

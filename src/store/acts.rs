@@ -99,7 +99,8 @@ impl Store {
         .map_err(StoreError::doing(DOING))?;
         if let Some(row) = row.filter(|_| commit.is_some()) {
             let Removal { target, app, actor, reason, .. } = removal(&Row::new(row))?;
-            inactive::removed(&mut write, &target, &app, &actor, &reason, *at).await?;
+            let (target, app) = (&target, &app);
+            inactive::removed(self, &mut write, target, app, &actor, &reason, *at).await?;
         }
         write.commit().await
     }

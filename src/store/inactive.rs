@@ -7,7 +7,7 @@ use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::notice::Sink;
 use crate::model::status::ForgeStatus;
 use crate::store::row::Row;
-use crate::store::{StoreError, Write, outbox};
+use crate::store::{Store, StoreError, Write, outbox};
 
 const DOING: &str = "leaving word of what is no longer live";
 
@@ -48,11 +48,13 @@ pub(super) async fn replaced(
         .await
         .map_err(StoreError::doing(DOING))?;
     let status = ForgeStatus::replaced(forge_id, &newer.id("tag")?);
-    leave(write, older, &status, now).await
+    leave(write, &ids(older)?, &status, now).await
 }
 
-/// After a removal, nothing of the app is live on the target.
+/// After a removal, nothing of the app is live on the target. Programs hear of it with the newest
+/// deployment, as of nothing else that is inactive after a success.
 pub(super) async fn removed(
+    store: &Store,
     write: &mut Write,
     target: &TargetName,
     app: &AppKey,
@@ -67,19 +69,31 @@ pub(super) async fn removed(
         .fetch_all(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
-    leave(write, gone, &ForgeStatus::removed(actor, reason), now).await
+    let status = ForgeStatus::removed(actor, reason);
+    let gone = ids(gone)?;
+    if let Some(newest) = gone.first() {
+        for name in &store.audience.events {
+            let sink = Sink::Events(name.clone());
+            outbox::leave(write, newest, &sink, &status, now).await?;
+        }
+    }
+    leave(write, &gone, &status, now).await
 }
 
 /// The deployment's own status alone: its commit was deployed all the same, and people hear of what
 /// took its place.
 async fn leave(
     write: &mut Write,
-    rows: Vec<sqlx::any::AnyRow>,
+    deployments: &[DeployId],
     status: &ForgeStatus,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    for row in rows {
-        outbox::leave(write, &Row::new(row).id("id")?, &Sink::Forge, status, now).await?;
+    for id in deployments {
+        outbox::leave(write, id, &Sink::Forge, status, now).await?;
     }
     Ok(())
+}
+
+fn ids(rows: Vec<sqlx::any::AnyRow>) -> Result<Vec<DeployId>, StoreError> {
+    rows.into_iter().map(|row| Row::new(row).id("id")).collect()
 }

@@ -120,6 +120,32 @@ async fn the_second_deployment_of_an_app_is_an_upgrade_and_the_same_again_change
 }
 
 #[tokio::test]
+async fn a_removal_is_told_and_what_comes_after_it_is_a_first_deployment_again() {
+    let (deployer, receiver) =
+        told(", events: [service.deployed, service.upgraded, service.removed]").await;
+    deploys(&deployer, "v1").await;
+    deployer.clock.advance(std::time::Duration::from_secs(1));
+    let app = deployer.deployments().await.pop().unwrap().app.unwrap();
+    let url = format!(
+        "http://{}/api/v1/apps/{TARGET}/{}/{}/remove",
+        deployer.hands().address(),
+        app.namespace,
+        app.slug
+    );
+    let ask = json!({"reason": "moved away", "with_data": true});
+    let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+    deployer.settle().await;
+    deploys(&deployer, "v2").await;
+    assert_eq!(receiver.kinds(), ["service.deployed", "service.removed", "service.deployed"]);
+    let [first, gone, _] = &receiver.knows()[..] else { panic!("three") };
+    assert_eq!(first.json()["subject"], gone.json()["subject"]);
+    let record = &gone.json()["data"]["customData"];
+    assert!(record["sentence"].as_str().unwrap().ends_with("moved away"), "{record}");
+    settled(&deployer, &receiver).await;
+}
+
+#[tokio::test]
 async fn a_rejection_is_told_with_every_violation_and_its_place() {
     let (deployer, receiver) = told("").await;
     let shop = deployer.github.repository("example/shop");

@@ -69,7 +69,8 @@ async fn events_of(
     };
     let before = before(world, &deployment).await?;
     let Message { status, seq, at, .. } = message;
-    let change = Change { deployment: &deployment, state: status.state, seq: *seq, at: *at };
+    let (state, sentence) = (status.state, status.description());
+    let change = Change { deployment: &deployment, state, sentence, seq: *seq, at: *at };
     let origin = Origin { url: world.external_url.clone(), forge: world.forge_url.clone() };
     let mut events = events::of(change, &origin, before);
     events.retain(|event| receiver.wants.contains(&event.kind));

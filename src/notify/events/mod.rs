@@ -50,6 +50,8 @@ pub struct Change<'a> {
     pub deployment: &'a Deployment,
     /// What it came to.
     pub state: ForgeState,
+    /// The same for people, in one sentence.
+    pub sentence: &'a str,
     /// The change's place among those of the deployment, from 1.
     pub seq: i64,
     /// When it came to be so.
@@ -86,13 +88,19 @@ pub fn of(change: Change<'_>, origin: &Origin, before: Before) -> Vec<Event> {
         ForgeState::Error => ended("error"),
         ForgeState::Inactive => match deployment.state {
             State::Superseded | State::Cancelled => ended("cancel"),
-            // Its run ended long ago; what took its place tells of itself.
+            // Its run ended long ago.
             State::Queued | State::Running | State::Pushing | State::Succeeded | State::Failed => {
                 None
             }
         },
     };
-    let service = service(change, origin, before).filter(|_| state == ForgeState::Success);
+    let service = match (state, deployment.state) {
+        (ForgeState::Success, _) => service(change, origin, before),
+        // Programs are told of what was live only when its app was removed: what replaces one
+        // tells of itself.
+        (ForgeState::Inactive, State::Succeeded) => removal(change, origin),
+        _ => None,
+    };
     run.into_iter().chain(service).collect()
 }
 
@@ -129,6 +137,15 @@ fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event>
     });
     let subject = json!({"id": service_id(deployment, app), "content": content});
     Some(event(kind, "-service", &subject, change, origin, true))
+}
+
+/// That the app is not on the target any more.
+fn removal(change: Change<'_>, origin: &Origin) -> Option<Event> {
+    let Change { deployment, .. } = change;
+    let content = json!({"environment": {"id": deployment.request.target}});
+    let app = deployment.app.as_ref()?;
+    let subject = json!({"id": service_id(deployment, app), "content": content});
+    Some(event(Announcement::Removed, "-service", &subject, change, origin, true))
 }
 
 fn event(

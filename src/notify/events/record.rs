@@ -28,6 +28,8 @@ pub(super) struct Record<'a> {
     /// The change's place among those of the deployment, from 1.
     sequence: i64,
     state: &'static str,
+    /// What came to be, in one sentence.
+    sentence: String,
     url: String,
     target: &'a str,
     production: bool,
@@ -107,7 +109,7 @@ struct Manifests<'a> {
 impl<'a> Record<'a> {
     /// Takes the deployment apart; a new field asks here whether programs are told.
     pub(super) fn of(change: Change<'a>, url: String, ended: bool) -> Self {
-        let Change { deployment, state, seq, at: _ } = change;
+        let Change { deployment, state, sentence, seq, at: _ } = change;
         let DeploymentRequest {
             forge_id,
             release: Release { repository, commit, tag },
@@ -122,6 +124,7 @@ impl<'a> Record<'a> {
             deployment: deployment.id.as_str(),
             sequence: seq,
             state: state.as_str(),
+            sentence: text(sentence),
             url,
             target: target.as_str(),
             production: *production,

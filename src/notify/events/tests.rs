@@ -48,7 +48,8 @@ fn deployment(state: State) -> Deployment {
 }
 
 fn told(deployment: &Deployment, state: ForgeState, before: Before) -> Vec<(Announcement, Json)> {
-    let change = Change { deployment, state, seq: 3, at: Timestamp::UNIX_EPOCH };
+    let at = Timestamp::UNIX_EPOCH;
+    let change = Change { deployment, state, sentence: "said", seq: 3, at };
     let forge = Some("https://github.com".to_owned());
     let origin = Origin { url: "https://deployer.example.com".to_owned(), forge };
     let read = |event: Event| {
@@ -79,11 +80,13 @@ fn a_life_has_an_event_for_each_change() {
 }
 
 #[test]
-fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_has_ended_long_ago() {
+fn one_that_was_overtaken_is_cancelled_and_one_that_was_live_was_removed() {
     let overtaken = deployment(State::Superseded);
     let told = told(&overtaken, ForgeState::Inactive, Before::There);
     assert_eq!(told[0].1["data"]["subject"]["content"]["outcome"], "cancel");
-    assert_eq!(kinds(&deployment(State::Succeeded), ForgeState::Inactive), []);
+    let removed = kinds(&deployment(State::Succeeded), ForgeState::Inactive);
+    assert_eq!(removed, [Announcement::Removed]);
+    assert_eq!(kinds(&deployment(State::Failed), ForgeState::Inactive), []);
 }
 
 #[test]

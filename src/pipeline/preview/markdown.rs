@@ -99,7 +99,7 @@ mod tests {
         let text = "<img src=x> **a** [x](http://y) `c` @acme/all #1 a|b\nnext\u{1b}[0m";
         let shown = escaped(text);
         for markup in ["<img", "**", "[x]", "@acme", "#1", "a|b"] {
-            assert!(!shown.replace("\\", "\u{0}").contains(markup), "{markup} in {shown}");
+            assert!(!shown.replace('\\', "\u{0}").contains(markup), "{markup} in {shown}");
         }
         assert!(!shown.contains('\n') && !shown.contains('\u{1b}'));
         assert_eq!(code("a`b|c"), "`a b c`");

@@ -98,9 +98,8 @@ fn standing(body: &Body) -> Result<Option<bool>, Malformed> {
 }
 
 fn request(body: &Body, repository: RepoName, open: bool) -> Result<PullRequest, Malformed> {
-    let number = match body.number.integer("number")? {
-        number @ 1.. => number,
-        _ => return Err(wrong("number", "is not a positive number")),
+    let number @ 1.. = body.number.integer("number")? else {
+        return Err(wrong("number", "is not a positive number"));
     };
     let pull = body.pull_request.as_ref().ok_or_else(|| wrong("pull_request", "is missing"))?;
     let Pull { head, base, draft, user, updated_at } = pull;
