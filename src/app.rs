@@ -5,6 +5,7 @@ mod admission; // who may call, and see the pages
 mod audience; // who is told, and how fast
 mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
+mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
 pub mod hands; // the program without its loops
@@ -31,6 +32,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
+use crate::app::code_host::{forge, forge_url};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -46,11 +48,7 @@ use crate::controller::previews::Previews;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
-use crate::forge::github::address::web_url;
-use crate::forge::github::auth::Now;
 use crate::forge::github::auth::permission::Access;
-use crate::forge::github::client::{Credentials, GitHub};
-use crate::forge::local::Local;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
 use crate::notify::webhook::Receiver;
@@ -281,42 +279,6 @@ fn receivers(settings: &Settings) -> Result<Arc<[Receiver]>, StartError> {
     let made = settings.outbound.builder();
     let made = made.and_then(|builder| tell::events::receivers(&settings.event_webhooks, builder));
     made.map_err(boxed("the webhooks for events"))
-}
-
-fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
-    match &settings.forge {
-        settings::Forge::Local { root } => {
-            std::fs::create_dir_all(root)?;
-            Ok(Forge::Local(Local::new(root)))
-        }
-        settings::Forge::GitHub { api_url, credentials } => {
-            let clock = clock.clone();
-            let credentials = match credentials {
-                settings::Credentials::Token(token) => access::of_forge(token),
-                settings::Credentials::App(key) => {
-                    let clock = clock.clone();
-                    Credentials::App(key.clone(), Now::new(move || clock.now()))
-                }
-            };
-            let api_url = api_url.clone();
-            let github = crate::forge::github::client::Settings {
-                api_url,
-                credentials,
-                timeout: FORGE_CALL,
-            };
-            let client = settings.outbound.client_without_redirects(CONNECT)?;
-            let github = GitHub::new(github, client)?.waiting_by(Now::new(move || clock.now()));
-            Ok(Forge::GitHub(Box::new(github)))
-        }
-    }
-}
-
-/// Where people look at repositories.
-fn forge_url(forge: &settings::Forge) -> Option<String> {
-    match forge {
-        settings::Forge::Local { .. } => None,
-        settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
-    }
 }
 
 async fn manifests(

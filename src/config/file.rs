@@ -202,7 +202,7 @@ pub struct TemplatesRepository {
     /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
     /// repository is on its host; otherwise `none`.
     #[serde(default)]
-    pub auth: Option<access::Auth>,
+    pub auth: Option<access::RepositoryAuth>,
 }
 
 /// The repositories that manifests are pushed to.
@@ -234,7 +234,7 @@ pub struct ManifestRepository {
     /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
     /// repository is on its host; otherwise `none`.
     #[serde(default)]
-    pub auth: Option<access::Auth>,
+    pub auth: Option<access::RepositoryAuth>,
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,

@@ -83,7 +83,10 @@ async fn an_app_is_removed_with_a_reason_and_a_later_deployment_brings_it_back()
     assert_eq!(unknown.status.code(), Some(1), "{}", printed(&unknown));
     assert!(printed(&unknown).contains("there is no devx/shoe"), "{}", printed(&unknown));
     assert_eq!(bare.commits(), 2);
-    assert_eq!(process.ended(&id).await, before, "the forge hears nothing of it");
+    let mut after = process.ended(&id).await;
+    let told = after["statuses"].as_array_mut().unwrap().pop().unwrap();
+    assert_eq!(told["state"], "inactive", "the forge shows it as gone: {told}");
+    assert_eq!(after, before, "and nothing else has changed");
 
     let back = Event { number: 2, ..event }.accepted(&process).await;
     assert_right(&process, &bare, &back, "shop").await;

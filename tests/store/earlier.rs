@@ -20,7 +20,7 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
             successes: true,
         });
         let known = Known { contact, ..Known::default() };
-        store.finish(&claim, &Ending { known, ..succeeded() }, at(n)).await.unwrap();
+        let _held = store.finish(&claim, &Ending { known, ..succeeded() }, at(n)).await.unwrap();
     }
 }
 

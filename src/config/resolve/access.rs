@@ -1,7 +1,7 @@
 //! As whom we come to a git repository.
 
 use crate::config::file;
-use crate::config::file::access::Auth;
+use crate::config::file::access::RepositoryAuth;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Credentials, Forge, GitAccess};
 use crate::forge::github::address::repository_at;
@@ -38,7 +38,7 @@ impl Resolver<'_> {
         &mut self,
         path: &str,
         url: &str,
-        (token, auth): (Option<file::Secret>, Option<Auth>),
+        (token, auth): (Option<file::Secret>, Option<RepositoryAuth>),
         app: &App,
     ) -> GitAccess {
         match (token, auth) {
@@ -51,8 +51,8 @@ impl Resolver<'_> {
                 let token = self.credential(&format!("{path}.token"), token);
                 token.map_or(GitAccess::Anybody, GitAccess::Token)
             }
-            (None, Some(Auth::None)) => GitAccess::Anybody,
-            (None, Some(Auth::App)) => self.as_app(&format!("{path}.auth"), url, app),
+            (None, Some(RepositoryAuth::None)) => GitAccess::Anybody,
+            (None, Some(RepositoryAuth::App)) => self.as_app(&format!("{path}.auth"), url, app),
             (None, None) => match app {
                 App::At(api) => repository_at(api, url).map_or(GitAccess::Anybody, GitAccess::App),
                 App::None | App::Unknown => GitAccess::Anybody,

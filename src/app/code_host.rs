@@ -1,0 +1,47 @@
+//! Where service repositories are, as the settings say.
+
+use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
+use crate::clock::Clock;
+use crate::config::settings::{self, Settings};
+use crate::forge::Forge;
+use crate::forge::github::address::web_url;
+use crate::forge::github::auth::Now;
+use crate::forge::github::client::{Credentials, GitHub};
+use crate::forge::local::Local;
+
+/// The code host, with credentials that are kept fresh.
+pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
+    match &settings.forge {
+        settings::Forge::Local { root } => {
+            std::fs::create_dir_all(root)?;
+            Ok(Forge::Local(Local::new(root)))
+        }
+        settings::Forge::GitHub { api_url, credentials } => {
+            let clock = clock.clone();
+            let credentials = match credentials {
+                settings::Credentials::Token(token) => access::of_forge(token),
+                settings::Credentials::App(key) => {
+                    let clock = clock.clone();
+                    Credentials::App(key.clone(), Now::new(move || clock.now()))
+                }
+            };
+            let api_url = api_url.clone();
+            let github = crate::forge::github::client::Settings {
+                api_url,
+                credentials,
+                timeout: FORGE_CALL,
+            };
+            let client = settings.outbound.client_without_redirects(CONNECT)?;
+            let github = GitHub::new(github, client)?.waiting_by(Now::new(move || clock.now()));
+            Ok(Forge::GitHub(Box::new(github)))
+        }
+    }
+}
+
+/// Where people look at repositories.
+pub(super) fn forge_url(forge: &settings::Forge) -> Option<String> {
+    match forge {
+        settings::Forge::Local { .. } => None,
+        settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
+    }
+}
