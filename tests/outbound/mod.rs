@@ -126,15 +126,15 @@ async fn a_proxy_that_refuses_us_kept_the_request_from_being_sent() {
 async fn a_deployment_by_an_app_behind_a_proxy_and_an_authority_of_ones_own() {
     let mut deployer = Deployer::prepared().await;
     let proxy = Proxy::for_login("deployer", "pass").await;
-    let api_url = deployer.github.api_url();
+    let plain = format!("api_url: {}\n", deployer.github.url());
     let app = deployer.github.app();
     let key = deployer.file("app.pem", &app.key);
     let ca = deployer.file("ca.pem", CA);
-    let tls = over_tls(&api_url).await;
+    let tls = format!("api_url: {}\n", over_tls(&deployer.github.api_url()).await);
     let as_app = format!("app: {{id: {}, private_key: {{file: '{key}'}}}}", app.id);
     deployer.variable("PROXY_PASSWORD", "pass");
     deployer.configure(|config| {
-        let config = config.replace(&api_url, &tls).replace("token: {env: GITHUB_TOKEN}", &as_app);
+        let config = config.replace(&plain, &tls).replace("token: {env: GITHUB_TOKEN}", &as_app);
         let proxy = &proxy.url;
         format!(
             "{config}outbound:\n  ca: '{ca}'\n  proxy: {proxy}\n  proxy_username: deployer\n  \
