@@ -52,7 +52,7 @@ fn lines(result: Result<Settings, Rejection>) -> String {
     rejection.violations.iter().map(line).collect()
 }
 
-const WHOLE: &str = r##"
+const WHOLE: &str = r#"
 server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
 storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
 forge:
@@ -108,7 +108,7 @@ auth:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
 limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000}
-"##;
+"#;
 
 #[test]
 fn templates_come_from_a_repository_with_its_defaults() {

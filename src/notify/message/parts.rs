@@ -87,11 +87,11 @@ pub(super) fn astray(astray: &Astray) -> Block {
 /// A violation with its place and what to do.
 pub(super) fn violation(violation: &Violation, deployment: &Deployment, links: Links<'_>) -> Block {
     let Violation { rule, message, position, help, .. } = violation;
-    let mut lines = Vec::new();
-    lines.extend(position.as_ref().map(|position| place(position, deployment, links)));
-    lines.push(format!("{} [{}]", shown(message, LONGEST_MESSAGE), shown(rule, LONGEST_RULE)));
-    lines.extend(help.as_ref().map(|help| format!("→ {}", shown(help, LONGEST_HELP))));
-    Block::section(&lines.join("\n"))
+    let mut parts = Vec::new();
+    parts.extend(position.as_ref().map(|position| place(position, deployment, links)));
+    parts.push(format!("{} [{}]", shown(message, LONGEST_MESSAGE), shown(rule, LONGEST_RULE)));
+    parts.extend(help.as_ref().map(|help| format!("→ {}", shown(help, LONGEST_HELP))));
+    Block::section(&parts.join("\n"))
 }
 
 /// `.weave.yaml:12:5`, and for the WAML a link to that line of that commit.
