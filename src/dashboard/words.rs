@@ -65,7 +65,7 @@ pub(super) struct Part {
 /// The pieces of a sentence. A backtick without its fellow is only a backtick.
 pub(super) fn parts(sentence: &str) -> Vec<Part> {
     let pieces: Vec<&str> = sentence.split('`').collect();
-    if pieces.len() % 2 == 0 {
+    if pieces.len().is_multiple_of(2) {
         return vec![Part { text: sentence.to_owned(), code: false }];
     }
     let part = |(n, text): (usize, &&str)| Part { text: (*text).to_owned(), code: n % 2 == 1 };

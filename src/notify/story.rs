@@ -101,6 +101,7 @@ pub fn for_person(state: ForgeState) -> Say {
 }
 
 /// Whether it is a failure that was told, and where.
+#[expect(clippy::option_option, reason = "whether it was told, and whether anybody knows where")]
 fn told(earlier: &Earlier) -> Option<Option<&Whereabouts>> {
     match (&earlier.message, earlier.state) {
         (Fate::Told(whereabouts), ForgeState::Failure | ForgeState::Error) => {

@@ -101,10 +101,11 @@ impl Previewer for World {
             }
             let head = request.head.to_string();
             let there = hub.checks.iter().find(|(_, check)| check.0 == head).map(|(id, _)| *id);
+            let next = i64::try_from(hub.checks.len()).unwrap() + 1;
             let id = match place {
                 Place::At(id) => id,
-                Place::Unsure => there.unwrap_or(hub.checks.len() as i64 + 1),
-                Place::New => hub.checks.len() as i64 + 1,
+                Place::Unsure => there.unwrap_or(next),
+                Place::New => next,
             };
             hub.checks.entry(id).or_insert((head, vec![])).1.push(told.title.clone());
             (id, std::mem::take(&mut hub.hangs_after))

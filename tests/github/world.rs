@@ -106,7 +106,7 @@ async fn tokens_are_narrow_and_end() {
     );
     let too_much = json!({"permissions": {"administration": "write"}});
     assert_eq!(app.post(&path, too_much).await.0, 422);
-    clock.advance(Duration::from_mins(60));
+    clock.advance(Duration::from_hours(1));
     let (status, refusal) = asker.get("/repos/acme/web").await;
     assert_eq!((status, &refusal["message"]), (401, &json!("Bad credentials")));
     assert_eq!(app.get("/app").await.0, 401, "the signature has ended too");

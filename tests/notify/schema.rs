@@ -12,7 +12,7 @@ const SCHEMAS: [(&str, &str); 6] = [
     ("service.removed", include_str!("cdevents/serviceremoved.json")),
 ];
 
-/// Checks the CDEvent in a CloudEvent against the schema of its type, and the two against each other.
+/// Checks the `CDEvent` in a `CloudEvent` against the schema of its type, and the two against each other.
 pub(crate) fn assert_conforms(event: &Json) {
     let data = &event["data"];
     let named = event["type"].as_str().unwrap();

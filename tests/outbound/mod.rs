@@ -57,6 +57,7 @@ fn trusting() -> Outbound {
     Outbound { authorities: vec![der.to_vec()], proxy: None }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the field is")]
 fn through(proxy: &Proxy, except: &str) -> Option<Through> {
     Some(Through { url: proxy.url.clone(), login: None, except: Some(except.to_owned()) })
 }

@@ -127,7 +127,7 @@ async fn a_fork_is_shown_nothing() {
     deployer.github.webhooks(Webhooks::Lost);
     let number = shop.opens_pull_request("theirs", &[(FILE, &more_replicas())]).await;
     deployer.github.webhooks(Webhooks::Delivered);
-    shop.from_fork(number, "mallory");
+    shop.comes_from_fork(number, "mallory");
     shop.tells_of_pull_request(number, "reopened").await;
     deployer.settle().await;
     assert_eq!(shop.check_runs(&shop.tip("theirs")), Vec::<Json>::new());

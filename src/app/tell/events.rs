@@ -51,7 +51,7 @@ pub(super) async fn send(
         Err(error) => return Err(unread(&error)),
     };
     for event in &wanted {
-        receiver.send(event, now).await.map_err(trouble)?;
+        receiver.send(event, now).await.map_err(|error| trouble(&error))?;
     }
     Ok(match wanted.into_iter().next() {
         Some(first) => Delivered::Yes { reference: Some(first.id) },
@@ -98,8 +98,8 @@ async fn before(world: &World, deployment: &Deployment) -> Result<Before, StoreE
 
 /// What a person must mend first is waited for like an outage, as long as for everything; only
 /// what would be refused for ever is put aside at once.
-fn trouble(error: NotTaken) -> NotDelivered {
-    let (remedy, unsure) = match &error {
+fn trouble(error: &NotTaken) -> NotDelivered {
+    let (remedy, unsure) = match error {
         NotTaken::Unreachable { .. } => (Remedy::Retry { after: None }, true),
         NotTaken::Later { after, .. } => (Remedy::Retry { after: *after }, false),
         NotTaken::Refused { .. } => (Remedy::GiveUp, false),

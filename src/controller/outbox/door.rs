@@ -78,13 +78,12 @@ impl Door {
     /// What one that went through has heard; whether the door was closed by it.
     pub(super) fn heard(&mut self, heard: Heard, now: Timestamp) -> bool {
         match heard {
-            Heard::Answer if self.is_closed(now) => false,
+            // Of several on their way only the first to hear nothing counts.
+            Heard::Answer | Heard::Silence if self.is_closed(now) => false,
             Heard::Answer => {
                 (self.closed_until, self.silences, self.proven) = (None, 0, true);
                 false
             }
-            // Of several on their way only the first to hear nothing counts.
-            Heard::Silence if self.is_closed(now) => false,
             Heard::Silence => {
                 let doubled = FIRST_SILENCE.saturating_mul(2_u32.saturating_pow(self.silences));
                 self.silences = self.silences.saturating_add(1);

@@ -85,6 +85,7 @@ struct Stage {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the line of a file is called so")]
 struct Line {
     rule: String,
     severity: Severity,
@@ -173,7 +174,7 @@ impl<'a> Ended<'a> {
             }),
             address: address.as_deref().map(text),
             template: template.as_deref(),
-            templates_commit: templates_commit.as_ref().map(|commit| commit.as_str()),
+            templates_commit: templates_commit.as_ref().map(crate::model::id::CommitSha::as_str),
             attempts: *attempts,
             stages: stages.iter().map(stage).collect(),
             errors: count(Severity::Error),

@@ -99,7 +99,7 @@ impl Block {
     }
 
     /// A section in two columns; the first ten.
-    pub fn fields(fields: Vec<String>) -> Self {
+    pub fn fields(fields: &[String]) -> Self {
         let fields = fields.iter().take(MOST_FIELDS).map(|text| Markup::new(text, LONGEST_FIELD));
         Self::Section { text: None, fields: fields.collect() }
     }

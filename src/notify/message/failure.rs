@@ -13,7 +13,7 @@ const LONGEST_LINE: usize = 400;
 pub(super) fn told(news: &News<'_>) -> Told {
     let deployment = news.deployment;
     let title = parts::title(deployment, "was not deployed to");
-    let errors: Vec<_> = deployment.violations.iter().filter(stops).collect();
+    let errors: Vec<_> = deployment.violations.iter().filter(|one| stops(one)).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.astray.as_ref().map(parts::astray));
     head.push(Block::section(&why(news, errors.len())));
@@ -28,7 +28,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
     }
 }
 
-fn stops(violation: &&Violation) -> bool {
+fn stops(violation: &Violation) -> bool {
     violation.severity == Severity::Error
 }
 

@@ -24,10 +24,10 @@ const LONGEST_TEXT: usize = 1000;
 /// Slack cuts at 40,000.
 const LONGEST_PLAIN: usize = 12_000;
 
-pub(super) fn of(told: Told, stamp: &Stamp) -> Letter {
+pub(super) fn of(told: &Told, stamp: &Stamp) -> Letter {
     let mut shown = told.items.len();
     let blocks = loop {
-        let blocks = together(&told, shown);
+        let blocks = together(told, shown);
         if shown == 0 || (blocks.len() <= MOST_BLOCKS && size(&blocks) <= MOST_TOGETHER) {
             break blocks;
         }
@@ -35,7 +35,7 @@ pub(super) fn of(told: Told, stamp: &Stamp) -> Letter {
     };
     Letter {
         text: cut(&told.text, LONGEST_TEXT),
-        plain: plain(&told, shown),
+        plain: plain(told, shown),
         blocks,
         stamp: stamp.clone(),
     }

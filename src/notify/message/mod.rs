@@ -138,7 +138,7 @@ pub fn letter(news: &News<'_>) -> Letter {
         Kind::Rejected | Kind::GivenUp => failure::told(news),
         Kind::Deployed | Kind::Recovered { .. } => success::told(news),
     };
-    letter::of(told, &news.stamp)
+    letter::of(&told, &news.stamp)
 }
 
 impl UserId {

@@ -44,7 +44,7 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     if !request.description.trim().is_empty() {
         field("Reason", shown(&request.description, LONGEST_REASON));
     }
-    Block::fields(fields)
+    Block::fields(&fields)
 }
 
 fn app(deployment: &Deployment) -> String {

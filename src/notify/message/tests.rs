@@ -9,7 +9,7 @@ use crate::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName}
 use crate::model::release::Release;
 use crate::model::violation::{Position, Violation};
 
-fn deployment(violations: Vec<Violation>) -> Deployment {
+fn deployment(violations: &[Violation]) -> Deployment {
     let json = json!({
         "id": "20261121-054812123-0a1b2c",
         "request": DeploymentRequest {
@@ -68,7 +68,7 @@ fn news(deployment: &Deployment) -> News<'_> {
 
 #[test]
 fn a_rejection_says_what_where_who_why_and_what_to_do() {
-    let deployment = deployment(vec![broken(12, "port 80 is not served"), broken(14, "so is 81")]);
+    let deployment = deployment(&[broken(12, "port 80 is not served"), broken(14, "so is 81")]);
     let letter = letter(&news(&deployment));
     assert_snapshot!(letter.plain, @r"
     shop v42 was not deployed to prod-cluster-1
@@ -101,7 +101,7 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
 
 #[test]
 fn the_blocks_are_slacks_own() {
-    let deployment = deployment(vec![broken(12, "port 80 is not served")]);
+    let deployment = deployment(&[broken(12, "port 80 is not served")]);
     let letter = letter(&news(&deployment));
     let json = serde_json::to_value(&letter.blocks).unwrap();
     let kinds: Vec<_> = json.as_array().unwrap().iter().map(|block| &block["type"]).collect();
@@ -127,7 +127,7 @@ fn the_blocks_are_slacks_own() {
 
 #[test]
 fn who_started_it_is_told_so_and_not_who_they_are() {
-    let deployment = deployment(vec![]);
+    let deployment = deployment(&[]);
     let letter = letter(&News { reader: Reader::Person, ..news(&deployment) });
     assert!(letter.plain.contains("You started it. Rejected: 2 violations"), "{}", letter.plain);
     assert!(!letter.plain.contains("Started by") && !letter.plain.contains("U0CTOCAT"));
@@ -135,7 +135,7 @@ fn who_started_it_is_told_so_and_not_who_they_are() {
 
 #[test]
 fn a_fault_of_ours_is_not_put_on_the_waml() {
-    let mut deployment = deployment(vec![]);
+    let mut deployment = deployment(&[]);
     deployment.summary = "given up after 20 attempts: the manifest host is down".to_owned();
     let letter = letter(&News { kind: Kind::GivenUp, ..news(&deployment) });
     assert!(
@@ -147,7 +147,7 @@ fn a_fault_of_ours_is_not_put_on_the_waml() {
 
 #[test]
 fn a_recovery_and_a_success_have_their_own_words() {
-    let mut deployment = deployment(vec![]);
+    let mut deployment = deployment(&[]);
     deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
     let said = |kind| letter(&News { kind, ..news(&deployment) });
     let text = said(Kind::Recovered { failures: 2 }).plain;
@@ -161,7 +161,7 @@ fn a_recovery_and_a_success_have_their_own_words() {
 
 #[test]
 fn what_could_not_go_to_its_channel_says_so() {
-    let deployment = deployment(vec![]);
+    let deployment = deployment(&[]);
     let astray = Astray {
         channel: "#gone".to_owned(),
         problem: "there is no such channel (channel_not_found)".to_owned(),
@@ -178,7 +178,7 @@ fn what_could_not_go_to_its_channel_says_so() {
 
 #[test]
 fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
-    let mut deployment = deployment(vec![broken(1, "no YAML")]);
+    let mut deployment = deployment(&[broken(1, "no YAML")]);
     (deployment.app, deployment.contact) = (None, None);
     let links = Links { forge: None, ..news(&deployment).links };
     let person = Person { name: "octocat".to_owned(), slack: None };
@@ -199,7 +199,7 @@ fn hostile(size: usize) -> Deployment {
     let mut violations: Vec<_> = (1..200).map(|line| broken(line, &evil).help(&*evil)).collect();
     violations[0].rule = evil.clone().into();
     violations[1].position.as_mut().unwrap().file = evil.clone().into();
-    let mut deployment = deployment(violations);
+    let mut deployment = deployment(&violations);
     let request = &mut deployment.request;
     (request.git_ref, request.actor, request.description) =
         (evil.clone(), evil.clone(), evil.clone());

@@ -52,7 +52,7 @@ impl Slack {
             "include_all_metadata": true,
         });
         let method = if let Some(thread) = thread {
-            arguments["ts"] = thread.into();
+            set(&mut arguments, "ts", thread);
             "conversations.replies"
         } else {
             "conversations.history"
@@ -131,9 +131,15 @@ impl Slack {
             }
             let next = text(&page, "/response_metadata/next_cursor");
             let Some(next) = next.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
-            arguments["cursor"] = next.into();
+            set(&mut arguments, "cursor", &next);
         }
         Err(SlackError::Blind(format!("{method} has more than {MOST_PAGES} pages to look through")))
+    }
+}
+
+fn set(arguments: &mut Json, key: &str, value: &str) {
+    if let Some(arguments) = arguments.as_object_mut() {
+        arguments.insert(key.to_owned(), value.into());
     }
 }
 

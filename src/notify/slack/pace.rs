@@ -82,8 +82,8 @@ mod tests {
     #[test]
     fn channels_do_not_wait_for_each_other() {
         let mut paces = Paces::default();
-        paces.hold("a", at(0), Duration::from_secs(60));
-        assert_eq!(paces.admit("a", at(0)), Err(Duration::from_secs(60)));
+        paces.hold("a", at(0), Duration::from_mins(1));
+        assert_eq!(paces.admit("a", at(0)), Err(Duration::from_mins(1)));
         assert_eq!(paces.admit("b", at(0)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Err(Duration::from_secs(1)));

@@ -130,6 +130,7 @@ impl People {
         Ok(None)
     }
 
+    #[expect(clippy::option_option, reason = "whether it was looked up, and whether it was found")]
     fn remembered(&self, login: &str, now: Timestamp) -> Option<Option<UserId>> {
         let remembered = lock(&self.remembered);
         remembered.get(login).filter(|one| now < one.until).map(|one| one.user.clone())

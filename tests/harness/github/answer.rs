@@ -47,16 +47,19 @@ impl Answer {
         Self::json(422, &body)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a text or a number, as it comes")]
     pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the end of every route that goes well")]
 pub(super) fn ok(body: &Json) -> Answered {
     Ok(Answer::json(200, body))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the end of every route that goes well")]
 pub(super) fn created(body: &Json) -> Answered {
     Ok(Answer::json(201, body))
 }

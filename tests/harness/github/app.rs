@@ -280,10 +280,10 @@ fn narrowed_repositories(
         let name = format!("{}/{}", installation.account, name.as_str()?);
         state.by_name(&name)
     };
-    let named = names.into_iter().flatten().map(by_name);
+    let by_names = names.into_iter().flatten().map(by_name);
     let numbered = ids.into_iter().flatten().map(Json::as_i64);
     let had = |id: &i64| state.repositories.contains_key(id) && installation.has(state, *id);
-    let found: Option<BTreeSet<i64>> = named.chain(numbered).map(|id| id.filter(had)).collect();
+    let found: Option<BTreeSet<i64>> = by_names.chain(numbered).map(|id| id.filter(had)).collect();
     let says = "There is at least one repository that does not exist or is not accessible to the parent installation.";
     let found = found.filter(|found| found.len() <= MOST_REPOSITORIES);
     found.map(Some).ok_or_else(|| Answer::refusal(422, says))

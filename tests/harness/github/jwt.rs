@@ -39,7 +39,8 @@ pub(super) fn verify(token: &str, issuer: u64, now: Timestamp) -> Result<(), Ans
     if head["alg"] != "RS256" || !genuine {
         return Err(undecodable());
     }
-    if claims["iss"] != issuer && claims["iss"] != issuer.to_string() {
+    let as_text = issuer.to_string();
+    if claims["iss"] != issuer && claims["iss"].as_str() != Some(&as_text) {
         return Err(Answer::refusal(404, "Integration not found"));
     }
     in_time(&claims, now.as_second())

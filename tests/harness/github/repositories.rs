@@ -75,8 +75,9 @@ impl Repo {
         let mut seen = BTreeSet::new();
         let mut next = Some(sha.to_owned());
         while let Some(sha) = next {
-            next = self.commits[&sha].parent.clone();
+            let parent = self.commits[&sha].parent.clone();
             seen.insert(sha);
+            next = parent;
         }
         seen
     }

@@ -62,12 +62,11 @@ async fn answer(
     });
     let answer = working.await.unwrap();
     hub.state.lock().unwrap().limits.closed();
-    match answer {
-        Some(answer) => response(answer),
-        None => {
-            cutter.0.store(true, Ordering::SeqCst);
-            Response::default()
-        }
+    if let Some(answer) = answer {
+        response(answer)
+    } else {
+        cutter.0.store(true, Ordering::SeqCst);
+        Response::default()
     }
 }
 

@@ -123,7 +123,7 @@ impl Repository<'_> {
     }
 
     /// It came from somebody's fork.
-    pub(crate) fn from_fork(&self, number: i64, owner: &str) {
+    pub(crate) fn comes_from_fork(&self, number: i64, owner: &str) {
         self.with_pull(number, |pull| pull.fork = Some(owner.to_owned()));
     }
 

@@ -32,7 +32,8 @@ pub(in crate::app::tell) async fn check(
 }
 
 async fn failure(world: &World, message: &Message) -> Result<Option<CheckRun>, NotDelivered> {
-    let record = world.store.deployment(&message.deployment).await.map_err(unread)?;
+    let record =
+        world.store.deployment(&message.deployment).await.map_err(|error| unread(&error))?;
     Ok(record.map(|deployment| {
         let said = words::failed(&deployment, &page(world, message), &world.waml.path);
         run(world, message, &deployment, said)
@@ -41,11 +42,12 @@ async fn failure(world: &World, message: &Message) -> Result<Option<CheckRun>, N
 
 /// A success is shown only where a failure is: the commit status says it anyway.
 async fn success(world: &World, message: &Message) -> Result<Option<CheckRun>, NotDelivered> {
-    let before = world.store.last_check(message).await.map_err(unread)?;
+    let before = world.store.last_check(message).await.map_err(|error| unread(&error))?;
     if !matches!(before, Some(ForgeState::Failure | ForgeState::Error)) {
         return Ok(None);
     }
-    let record = world.store.deployment(&message.deployment).await.map_err(unread)?;
+    let record =
+        world.store.deployment(&message.deployment).await.map_err(|error| unread(&error))?;
     Ok(record.map(|deployment| {
         let said = words::succeeded(&deployment, &page(world, message));
         run(world, message, &deployment, said)

@@ -34,7 +34,7 @@ async fn said_by_a_newer_one(
     world: &World,
     message: &Message,
 ) -> Result<Option<Delivered>, NotDelivered> {
-    let newer = world.store.newer_of_commit(message).await.map_err(unread)?;
+    let newer = world.store.newer_of_commit(message).await.map_err(|error| unread(&error))?;
     Ok(newer.map(|newer| {
         Delivered::Nothing(format!(
             "deployment {newer} is a newer one of the same commit to {}",
@@ -59,7 +59,7 @@ fn trouble(error: &ForgeError) -> NotDelivered {
 }
 
 /// A question to our own database failed: nothing was sent.
-fn unread(error: StoreError) -> NotDelivered {
+fn unread(error: &StoreError) -> NotDelivered {
     let message = format!("what is to be told cannot be read: {error}");
     let problem = Problem { remedy: Remedy::Retry { after: None }, message };
     NotDelivered { problem, unsure: false }

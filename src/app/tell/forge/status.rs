@@ -32,7 +32,11 @@ pub(in crate::app::tell) async fn status(
 async fn address(world: &World, message: &Message) -> Result<Option<String>, NotDelivered> {
     let own = match message.status.state {
         ForgeState::Success | ForgeState::Inactive => {
-            let record = world.store.deployment(&message.deployment).await.map_err(unread)?;
+            let record = world
+                .store
+                .deployment(&message.deployment)
+                .await
+                .map_err(|error| unread(&error))?;
             record.and_then(|record| record.address)
         }
         ForgeState::Queued | ForgeState::InProgress | ForgeState::Failure | ForgeState::Error => {
@@ -42,5 +46,5 @@ async fn address(world: &World, message: &Message) -> Result<Option<String>, Not
     if own.is_some() || message.status.state == ForgeState::Success {
         return Ok(own);
     }
-    world.store.last_address(message).await.map_err(unread)
+    world.store.last_address(message).await.map_err(|error| unread(&error))
 }

@@ -63,7 +63,7 @@ impl Line {
 
 /// Tells the team's channel.
 pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) -> Told {
-    let Some(line) = &world.slack else { return not_configured(message) };
+    let Some(line) = &world.slack else { return Ok(not_configured(message)) };
     let deployment = gather::deployment(world, message).await?;
     let contact = gather::contact(world, &deployment).await?;
     let successes = contact.as_ref().is_some_and(|contact| contact.successes);
@@ -71,7 +71,7 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
     let earlier: Vec<_> = earlier.iter().map(gather::earlier).collect();
     let (kind, thread, aloud) = match story::for_channel(message.status.state, successes, &earlier)
     {
-        Say::Nothing(why) => return nothing(why),
+        Say::Nothing(why) => return Ok(nothing(why)),
         Say::Later => return Ok(soon(message, now)),
         Say::This { kind, thread, aloud } => (kind, thread, aloud),
     };
@@ -82,11 +82,13 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
         vec![Place { address: Address::Hook, thread: None, astray: None }]
     };
     if places.is_empty() {
-        return nothing("the WAML names no channel, and notify.slack.default_channel is not set");
+        return Ok(nothing(
+            "the WAML names no channel, and notify.slack.default_channel is not set",
+        ));
     }
     let person = match gather::person(world, line, &deployment, now).await {
         Ok(person) => person,
-        Err(error) => return of_slack(error, now),
+        Err(error) => return of_slack(&error, now),
     };
     let news = News {
         deployment: &deployment,
@@ -103,22 +105,22 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
 
 /// Tells the person who started it.
 pub(super) async fn person(world: &World, message: &Message, now: Timestamp) -> Told {
-    let Some(line) = &world.slack else { return not_configured(message) };
+    let Some(line) = &world.slack else { return Ok(not_configured(message)) };
     let kind = match story::for_person(message.status.state) {
         Say::This { kind, .. } => kind,
-        Say::Nothing(why) => return nothing(why),
+        Say::Nothing(why) => return Ok(nothing(why)),
         Say::Later => return Ok(soon(message, now)),
     };
     if !line.slack.is_bot() {
-        return nothing("an incoming webhook cannot write to people");
+        return Ok(nothing("an incoming webhook cannot write to people"));
     }
     if !line.direct_messages {
-        return nothing("notify.slack.direct_messages is off");
+        return Ok(nothing("notify.slack.direct_messages is off"));
     }
     let deployment = gather::deployment(world, message).await?;
     let person = match gather::person(world, line, &deployment, now).await {
         Ok(person) => person,
-        Err(error) => return of_slack(error, now),
+        Err(error) => return of_slack(&error, now),
     };
     let Some(user) = person.slack.clone() else {
         return Ok(Delivered::Nothing(format!("{} is not known on Slack", person.name)));
@@ -150,7 +152,7 @@ async fn send(
         match look(line, message, places, now).await {
             Ok(Some((place, posted))) => return Ok(arrived(place, Some(posted))),
             Ok(None) => {}
-            Err(error) => return trouble::while_looking(error, now),
+            Err(error) => return trouble::while_looking(&error, now),
         }
     }
     let mut refused: Vec<Astray> = Vec::new();
@@ -160,9 +162,9 @@ async fn send(
         match post(line, place, &letter, aloud, now).await {
             Ok(posted) => return Ok(arrived(place, posted)),
             Err(error @ SlackError::Place { .. }) => {
-                refused.push(Astray { channel: place.address.shown(), problem: error.to_string() })
+                refused.push(Astray { channel: place.address.shown(), problem: error.to_string() });
             }
-            Err(error) => return of_slack(error, now),
+            Err(error) => return of_slack(&error, now),
         }
     }
     trouble::nobody_took_it(message, &refused)
@@ -238,7 +240,7 @@ fn stamp(message: &Message) -> Stamp {
     Stamp { deployment: deployment.clone(), sink: sink.to_string(), seq: *seq }
 }
 
-fn not_configured(message: &Message) -> Told {
+fn not_configured(message: &Message) -> Delivered {
     let sink: &Sink = &message.sink;
-    Ok(Delivered::Nothing(format!("{sink} is not configured any more")))
+    Delivered::Nothing(format!("{sink} is not configured any more"))
 }

@@ -17,8 +17,8 @@ pub(super) type Told = Result<Delivered, NotDelivered>;
 /// it looked for.
 const BEFORE_LOOKING: Duration = Duration::from_secs(30);
 
-pub(super) fn nothing(why: &str) -> Told {
-    Ok(Delivered::Nothing(why.to_owned()))
+pub(super) fn nothing(why: &str) -> Delivered {
+    Delivered::Nothing(why.to_owned())
 }
 
 pub(super) fn later(now: Timestamp, after: Duration) -> Delivered {
@@ -34,8 +34,8 @@ pub(super) fn soon(message: &Message, now: Timestamp) -> Delivered {
 }
 
 /// A channel that is full holds up no other; a Slack that is down holds up all.
-pub(super) fn of_slack(error: SlackError, now: Timestamp) -> Told {
-    let (remedy, unsure) = match &error {
+pub(super) fn of_slack(error: &SlackError, now: Timestamp) -> Told {
+    let (remedy, unsure) = match error {
         SlackError::Wait { after, .. } => return Ok(later(now, *after)),
         SlackError::Unreachable(_) => (Remedy::Retry { after: None }, false),
         SlackError::NoAnswer(_) => (Remedy::Retry { after: Some(BEFORE_LOOKING) }, true),
@@ -52,7 +52,7 @@ pub(super) fn of_slack(error: SlackError, now: Timestamp) -> Told {
 
 /// It may be there. What keeps us from looking passes, or a person can mend it in time; or nobody
 /// can look, and then it is not sent again.
-pub(super) fn while_looking(error: SlackError, now: Timestamp) -> Told {
+pub(super) fn while_looking(error: &SlackError, now: Timestamp) -> Told {
     match error {
         SlackError::Wait { .. }
         | SlackError::Unreachable(_)
@@ -64,7 +64,7 @@ pub(super) fn while_looking(error: SlackError, now: Timestamp) -> Told {
         | SlackError::Blocks(_)
         | SlackError::Nobody
         | SlackError::Refused { .. }
-        | SlackError::Blind(_) => doubtful(&error),
+        | SlackError::Blind(_) => doubtful(error),
     }
 }
 

@@ -66,9 +66,9 @@ mod tests {
         let closed = Closed::by(now);
         let (one, other) = (Account::Installation(1), Account::Installation(2));
         assert_eq!(closed.left(one), None);
-        closed.hear(one, Duration::from_secs(60));
+        closed.hear(one, Duration::from_mins(1));
         closed.hear(one, Duration::from_secs(30));
-        assert_eq!((closed.left(one), closed.left(other)), (Some(Duration::from_secs(60)), None));
+        assert_eq!((closed.left(one), closed.left(other)), (Some(Duration::from_mins(1)), None));
         second.store(159, Ordering::SeqCst);
         assert_eq!(closed.left(one), Some(Duration::from_secs(1)));
         second.store(160, Ordering::SeqCst);
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn without_a_clock_nobody_is_held_back() {
         let closed = Closed::default();
-        closed.hear(Account::Token, Duration::from_secs(60));
+        closed.hear(Account::Token, Duration::from_mins(1));
         assert_eq!(closed.left(Account::Token), None);
     }
 }
