@@ -152,7 +152,7 @@ impl App {
             facts: gatherer,
             store: store.clone(),
             receivers: receivers(&settings)?,
-            slack: settings.slack.as_ref().map(|one| Line::new(one, &client)),
+            slack: slack(&settings)?,
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -273,6 +273,14 @@ impl App {
 
 fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> StartError {
     move |error| StartError::of(part)(Box::new(error))
+}
+
+fn slack(settings: &Settings) -> Result<Option<Line>, StartError> {
+    let Some(one) = &settings.slack else { return Ok(None) };
+    // An incoming webhook's address is a secret: it is not told to whoever it leads on to.
+    let made = settings.outbound.builder().map(|builder| builder.connect_timeout(CONNECT));
+    let client = made.and_then(Receiver::client).map_err(boxed("the HTTP client for Slack"))?;
+    Ok(Some(Line::new(one, &client)))
 }
 
 fn receivers(settings: &Settings) -> Result<Arc<[Receiver]>, StartError> {

@@ -85,8 +85,9 @@ pub(super) fn not_delivered(
         Remedy::Late { until, .. } => {
             let until = SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX);
             let young = now.duration_since(message.at) < until;
-            let parked = || Answer::Parked(reason.clone());
-            (if young { again(&patiences.silence) } else { parked() }, Heard::Answer)
+            // Later it is as if it were refused: the right to see it may be given back.
+            let patience = if young { &patiences.silence } else { &patiences.refusal };
+            (again(patience), Heard::Answer)
         }
         Remedy::GiveUp => (again(&patiences.refusal), Heard::Answer),
         Remedy::Retry { after: None } => (again(&patiences.silence), Heard::Silence),
@@ -181,8 +182,8 @@ mod tests {
     fn what_the_forge_may_not_know_yet_is_told_while_it_is_young() {
         let late = Remedy::Late { what: "the repository", until: Duration::from_mins(2) };
         assert_eq!(trouble(late, 2, 7), (again(11, true), Heard::Answer));
-        let parked = Answer::Parked("no answer".to_owned());
-        assert_eq!(trouble(late, 7, 120), (parked, Heard::Answer));
+        let as_refused = trouble(Remedy::GiveUp, 2, 120);
+        assert_eq!(trouble(late, 2, 120), as_refused, "the right to see it may be given back");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Reme
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
 
 /// How many messages are taken at once; they must all be sent within a lease.
-const TAKEN: u32 = 16;
+const TAKEN: u32 = 8;
 
 /// How many are on their way at once: forges limit how many requests one may have open.
 const AT_ONCE: usize = 8;

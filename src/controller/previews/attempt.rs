@@ -125,7 +125,8 @@ impl<P: Previewer> Parts<P> {
         }
         let place = match here {
             Some(here) => Place::At(here.check),
-            None if claim.attempts > 1 => Place::Unsure,
+            // An earlier attempt, also one before the newest event, may have made one.
+            None if claim.attempts > 1 || claim.turn > 1 => Place::Unsure,
             None => Place::New,
         };
         let lease = self.settings.lease;

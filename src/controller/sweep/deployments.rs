@@ -67,12 +67,15 @@ impl<H: Host> Parts<H> {
         let mut progress = Progress::begun(run);
         let requests = self.allowance(scope);
         let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
-        for repository in self.hints.take() {
+        let mut hints = self.hints.take().into_iter();
+        while let Some(repository) = hints.next() {
             match self.look(&repository, run, &mut purse, &mut progress).await? {
                 Looked::Whole => {}
                 Looked::Partly => self.hints.put_back(repository),
                 Looked::NotNow(problem) => {
-                    self.hints.put_back(repository);
+                    std::iter::once(repository)
+                        .chain(hints)
+                        .for_each(|one| self.hints.put_back(one));
                     return Ok(progress.stopped(problem));
                 }
             }

@@ -51,7 +51,7 @@ pub(super) fn of_hook(answer: &Answer) -> Result<(), SlackError> {
     let is_a_word = word.len() <= LONGEST_WORD
         && word.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'));
     match answer.status {
-        200..=299 => Ok(()),
+        200..=299 if word == "ok" => Ok(()),
         429 => Err(wait("the incoming webhook", answer)),
         400..=499 if is_a_word && !word.is_empty() => {
             Err(refusal(method, method, &word, &Json::Null, answer))
@@ -72,7 +72,7 @@ fn without_a_word(method: &'static str, answer: &Answer) -> SlackError {
         // It says that it did nothing; other faults of a gateway may come after the message went in.
         503 => SlackError::Unreachable(status),
         200..=299 | 500..=599 => SlackError::NoAnswer(status),
-        401 | 403 | 404 | 407 | 410 => SlackError::Credentials {
+        300..=399 | 401 | 403 | 404 | 407 | 410 => SlackError::Credentials {
             code: status,
             help: "look at the address and the secret under `notify.slack`, and at any proxy between",
         },
@@ -296,6 +296,9 @@ mod tests {
     #[test]
     fn webhooks_say_it_in_plain_words() {
         assert_eq!(of_hook(&answer(200, "ok")), Ok(()));
+        assert!(matches!(of_hook(&answer(200, "<html>")), Err(SlackError::NoAnswer(_))));
+        let elsewhere = of_hook(&answer(302, ""));
+        assert!(matches!(elsewhere, Err(SlackError::Credentials { .. })), "nothing is sent on");
         assert!(matches!(
             of_hook(&answer(404, "channel_not_found")),
             Err(SlackError::Place { .. })

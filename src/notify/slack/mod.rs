@@ -23,7 +23,7 @@ use crate::notify::message::Letter;
 use crate::notify::slack::address::Address;
 use crate::notify::slack::answer::Answer;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::pace::Paces;
+use crate::notify::slack::pace::{Holds, Paces};
 
 pub use crate::notify::slack::look::Looked;
 
@@ -71,6 +71,7 @@ struct Inner {
     settings: Settings,
     client: reqwest::Client,
     paces: Mutex<Paces>,
+    holds: Mutex<Holds>,
     /// Ids of channels by name, as answers told them.
     ids: Mutex<HashMap<String, String>>,
 }
@@ -111,8 +112,8 @@ pub struct Posted {
 impl Slack {
     /// Slack behind this door.
     pub fn new(settings: Settings, client: reqwest::Client) -> Self {
-        let (paces, ids) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { settings, client, paces, ids }))
+        let (paces, holds, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { settings, client, paces, holds, ids }))
     }
 
     /// Whether it is a bot: one may choose the channel, reply, look and write to people.
@@ -179,6 +180,9 @@ impl Slack {
         let Door::Bot { api_url, token } = &self.0.settings.door else {
             return Err(SlackError::Blind("an incoming webhook can only be written to".to_owned()));
         };
+        if let Some(after) = lock(&self.0.holds).left(method, now) {
+            return Err(SlackError::Wait { what: method.to_owned(), after });
+        }
         let url = format!("{api_url}/{method}");
         // Methods that read take no JSON.
         let request = match method {
@@ -187,6 +191,9 @@ impl Slack {
         };
         let answer = self.ask(request.bearer_auth(token.expose_secret())).await?;
         let answered = answer::of_method(method, what, &answer);
+        if let Err(SlackError::Wait { after, .. }) = &answered {
+            lock(&self.0.holds).hold(method, method == POST, now, *after);
+        }
         self.heed(answered, what, now)
     }
 

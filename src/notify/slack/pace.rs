@@ -59,6 +59,38 @@ impl Paces {
     }
 }
 
+/// The methods that nobody may call for a while. Slack limits each method for the whole app and
+/// workspace; a short wait after a message is its channel's alone.
+#[derive(Debug, Default)]
+pub(super) struct Holds(HashMap<&'static str, Timestamp>);
+
+/// What Slack asks for where only one channel was too fast.
+const OF_A_CHANNEL: Duration = Duration::from_secs(2);
+
+impl Holds {
+    /// How long nobody may call it yet.
+    pub(super) fn left(&self, method: &str, now: Timestamp) -> Option<Duration> {
+        let left = self.0.get(method)?.duration_since(now);
+        Duration::try_from(left).ok().filter(|left| !left.is_zero())
+    }
+
+    /// Slack asked for so long; `posts` tells that the method writes into a channel.
+    pub(super) fn hold(
+        &mut self,
+        method: &'static str,
+        posts: bool,
+        now: Timestamp,
+        wait: Duration,
+    ) {
+        if posts && wait <= OF_A_CHANNEL {
+            return;
+        }
+        let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
+        let held = self.0.entry(method).or_insert(until);
+        *held = until.max(*held);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +119,19 @@ mod tests {
         assert_eq!(paces.admit("b", at(0)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Ok(()));
         assert_eq!(paces.admit("a", at(60_000)), Err(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_method_is_held_for_everybody_unless_one_channel_was_too_fast() {
+        let mut holds = Holds::default();
+        holds.hold("post", true, at(0), Duration::from_secs(1));
+        assert_eq!(holds.left("post", at(0)), None);
+        holds.hold("look", false, at(0), Duration::from_secs(1));
+        assert_eq!(holds.left("look", at(0)), Some(Duration::from_secs(1)));
+        holds.hold("post", true, at(0), Duration::from_secs(30));
+        holds.hold("post", true, at(0), Duration::from_secs(20));
+        assert_eq!(holds.left("post", at(10_000)), Some(Duration::from_secs(20)));
+        assert_eq!((holds.left("post", at(30_000)), holds.left("other", at(0))), (None, None));
     }
 
     #[test]
