@@ -7,7 +7,7 @@ use the_deployer::controller::sweep::{Outcome, Report};
 use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::{Deployer, on_both};
-use crate::harness::github::{Ask, Fault, Webhooks};
+use crate::harness::github::{Ask, Fault, Repository, Webhooks};
 use crate::scenarios::{WELL, app, took};
 
 const TARGET: &str = "prod-cluster-1";
@@ -23,6 +23,15 @@ async fn sweeps(deployer: &Deployer) -> Vec<Report> {
 
 fn healed(reports: &[Report]) -> u64 {
     reports.iter().map(|report| report.healed).sum()
+}
+
+/// An app that is live with v1, and the sweeps know it.
+async fn swept_once(deployer: &Deployer) -> Repository<'_> {
+    let shop = app(deployer, "shop");
+    shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    sweeps(deployer).await;
+    shop
 }
 
 /// As time goes by: a sweep every five minutes, and everything that comes of it, until one has
@@ -43,10 +52,7 @@ async fn heals(deployer: &Deployer) -> SignedDuration {
 #[tokio::test]
 async fn an_event_that_github_lost_is_found_with_its_repository() {
     on_both(async |deployer| {
-        let shop = app(deployer, "shop");
-        shop.deploys(TARGET, "v1").await;
-        deployer.settle().await;
-        sweeps(deployer).await;
+        let shop = swept_once(deployer).await;
         deployer.github.webhooks(Webhooks::Unheard);
         let lost = shop.deploys(TARGET, "v2").await;
         took("a webhook lost", heals(deployer).await, HEALED);
@@ -62,10 +68,7 @@ async fn an_event_that_github_lost_is_found_with_its_repository() {
 #[tokio::test]
 async fn what_was_lost_and_is_older_than_what_is_live_changes_nothing() {
     on_both(async |deployer| {
-        let shop = app(deployer, "shop");
-        shop.deploys(TARGET, "v1").await;
-        deployer.settle().await;
-        sweeps(deployer).await;
+        let shop = swept_once(deployer).await;
         deployer.github.webhooks(Webhooks::Unheard);
         let lost = shop.deploys(TARGET, "v2").await;
         deployer.github.webhooks(Webhooks::Delivered);
@@ -84,10 +87,7 @@ async fn what_was_lost_and_is_older_than_what_is_live_changes_nothing() {
 #[tokio::test]
 async fn an_event_that_comes_after_the_sweep_found_it_is_a_duplicate() {
     on_both(async |deployer| {
-        let shop = app(deployer, "shop");
-        shop.deploys(TARGET, "v1").await;
-        deployer.settle().await;
-        sweeps(deployer).await;
+        let shop = swept_once(deployer).await;
         deployer.github.webhooks(Webhooks::Held);
         let late = shop.deploys(TARGET, "v2").await;
         heals(deployer).await;
@@ -190,10 +190,7 @@ async fn a_commit_that_never_comes_fails_after_two_minutes_and_a_missing_file_in
 #[tokio::test]
 async fn an_environment_that_is_no_target_is_shown_why_and_other_tools_are_left_alone() {
     on_both(async |deployer| {
-        let shop = app(deployer, "shop");
-        shop.deploys(TARGET, "v1").await;
-        deployer.settle().await;
-        sweeps(deployer).await;
+        let shop = swept_once(deployer).await;
         let wrong = shop.deploys("Prod", "v2").await;
         let number = Ask { payload: serde_json::json!({"tag": 1.10}), ..Ask::new(TARGET, "") };
         let number = shop.asks(number).await;

@@ -102,7 +102,7 @@ async fn a_former_process_holds_nothing() {
     run_on_both(async |db| {
         note(&db.store, &pull_request(7, 1), 0).await;
         let _dead = take(&db.store, 1).await.unwrap();
-        db.store.end_preview_leases(at(2)).await.unwrap();
+        db.store.end_leases(at(2)).await.unwrap();
         assert_eq!(take(&db.store, 2).await.unwrap().failures, 1);
     })
     .await;

@@ -23,8 +23,6 @@ pub(crate) enum Fault {
     UsedUp,
     /// 401, as for a token that has ended or was revoked.
     BadCredentials,
-    /// The answer comes after so much real time; it is the true one.
-    Slow(Duration),
     /// What was asked is done, and the connection is cut before the answer.
     CutAfter,
     /// The connection is cut, and nothing was done.
@@ -85,11 +83,6 @@ impl Faults {
             .collect()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.orders.clear();
-        self.down_until = None;
-    }
-
     /// What happens to that request of that sender.
     pub(super) fn judge(
         &mut self,
@@ -126,7 +119,6 @@ fn verdict(fault: Fault, key: &str, limits: &mut Limits, now: Timestamp) -> Verd
             Verdict::Refuse(used_up(key))
         }
         Fault::BadCredentials => Verdict::Refuse(Answer::refusal(401, "Bad credentials")),
-        Fault::Slow(delay) => Verdict::Work { delay, cut: false },
         Fault::CutAfter => Verdict::Work { delay: Duration::ZERO, cut: true },
         Fault::CutBefore => Verdict::Cut,
         Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },

@@ -16,8 +16,6 @@
 //! fails on it. The world asks nobody for the time: tokens, limits, dates and deliveries go by the
 //! clock that was handed in.
 
-#![allow(dead_code, unused_imports, reason = "a world for tests that are still to come")]
-
 mod answer; // what is answered
 mod app; // the App: its key, its installations, its tokens
 mod call; // what was asked, and by whom

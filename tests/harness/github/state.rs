@@ -120,11 +120,6 @@ impl Repo {
         self.full_name.split_once('/').unwrap().1
     }
 
-    pub(super) fn deployment(&self, id: &str) -> Result<&Deployment, Answer> {
-        let found = self.deployments.iter().find(|one| one.id.to_string() == id);
-        found.ok_or_else(Answer::not_found)
-    }
-
     pub(super) fn json(&self, base: &str) -> Json {
         let (owner, name) = (self.owner(), self.name());
         json!({

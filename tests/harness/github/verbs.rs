@@ -3,11 +3,10 @@
 use serde_json::{Value as Json, json};
 
 use crate::harness::github::World;
-use crate::harness::github::deliveries;
 use crate::harness::github::deployments::{self, Deployment};
 use crate::harness::github::pulls::{self, Pull};
 use crate::harness::github::repositories::add_commit;
-use crate::harness::github::state::{State, user};
+use crate::harness::github::state::State;
 
 /// A repository of a [`World`].
 pub(crate) struct Repository<'w> {
@@ -71,18 +70,6 @@ impl Repository<'_> {
         };
         self.world.delivered().await;
         id
-    }
-
-    /// Commits are pushed to a branch: the event of it.
-    pub(crate) async fn pushes(&self, branch: &str, files: &[(&str, &str)]) -> String {
-        let after = self.commit_on(branch, files);
-        let event = json!({
-            "ref": format!("refs/heads/{branch}"), "after": after, "deleted": false,
-            "commits": [], "sender": user("octocat"), "pusher": {"name": "octocat"},
-        });
-        deliveries::tell(&mut self.world.state(), self.id, "push", event);
-        self.world.delivered().await;
-        after
     }
 
     /// A branch with those files, and a pull request from it to `main`; its number.
@@ -153,10 +140,6 @@ impl Repository<'_> {
         let former =
             std::mem::replace(&mut state.repo_mut(self.id).full_name, full_name.to_owned());
         state.former_names.insert(former.to_lowercase(), self.id);
-    }
-
-    pub(crate) fn made_public(&self) {
-        self.world.state().repo_mut(self.id).private = false;
     }
 
     /// Where a branch is.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use serde_json::Value as Json;
 use the_deployer::clock::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -129,11 +128,6 @@ impl World {
         state.faults.down(until);
     }
 
-    /// No trouble any more, and none left to come.
-    pub(crate) fn well_again(&self) {
-        self.state().faults.clear();
-    }
-
     /// Commits and deployments that come to be from now on are 404 for so many looks.
     pub(crate) fn late(&self, looks: u32) {
         self.state().late = looks;
@@ -224,13 +218,6 @@ impl World {
     /// The most calls that made something in any minute of the clock.
     pub(crate) fn busiest_minute(&self) -> usize {
         self.state().limits.busiest_minute
-    }
-
-    /// The `GET /repos/O/R` of a repository, for those who build events by hand.
-    pub(crate) fn repository_json(&self, full_name: &str) -> Json {
-        let state = self.state();
-        let id = state.by_name(full_name).unwrap();
-        state.repo(id).json("https://api.github.com")
     }
 }
 
