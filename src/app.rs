@@ -25,7 +25,6 @@ mod templates; // the templates in use, kept current
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -51,7 +50,6 @@ use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::violation::Rejection;
-use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
 use crate::server::{self, Limits, State};
 use crate::store::Store;
@@ -128,13 +126,15 @@ impl App {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
         let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
+        // Who is told is told at the address that was given, which can be a secret itself.
+        let direct = settings.outbound.client_without_redirects(CONNECT);
+        let direct = direct.map_err(boxed("the HTTP client"))?;
         let registry = telemetry::Metrics::default();
         let metrics = registry.register(Metrics::new);
         let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
         let store = store.telling(audience::audience(&settings));
         if home.has(&settings.storage.url) {
             store.end_leases(clock.now()).await.map_err(boxed("the database"))?;
-            store.end_preview_leases(clock.now()).await.map_err(boxed("the database"))?;
         }
         let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
@@ -151,8 +151,8 @@ impl App {
             templates: templates.clone(),
             facts: gatherer,
             store: store.clone(),
-            receivers: receivers(&settings)?,
-            slack: slack(&settings)?,
+            receivers: tell::events::receivers(&settings.event_webhooks, &direct),
+            slack: settings.slack.as_ref().map(|one| Line::new(one, &direct)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
             waml: settings.waml.clone(),
@@ -273,20 +273,6 @@ impl App {
 
 fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> StartError {
     move |error| StartError::of(part)(Box::new(error))
-}
-
-fn slack(settings: &Settings) -> Result<Option<Line>, StartError> {
-    let Some(one) = &settings.slack else { return Ok(None) };
-    // An incoming webhook's address is a secret: it is not told to whoever it leads on to.
-    let made = settings.outbound.builder().map(|builder| builder.connect_timeout(CONNECT));
-    let client = made.and_then(Receiver::client).map_err(boxed("the HTTP client for Slack"))?;
-    Ok(Some(Line::new(one, &client)))
-}
-
-fn receivers(settings: &Settings) -> Result<Arc<[Receiver]>, StartError> {
-    let made = settings.outbound.builder();
-    let made = made.and_then(|builder| tell::events::receivers(&settings.event_webhooks, builder));
-    made.map_err(boxed("the webhooks for events"))
 }
 
 async fn manifests(

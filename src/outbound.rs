@@ -48,12 +48,13 @@ impl Outbound {
         self.builder()?.connect_timeout(connect).redirect(Policy::none()).build()
     }
 
-    /// What every client begins with.
+    /// What every client begins with. None tells where it was sent on from: an address can be a
+    /// secret.
     ///
     /// # Errors
     /// When an authority or the proxy's address cannot be used.
     pub fn builder(&self) -> reqwest::Result<ClientBuilder> {
-        let mut builder = Client::builder().user_agent(AGENT);
+        let mut builder = Client::builder().user_agent(AGENT).referer(false);
         if !self.authorities.is_empty() {
             let certificates = self.authorities.iter().map(|der| Certificate::from_der(der));
             builder = builder.tls_certs_merge(certificates.collect::<reqwest::Result<Vec<_>>>()?);

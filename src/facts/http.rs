@@ -69,7 +69,7 @@ impl Http {
             outbound.authorities.clear();
         }
         let builder = outbound.builder().map_err(unusable)?;
-        let mut builder = builder.connect_timeout(patience.one_try).redirect(policy).referer(false);
+        let mut builder = builder.connect_timeout(patience.one_try).redirect(policy);
         if !roots.is_empty() {
             builder = builder.tls_certs_only(roots);
         }

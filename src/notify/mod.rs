@@ -16,3 +16,13 @@ pub mod slack; // a bot, or an incoming webhook
 pub mod events; // CloudEvents for programs, pure
 pub mod signature; // how they are signed, pure
 pub mod webhook; // who they are sent to
+
+/// Of a chain of causes the last, which says what happened: `connection refused`. The others repeat
+/// the address, which can be a secret.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}

@@ -9,6 +9,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use crate::model::announcement::Announcement;
 use crate::notify::events::{Event, MEDIA_TYPE};
+use crate::notify::innermost;
 use crate::notify::signature::{self, Key};
 
 /// Somebody who wants events.
@@ -70,14 +71,6 @@ pub enum NotTaken {
 }
 
 impl Receiver {
-    /// A client for receivers.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
-    pub fn client(builder: reqwest::ClientBuilder) -> reqwest::Result<reqwest::Client> {
-        builder.redirect(reqwest::redirect::Policy::none()).referer(false).build()
-    }
-
     /// Sends one event. The same one may be sent again: its id tells.
     ///
     /// # Errors
@@ -133,15 +126,6 @@ fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     }
     let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
     Duration::try_from(at.duration_since(now)).ok()
-}
-
-/// Of a chain of causes the last, which says what happened: `connection refused`.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
-    }
-    last.to_string()
 }
 
 #[cfg(test)]

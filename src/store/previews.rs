@@ -223,20 +223,6 @@ impl Store {
         Ok(done.rows_affected())
     }
 
-    /// Ends every lease on a preview: as [`Store::end_leases`].
-    pub async fn end_preview_leases(&self, now: Timestamp) -> Result<(), StoreError> {
-        let mut write = self.begin(AT_WORK).await?;
-        sqlx::query(
-            "UPDATE previews SET due_at = $1 \
-             WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1",
-        )
-        .bind(now.as_millisecond())
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing(AT_WORK))?;
-        write.commit().await
-    }
-
     /// When the next preview can be made, of those that wait.
     pub async fn next_preview(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT MIN(due_at) AS due_at FROM previews WHERE done_at IS NULL";
@@ -290,6 +276,19 @@ impl Store {
         write.commit().await?;
         Ok(Held::by_rows(done.rows_affected()))
     }
+}
+
+/// Ends every lease on a preview; see [`Store::end_leases`].
+pub(super) async fn abandon(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE previews SET due_at = $1 \
+         WHERE worker IS NOT NULL AND done_at IS NULL AND due_at > $1",
+    )
+    .bind(now.as_millisecond())
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing(AT_WORK))
 }
 
 /// What is known of a pull request when one hears of it.

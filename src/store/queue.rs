@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane, outbox, sweeps};
+use crate::store::{Store, StoreError, Write, acts, lane, outbox, previews, sweeps};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -139,6 +139,7 @@ impl Store {
         acts::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
         sweeps::abandon(&mut write).await?;
+        previews::abandon(&mut write, now).await?;
         write.commit().await?;
         Ok(done.rows_affected())
     }

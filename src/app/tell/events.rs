@@ -19,12 +19,11 @@ use crate::store::{Filter, Message, StoreError};
 /// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
 const LONGEST_CALL: Duration = Duration::from_secs(10);
 
-/// Where events go. One client for all: it follows no redirects.
+/// Where events go. One client for all; it is to follow no redirects.
 pub(in crate::app) fn receivers(
     webhooks: &[EventWebhook],
-    builder: reqwest::ClientBuilder,
-) -> reqwest::Result<Arc<[Receiver]>> {
-    let client = Receiver::client(builder)?;
+    client: &reqwest::Client,
+) -> Arc<[Receiver]> {
     let receiver = |one: &EventWebhook| Receiver {
         name: one.name.clone(),
         url: one.url.clone(),
@@ -33,7 +32,7 @@ pub(in crate::app) fn receivers(
         client: client.clone(),
         timeout: LONGEST_CALL,
     };
-    Ok(webhooks.iter().map(receiver).collect())
+    webhooks.iter().map(receiver).collect()
 }
 
 /// Sends the events of a message to the receiver of that name.

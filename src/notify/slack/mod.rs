@@ -19,6 +19,7 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
+use crate::notify::innermost;
 use crate::notify::message::Letter;
 use crate::notify::slack::address::Address;
 use crate::notify::slack::answer::Answer;
@@ -307,14 +308,6 @@ async fn read(mut response: reqwest::Response) -> reqwest::Result<Answer> {
         body.extend_from_slice(&chunk);
     }
     Ok(Answer { status, retry_after, body })
-}
-
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }
 
 /// What a panic left half-done in these maps is at worst a wait too many.

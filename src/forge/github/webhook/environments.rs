@@ -2,19 +2,12 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
+use crate::forge::github::webhook::globs::Globs;
 use crate::model::id::TargetName;
 
 /// Which environments may be deployed to, as globs.
 #[derive(Clone, Default)]
 pub struct Environments(Option<Globs>);
-
-#[derive(Clone)]
-struct Globs {
-    texts: Vec<String>,
-    set: GlobSet,
-}
 
 /// Whose an environment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,20 +33,14 @@ impl Environments {
     /// # Errors
     /// The first glob that cannot be read.
     pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        let mut texts = Vec::new();
-        for glob in globs {
-            set.add(GlobBuilder::new(glob).case_insensitive(true).build()?);
-            texts.push(glob.to_owned());
-        }
-        Ok(Self(Some(Globs { texts, set: set.build()? })))
+        Globs::read(globs, true).map(|globs| Self(Some(globs)))
     }
 
     /// Whose the environment is. A tag in the payload says that it is ours: only who deploys with
     /// us puts one there.
     pub(super) fn whose(&self, environment: &str, has_tag: bool) -> Whose {
         match &self.0 {
-            Some(globs) if globs.set.is_match(environment) => Whose::Ours,
+            Some(globs) if globs.are_matched_by(environment) => Whose::Ours,
             Some(_) => Whose::NotAllowed,
             None if has_tag || TargetName::parse(environment).is_ok() => Whose::Ours,
             None => Whose::Unlikely,
@@ -65,7 +52,7 @@ impl fmt::Debug for Environments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             None => f.write_str("any"),
-            Some(Globs { texts, set: _ }) => texts.fmt(f),
+            Some(globs) => globs.fmt(f),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::forge::github::webhook::{Malformed, shown};
+use crate::model::id::IdError;
 
 /// What stands in a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,6 +62,15 @@ impl Field {
 /// The error for a field.
 pub(super) fn wrong(field: &'static str, problem: impl Into<String>) -> Malformed {
     Malformed::Field { field, problem: problem.into() }
+}
+
+/// The identifier that a field's text is; `parse` says why it is none.
+pub(super) fn id<T>(
+    field: &'static str,
+    text: &str,
+    parse: impl Fn(String) -> Result<T, IdError>,
+) -> Result<T, Malformed> {
+    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
 }
 
 impl<'de> Deserialize<'de> for Field {

@@ -13,6 +13,7 @@ pub mod listed; // a deployment as GitHub's API lists it
 pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
+mod globs; // globs that remember their texts
 mod field; // one value of a JSON document, taken leniently
 mod form; // application/x-www-form-urlencoded
 mod push; // a branch that has moved

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::forge::github::webhook::field::{Field, wrong};
+use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{self, Repository, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
 use crate::model::event::{Event, PullRequest, Unused};
-use crate::model::id::{CommitSha, IdError, RepoName};
+use crate::model::id::{CommitSha, RepoName};
 
 /// GitHub's own bound for a branch's name is 244 bytes.
 const BRANCH_BYTES: usize = 255;
@@ -148,14 +148,6 @@ fn time(text: &Field) -> Result<Timestamp, Malformed> {
     let field = "pull_request.updated_at";
     let text = text.required(field)?;
     text.parse().map_err(|_| wrong(field, format!("{} is not a time", shown(text))))
-}
-
-fn id<T>(
-    field: &'static str,
-    text: &str,
-    parse: impl Fn(String) -> Result<T, IdError>,
-) -> Result<T, Malformed> {
-    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
 }
 
 #[cfg(test)]

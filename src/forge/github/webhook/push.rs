@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::forge::github::webhook::field::{Field, wrong};
+use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{self, Repository};
 use crate::forge::github::webhook::{Malformed, ignored, shown};
 use crate::model::event::{Event, Push, Unused};
@@ -33,15 +33,11 @@ pub(super) fn read(document: &[u8]) -> Result<Event, Malformed> {
         return Ok(ignored(Unused::Kind, format!("{} is no branch", shown(git_ref))));
     };
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
-    let name = repository.full_name.required("repository.full_name")?;
-    let repository =
-        RepoName::parse(name).map_err(|error| wrong("repository.full_name", error.to_string()))?;
-    let after = if deleted.is_true() { None } else { Some(commit(after.required("after")?)?) };
+    let name = "repository.full_name";
+    let repository = id(name, repository.full_name.required(name)?, RepoName::parse)?;
+    let commit = || id("after", after.required("after")?, CommitSha::parse);
+    let after = if deleted.is_true() { None } else { Some(commit()?) };
     Ok(Event::Push(Push { repository, branch: branch.to_owned(), after }))
-}
-
-fn commit(text: &str) -> Result<CommitSha, Malformed> {
-    CommitSha::parse(text).map_err(|error| wrong("after", error.to_string()))
 }
 
 #[cfg(test)]

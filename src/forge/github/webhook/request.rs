@@ -2,7 +2,7 @@
 //! is refused by name.
 
 use crate::forge::github::webhook::environments::Whose;
-use crate::forge::github::webhook::field::{Field, wrong};
+use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
@@ -158,14 +158,6 @@ fn escaped(login: &str) -> String {
         if legal(c) { out.push(c) } else { out.extend(c.escape_unicode()) }
     }
     cut(&out, ACTOR_CHARACTERS)
-}
-
-fn id<T>(
-    field: &'static str,
-    text: &str,
-    parse: impl Fn(String) -> Result<T, IdError>,
-) -> Result<T, Malformed> {
-    parse(text.to_owned()).map_err(|error| wrong(field, error.to_string()))
 }
 
 fn cut(text: &str, characters: usize) -> String {

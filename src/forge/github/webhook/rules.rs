@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
 use crate::forge::github::webhook::environments::Environments;
+use crate::forge::github::webhook::globs::Globs;
 use crate::model::id::{CommitSha, RepoName};
 
 /// What the configuration says about incoming deployments.
@@ -48,12 +47,6 @@ impl Default for Rules {
 #[derive(Clone)]
 pub struct Repositories(Option<Globs>);
 
-#[derive(Clone)]
-struct Globs {
-    texts: Vec<String>,
-    set: GlobSet,
-}
-
 impl Repositories {
     /// Every repository.
     pub fn any() -> Self {
@@ -66,18 +59,12 @@ impl Repositories {
     /// # Errors
     /// The first glob that cannot be read.
     pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        let mut texts = Vec::new();
-        for glob in globs {
-            set.add(GlobBuilder::new(glob).literal_separator(true).case_insensitive(true).build()?);
-            texts.push(glob.to_owned());
-        }
-        Ok(Self(Some(Globs { texts, set: set.build()? })))
+        Globs::read(globs, false).map(|globs| Self(Some(globs)))
     }
 
     /// Whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
-        self.0.as_ref().is_none_or(|globs| globs.set.is_match(repository.as_str()))
+        self.0.as_ref().is_none_or(|globs| globs.are_matched_by(repository.as_str()))
     }
 }
 
@@ -85,7 +72,7 @@ impl fmt::Debug for Repositories {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             None => f.write_str("any"),
-            Some(Globs { texts, set: _ }) => texts.fmt(f),
+            Some(globs) => globs.fmt(f),
         }
     }
 }
