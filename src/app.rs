@@ -19,6 +19,7 @@ pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current

@@ -9,6 +9,7 @@ pub mod webhooks; // programs that receive events
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
+pub mod signing; // how commits are signed
 mod previews; // what pull requests are shown
 
 use std::collections::BTreeMap;
@@ -238,9 +239,12 @@ pub struct ManifestRepository {
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,
+    /// The key that commits are signed with. Default: they are not.
+    #[serde(default)]
+    pub signing: Option<signing::Signing>,
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits. Their author is the person who asked.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {

@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod signing; // how commits are signed
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
@@ -186,6 +187,8 @@ pub struct Manifests {
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
+    /// How commits are signed, if they are.
+    pub signing: Option<signing::Signing>,
     /// Where its clone is kept, if it needs one.
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.
@@ -238,7 +241,7 @@ impl fmt::Debug for Targets {
     }
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits, and the author of those that no person asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// A name.

@@ -6,6 +6,7 @@
 //! tree                                edits in an object database
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! transport, wire, token              how to talk to that server, and as whom
+//! author, signing                     who has made a commit, and the signature that proves it
 //! apply                               edit the tip, commit, publish; or begin again on the new tip
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint                  what is live, what was written last, all that an app has
@@ -18,6 +19,7 @@
 pub mod address;
 mod amendment;
 mod apply;
+
 mod change;
 mod deployment;
 pub mod error;
@@ -31,6 +33,7 @@ mod local;
 pub mod message;
 pub mod reading;
 pub mod refusal;
+pub mod signing;
 pub mod snapshot;
 mod stale;
 pub mod token;

@@ -126,18 +126,21 @@ impl Resolver<'_> {
         folder: &Path,
         app: &App,
     ) -> Manifests {
-        let file::ManifestRepository { name, url, branch, targets, token, auth, identity } =
+        let file::ManifestRepository { name, url, branch, targets, token, auth, identity, signing } =
             repository;
         let unusable = "manifests cannot be pushed to such an address";
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
         let access = self.access(path, &url, (token, auth), app);
+        let home = folder.join("gnupg").join(&name);
+        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
             identity: identity_of(identity.unwrap_or_default()),
             embedded: false,
+            signing,
             name,
             url,
             branch,
@@ -220,6 +223,7 @@ fn embedded(folder: &Path) -> Manifests {
         targets: Targets::default(),
         access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
+        signing: None,
         clone_dir: path,
         embedded: true,
     }

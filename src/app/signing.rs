@@ -1,0 +1,25 @@
+//! Whether commits can be signed, tried before anything depends on it.
+
+use uuid::Uuid;
+
+use crate::config::settings::Settings;
+use crate::git::signing::Signing;
+use crate::model::violation::Violation;
+
+/// Makes a signature with the key of each manifest repository that has one, in homes of their own
+/// that are gone afterwards, so that a service that runs beside is not disturbed. What does not
+/// work, by repository. Blocks.
+pub fn tried(settings: &Settings) -> Vec<Violation> {
+    let keys = settings.manifests.iter().enumerate();
+    let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
+    let refused = keys.filter_map(|(n, signing)| {
+        // A name that nobody can guess: the folder for temporary files is everybody's.
+        let home = std::env::temp_dir().join(format!("sign-{}", Uuid::now_v7().simple()));
+        let error = Signing::open(&signing.key, &home).err()?;
+        let path = format!("manifests.repositories[{n}].signing");
+        Some(Violation::error("configuration", error.to_string()).at(path, None).help(HELP))
+    });
+    refused.collect()
+}
+
+const HELP: &str = "docs/signing.md says how a key is made for it";
