@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
-use crate::app::code_host::{forge, forge_url};
+use crate::app::code_host::{forge, forge_url, people};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -282,13 +282,14 @@ async fn manifests(
     forge: &Forge,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
+    let people = people(&settings.forge);
     for one in &settings.manifests {
         if one.embedded {
             let path = std::path::Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client, forge));
+        let repository = ManifestRepository::open(repository_settings(one, client, forge, &people));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -329,6 +330,7 @@ fn repository_settings(
     one: &settings::Manifests,
     client: &reqwest::Client,
     forge: &Forge,
+    people: &str,
 ) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
@@ -340,6 +342,8 @@ fn repository_settings(
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
+        people: people.to_owned(),
+        signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),
         client: client.clone(),
         silence: GIT_SILENCE,

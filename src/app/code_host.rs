@@ -45,3 +45,12 @@ pub(super) fn forge_url(forge: &settings::Forge) -> Option<String> {
         settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
     }
 }
+
+/// The domain of the addresses that a code host gives its people, which take no mail.
+pub(super) fn people(forge: &settings::Forge) -> String {
+    let url = forge_url(forge).and_then(|url| reqwest::Url::parse(&url).ok());
+    match url.as_ref().and_then(reqwest::Url::host_str) {
+        Some(host) => format!("users.noreply.{host}"),
+        None => "localhost".to_owned(),
+    }
+}

@@ -14,7 +14,7 @@ use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
@@ -241,14 +241,19 @@ impl Outside for World {
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
-    ) -> Result<Written, Problem> {
-        let manifests = self.manifests_of(&deployment.request.target)?;
-        match push::push(&manifests.repository, *planned.extra, at).await {
+    ) -> Wrote {
+        let manifests = match self.manifests_of(&deployment.request.target) {
+            Ok(manifests) => manifests,
+            Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
+        };
+        let (written, edit) = push::push(&manifests.repository, *planned.extra, at).await;
+        let ended = match written {
             Ok(writer::Written::Pushed { commit }) => Ok(Written::Pushed { commit }),
             Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),
             Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
             Err(error) => Err(problem::of_write(&error)),
-        }
+        };
+        Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::config::settings::Settings;
-use crate::git::signing::Signing;
+use crate::git::signing::{Signing, SigningKey};
 use crate::model::violation::Violation;
 
 /// Makes a signature with the key of each manifest repository that has one, in homes of their own
@@ -15,7 +15,8 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
     let refused = keys.filter_map(|(n, signing)| {
         // A name that nobody can guess: the folder for temporary files is everybody's.
         let home = std::env::temp_dir().join(format!("sign-{}", Uuid::now_v7().simple()));
-        let error = Signing::open(&signing.key, &home).err()?;
+        let key = SigningKey { home, ..signing.clone() };
+        let error = Signing::open(&key).err()?;
         let path = format!("manifests.repositories[{n}].signing");
         Some(Violation::error("configuration", error.to_string()).at(path, None).help(HELP))
     });

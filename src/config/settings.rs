@@ -1,6 +1,5 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
-pub mod signing; // how commits are signed
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
@@ -17,6 +16,7 @@ use crate::config::file::auth::Pages;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
+use crate::git::signing::SigningKey;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::outbound::Outbound;
@@ -188,7 +188,7 @@ pub struct Manifests {
     /// Who commits: name and e-mail address.
     pub identity: Identity,
     /// How commits are signed, if they are.
-    pub signing: Option<signing::Signing>,
+    pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.

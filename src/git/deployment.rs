@@ -3,6 +3,7 @@
 
 use git2::{ObjectType, Repository, Tree};
 
+use crate::git::handedit::Watch;
 use crate::git::layout;
 use crate::git::message::Note;
 use crate::git::tree::{self, Edited, Edits, Leaf, TreeError};
@@ -22,6 +23,8 @@ pub struct Write {
     pub parent: Option<Vec<u8>>,
     /// What the commit says.
     pub note: Note,
+    /// What is to be done about what somebody edited by hand, and where that is told.
+    pub hand_edits: Watch,
 }
 
 /// Applies a deployment to the root tree of a tip; `None` is an empty repository.
@@ -30,7 +33,7 @@ pub(super) fn edit(
     root: Option<&Tree<'_>>,
     write: &Write,
 ) -> Result<Edited, TreeError> {
-    let Write { revision, application, project, parent, note: _ } = write;
+    let Write { revision, application, project, parent, note: _, hand_edits: _ } = write;
     let (target, app) = (&revision.target, &revision.app);
     let revision_folder = layout::revision_folder(target, app, &revision.id);
     if tree::find(root, &revision_folder)?.is_some() {

@@ -3,6 +3,7 @@
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
 //! change: deployment | amendment      what may be done, each one commit
+//! handedit                            what somebody changed in an app's `latest` beside us
 //! tree                                edits in an object database
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! transport, wire, token              how to talk to that server, and as whom
@@ -25,6 +26,7 @@ mod deployment;
 pub mod error;
 pub mod footprint;
 pub mod follow;
+mod handedit;
 mod home;
 pub mod index;
 mod kept;

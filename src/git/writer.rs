@@ -17,11 +17,13 @@ use crate::git::apply::{self, Writer};
 use crate::git::change::Change;
 pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
 pub use crate::git::message::{Message, Note, RemovalNote};
+use crate::git::signing::SigningKey;
 use crate::git::token::Tokens;
 use crate::git::transport::Wire;
 use crate::model::id::CommitSha;
@@ -61,6 +63,10 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
+    /// The domain of the addresses that people have as authors: `users.noreply.github.com`.
+    pub people: String,
+    /// The key that commits are signed with, if they are.
+    pub signing: Option<SigningKey>,
     /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
     pub tokens: Tokens,
     /// The HTTP client of the process.
@@ -71,7 +77,7 @@ pub struct Settings {
     pub total: Duration,
 }
 
-/// Author and committer of our commits.
+/// Who commits, or has asked for what is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// `the-deployer`

@@ -1,6 +1,7 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
 mod follow;
+mod hand_edits;
 mod http;
 mod index;
 mod locks;
@@ -8,5 +9,6 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod signing;
 mod tokens;
 mod writes;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use the_deployer::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
@@ -191,17 +191,14 @@ impl Outside for World {
         self.lock().plan(deployment)
     }
 
-    async fn write(
-        &self,
-        deployment: &Deployment,
-        planned: Planned<()>,
-        _at: Timestamp,
-    ) -> Result<Written, Problem> {
+    async fn write(&self, deployment: &Deployment, planned: Planned<()>, _at: Timestamp) -> Wrote {
         self.point(Point::BeforeWrite).await;
-        problem(self.lock().push_refused, "the branch is protected")?;
+        if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {
+            return Wrote { ended: Err(problem), hand_edit: None };
+        }
         let written = self.lock().write(deployment, &planned.revision);
         self.point(Point::AfterWrite).await;
-        Ok(written)
+        Wrote { ended: Ok(written), hand_edit: None }
     }
 
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {

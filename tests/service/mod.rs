@@ -6,6 +6,7 @@ mod crash; // killed anywhere, and started again
 mod facts; // what is found out for a deployment
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
+mod hand_edits; // what somebody changed beside us
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone

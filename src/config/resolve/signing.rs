@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::config::file;
 use crate::config::file::signing::SigningFormat;
 use crate::config::resolve::Resolver;
-use crate::config::settings::signing::Signing;
+use crate::git::signing::SigningKey;
 use crate::git::signing::key::{Key, KeyError};
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
@@ -16,7 +16,7 @@ impl Resolver<'_> {
         path: &str,
         signing: file::signing::Signing,
         home: PathBuf,
-    ) -> Option<Signing> {
+    ) -> Option<SigningKey> {
         let file::signing::Signing { format, key, passphrase } = signing;
         let given = |secret: &file::Secret| if secret.file.is_some() { "file" } else { "env" };
         let at_key = format!("{path}.key.{}", given(&key));
@@ -33,7 +33,7 @@ impl Resolver<'_> {
             SigningFormat::OpenPgp => Key::openpgp(&key?, passphrase.as_ref()),
         };
         match key {
-            Ok(key) => Some(Signing { key, home }),
+            Ok(key) => Some(SigningKey { key, home }),
             Err(error) => {
                 let at = if error.is_of_passphrase() { &at_passphrase } else { &at_key };
                 self.report.wrong(at, error.to_string(), help(format, &error));

@@ -74,7 +74,7 @@ async fn forward<O: Outside>(
     let planned = plan(parts, claim, waml, stages, known).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, planned, stages).await,
+        PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Lost => Err(Stop::Lost),
     }
@@ -126,14 +126,16 @@ async fn push<O: Outside>(
     claim: &Claim,
     planned: Planned<O::Extra>,
     stages: &Stages,
+    known: &mut Known,
 ) -> Result<Ending, Stop> {
     let digest = planned.revision.digest.clone();
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
     let warnings = planned.warnings.clone();
     let going = stages.begin(Stage::Push);
-    let written = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await?;
+    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await;
     drop(going);
-    let pushed = outcome::pushed(written, digest, files);
+    known.hand_edit = wrote.hand_edit.map(|edit| *edit);
+    let pushed = outcome::pushed(wrote.ended?, digest, files);
     let tag = &claim.deployment.request.release.tag;
     Ok(outcome::succeeded(pushed, tag, warnings, Known::default()))
 }

@@ -14,11 +14,20 @@ mod openpgp;
 mod program;
 mod ssh;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::git::signing::key::Key;
 use crate::git::signing::openpgp::Home;
 pub use crate::git::signing::ssh::SshKey;
+
+/// A key, and where it may be kept while it is in use.
+#[derive(Debug, Clone)]
+pub struct SigningKey {
+    /// The key.
+    pub key: Key,
+    /// A folder for `gpg`, which an ssh key has no use for. It is made anew; nobody else may use it.
+    pub home: PathBuf,
+}
 
 /// Signs commits with one key. Dropped, nothing of it is left on the disk.
 #[derive(Debug)]
@@ -75,13 +84,12 @@ impl SigningError {
 }
 
 impl Signing {
-    /// Makes ready to sign. An OpenPGP key is taken into `home`, which is made anew and is for
-    /// nobody else; one signature is made for trial, so that a wrong passphrase or an expired key
-    /// is found now. Blocks.
+    /// Makes ready to sign. One signature is made for trial, so that a wrong passphrase or an
+    /// expired key is found now. Blocks.
     ///
     /// # Errors
     /// [`SigningError`]
-    pub fn open(key: &Key, home: &Path) -> Result<Self, SigningError> {
+    pub fn open(SigningKey { key, home }: &SigningKey) -> Result<Self, SigningError> {
         let signing = match key {
             Key::Ssh(key) => Self(Means::Ssh(key.clone())),
             Key::OpenPgp(key) => Self(Means::OpenPgp(Home::open(key, home)?)),

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 
 use super::key::{Key, KeyError};
-use super::{Signing, SigningError};
+use super::{Signing, SigningError, SigningKey};
 
 const SSH: &str = include_str!("tests/open");
 const SSH_PUBLIC: &str = include_str!("tests/open.pub");
@@ -26,6 +26,10 @@ fn ssh(text: &str, passphrase: Option<&str>) -> Result<Key, KeyError> {
 
 fn openpgp(text: &str, passphrase: Option<&str>) -> Result<Key, KeyError> {
     Key::openpgp(&text.into(), passphrase.map(SecretString::from).as_ref())
+}
+
+fn open(key: &Key, home: &Path) -> Result<Signing, SigningError> {
+    Signing::open(&SigningKey { key: key.clone(), home: home.to_owned() })
 }
 
 fn half(text: &str) -> String {
@@ -109,7 +113,7 @@ fn what_an_ssh_key_signs_is_good_to_ssh_keygen() {
         let key = ssh(text, passphrase).unwrap();
         let Key::Ssh(half) = &key else { unreachable!("an ssh key") };
         let signers = format!("deployer {}\n", half.public());
-        let signing = Signing::open(&key, folder.path()).unwrap();
+        let signing = open(&key, folder.path()).unwrap();
         let signature = signing.sign(b"tree 1\n\nwords\n").unwrap();
         assert!(is_good(folder.path(), &signers, &signature, b"tree 1\n\nwords\n"));
         assert!(!is_good(folder.path(), &signers, &signature, b"tree 2\n\nwords\n"));
@@ -150,7 +154,7 @@ fn a_home_of_gpg_signs_is_nobody_elses_and_is_gone_afterwards() {
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("deep/home");
     for (text, passphrase) in [(PGP, None), (PGP_LOCKED, Some(PASSPHRASE))] {
-        let signing = Signing::open(&openpgp(text, passphrase).unwrap(), &home).unwrap();
+        let signing = open(&openpgp(text, passphrase).unwrap(), &home).unwrap();
         let mode =
             std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&home).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o700);
@@ -169,12 +173,12 @@ fn a_home_that_somebody_swept_away_is_made_again() {
     }
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("home");
-    let signing = Signing::open(&openpgp(PGP, None).unwrap(), &home).unwrap();
+    let signing = open(&openpgp(PGP, None).unwrap(), &home).unwrap();
     fs::remove_dir_all(&home).unwrap();
     signing.sign(b"payload").unwrap();
     // As after a crash: what is left is no hindrance.
     std::mem::forget(signing);
-    Signing::open(&openpgp(PGP, None).unwrap(), &home).unwrap();
+    open(&openpgp(PGP, None).unwrap(), &home).unwrap();
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn a_key_that_cannot_sign_is_found_when_it_is_taken_in_with_what_to_do() {
         (&several, None, "export one alone"),
     ] {
         let home = folder.path().join("home");
-        let error = Signing::open(&openpgp(text, passphrase).unwrap(), &home).unwrap_err();
+        let error = open(&openpgp(text, passphrase).unwrap(), &home).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!error.passes() && !home.exists());
     }
@@ -201,7 +205,7 @@ fn a_key_that_cannot_sign_is_found_when_it_is_taken_in_with_what_to_do() {
 fn a_home_too_deep_for_sockets_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("x".repeat(90));
-    let error = Signing::open(&openpgp(PGP, None).unwrap(), &home).unwrap_err();
+    let error = open(&openpgp(PGP, None).unwrap(), &home).unwrap_err();
     assert!(matches!(error, SigningError::Folder { .. }), "{error}");
     assert!(error.to_string().contains("storage.folder"), "{error}");
 }
