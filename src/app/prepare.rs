@@ -75,7 +75,7 @@ pub async fn all(
     };
     let mut prepared = Vec::new();
     for one in &settings.manifests {
-        let writer = repository_settings(one, &client, &forge);
+        let writer = repository_settings(one, &client, &forge, clock);
         prepared.push(repository(settings, one, options, clock, writer).await?);
     }
     Ok(prepared)

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::git::writer::{ManifestRepository, Note, Write, WriteError, Written};
+use crate::git::writer::{ManifestRepository, Note, OnItsWay, Write, WriteError, Written};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
@@ -74,6 +74,7 @@ pub async fn push(
     repository: &ManifestRepository,
     change: Change,
     at: Timestamp,
+    on_its_way: OnItsWay,
 ) -> Result<Written, WriteError> {
-    repository.write(change.write, at).await
+    repository.write_announced(change.write, at, on_its_way).await
 }

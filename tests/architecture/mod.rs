@@ -31,7 +31,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("dashboard", &["model", "store"]),
     ("server", &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry"]),
     // A webhook's rules and a key for events are settings; others say what they are made of.
-    ("config", &["model", "waml", "forge", "notify", "outbound"]),
+    ("config", &["model", "waml", "git", "forge", "notify", "outbound"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (

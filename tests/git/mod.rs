@@ -8,5 +8,6 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod together;
 mod tokens;
 mod writes;
