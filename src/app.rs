@@ -141,7 +141,7 @@ impl App {
         crate::waml::document::prepare();
         let templates =
             InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
-        let manifests = manifests(&settings, &client, &forge).await?;
+        let manifests = manifests(&settings, &client, &forge, &clock).await?;
         let listener = bind(settings.server.listen).await?;
         let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
@@ -280,6 +280,7 @@ async fn manifests(
     settings: &Settings,
     client: &reqwest::Client,
     forge: &Forge,
+    clock: &Clock,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
     let people = people(&settings.forge);
@@ -289,7 +290,8 @@ async fn manifests(
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client, forge, &people));
+        let repository =
+            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -330,6 +332,7 @@ fn repository_settings(
     one: &settings::Manifests,
     client: &reqwest::Client,
     forge: &Forge,
+    clock: &Clock,
     people: &str,
 ) -> writer::Settings {
     writer::Settings {
@@ -348,7 +351,15 @@ fn repository_settings(
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,
+        budget: one.budget,
+        push: one.push,
+        now: time_of(clock),
     }
+}
+
+fn time_of(clock: &Clock) -> writer::Now {
+    let clock = clock.clone();
+    writer::Now::by(move || clock.now())
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

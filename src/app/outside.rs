@@ -20,7 +20,7 @@ use crate::controller::stages::Stages;
 use crate::forge::Forge;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::layout;
-use crate::git::writer::{self, ManifestRepository};
+use crate::git::writer::{self, ManifestRepository, OnItsWay};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, Questions};
@@ -63,6 +63,12 @@ pub(crate) struct Manifests {
     pub(crate) repository: ManifestRepository,
     pub(crate) targets: settings::Targets,
     pub(crate) source: Source,
+}
+
+/// A change that was planned, and which its repository awaits.
+pub(crate) struct Ready {
+    change: Change,
+    on_its_way: OnItsWay,
 }
 
 impl World {
@@ -195,7 +201,7 @@ fn unasked() -> NotPlanned {
 }
 
 impl Outside for World {
-    type Extra = Box<Change>;
+    type Extra = Box<Ready>;
 
     async fn waml(&self, request: &DeploymentRequest) -> Result<Vec<u8>, Problem> {
         let release = &request.release;
@@ -215,8 +221,9 @@ impl Outside for World {
         waml: Vec<u8>,
         stages: &Stages,
     ) -> Result<Planned<Self::Extra>, NotPlanned> {
-        let (rendered, waml) = self.planned(deployment, waml, stages).await?;
         let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
+        let on_its_way = source.repository.announce(&deployment.request.release);
+        let (rendered, waml) = self.planned(deployment, waml, stages).await?;
         let change = Change::new(
             &rendered,
             &waml,
@@ -232,7 +239,7 @@ impl Outside for World {
             templates_commit: rendered.templates_commit,
             contact: Some(contact(&waml)),
             warnings: rendered.warnings,
-            extra: Box::new(change),
+            extra: Box::new(Ready { change, on_its_way }),
         })
     }
 
@@ -246,7 +253,8 @@ impl Outside for World {
             Ok(manifests) => manifests,
             Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
         };
-        let (written, edit) = push::push(&manifests.repository, *planned.extra, at).await;
+        let Ready { change, on_its_way } = *planned.extra;
+        let (written, edit) = push::push(&manifests.repository, change, at, on_its_way).await;
         let ended = match written {
             Ok(writer::Written::Pushed { commit }) => Ok(Written::Pushed { commit }),
             Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),

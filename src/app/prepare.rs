@@ -77,7 +77,7 @@ pub async fn all(
     };
     let mut prepared = Vec::new();
     for one in &settings.manifests {
-        let writer = repository_settings(one, &client, &forge, &people(&settings.forge));
+        let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
         prepared.push(repository(settings, one, options, clock, writer).await?);
     }
     Ok(prepared)

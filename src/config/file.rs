@@ -6,6 +6,7 @@ pub mod notify; // who is told
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
+pub mod manifests; // where manifests are pushed to
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::config::file::auth::Auth;
+use crate::config::file::manifests::Manifests;
 use crate::config::file::notify::Notify;
 pub use crate::config::file::previews::Previews;
 use crate::model::lock::Policies;
@@ -204,44 +206,6 @@ pub struct TemplatesRepository {
     /// repository is on its host; otherwise `none`.
     #[serde(default)]
     pub auth: Option<access::RepositoryAuth>,
-}
-
-/// The repositories that manifests are pushed to.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Manifests {
-    /// For each target the first whose globs match it. Default: a local one in the storage folder.
-    pub repositories: Option<Vec<ManifestRepository>>,
-}
-
-/// One repository that manifests are pushed to.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ManifestRepository {
-    /// What it is called in logs; also the name of its clone.
-    #[schemars(extend("format" = "slug"))]
-    pub name: String,
-    /// An http or https address without credentials, or a path.
-    pub url: String,
-    /// The branch that Argo CD follows. Default: `main`.
-    #[serde(default)]
-    pub branch: Option<String>,
-    /// Globs over target names. Default: all.
-    #[serde(default)]
-    pub targets: Option<Vec<String>>,
-    /// A token that may push. A file is read anew for each exchange, so that it may be renewed.
-    #[serde(default)]
-    pub token: Option<Secret>,
-    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
-    /// repository is on its host; otherwise `none`.
-    #[serde(default)]
-    pub auth: Option<access::RepositoryAuth>,
-    /// Who commits.
-    #[serde(default)]
-    pub identity: Option<Identity>,
-    /// The key that commits are signed with. Default: they are not.
-    #[serde(default)]
-    pub signing: Option<signing::Signing>,
 }
 
 /// The committer of the commits. Their author is the person who asked.

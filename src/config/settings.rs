@@ -17,6 +17,7 @@ use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
 use crate::git::signing::SigningKey;
+use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::outbound::Outbound;
@@ -193,6 +194,10 @@ pub struct Manifests {
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.
     pub embedded: bool,
+    /// How often it may be pushed to.
+    pub budget: PushBudget,
+    /// Who pushes.
+    pub push: PushBy,
 }
 
 /// Globs over target names.

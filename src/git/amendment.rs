@@ -4,11 +4,13 @@
 //! Other people's commits beside those paths do not matter, and the change is applied on top of
 //! them; a commit that touched one of them makes the decision void, and nothing is done.
 
-use git2::{ObjectType, Oid, Repository, Tree};
+use git2::Oid;
 
+use crate::git::edits::{EditError, Edited, Edits, Leaf};
+use crate::git::folder::Kind;
 use crate::git::layout::RepoPath;
 use crate::git::message::Message;
-use crate::git::tree::{self, Edited, Edits, Leaf, TreeError};
+use crate::git::objects::Objects;
 
 /// A change that was decided on after a look.
 #[derive(Debug, Clone)]
@@ -41,46 +43,46 @@ impl Seen {
     }
 }
 
-/// Applies the change to the root tree of a tip; `None` is an empty repository.
+/// Applies the change to the root of a tip; `None` is an empty repository.
 pub(super) fn edit(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
+    objects: &mut Objects<'_>,
+    root: Option<Oid>,
     amendment: &Amendment,
-) -> Result<Edited, TreeError> {
+) -> Result<Edited, EditError> {
     let Amendment { seen, edits, message } = amendment;
     let mut wanted = Edits::default();
     for (path, edit) in edits {
-        add(repo, root, path, edit, &mut wanted)?;
+        add(objects, root, path, edit, &mut wanted)?;
     }
     if wanted.is_empty() && root.is_some() {
         let is_named = message.id().is_some();
         return Ok(if is_named { Edited::AlreadyThere } else { Edited::Unchanged });
     }
     for (path, Seen(seen)) in seen {
-        if tree::find(root, path)?.map(|(id, _)| id) != *seen {
-            return Err(TreeError::Moved(path.to_string()));
+        if objects.find(root, path)?.map(|(id, _)| id) != *seen {
+            return Err(EditError::Moved(path.to_string()));
         }
     }
-    Ok(Edited::Changed(wanted.apply(repo, root)?))
+    Ok(Edited::Changed(wanted.apply(objects, root)?))
 }
 
 fn add(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
+    objects: &mut Objects<'_>,
+    root: Option<Oid>,
     path: &RepoPath,
     edit: &Edit,
     wanted: &mut Edits,
-) -> Result<(), TreeError> {
-    let there = tree::find(root, path)?;
+) -> Result<(), EditError> {
+    let there = objects.find(root, path)?;
     match (edit, there) {
         (Edit::Gone, None) => Ok(()),
         (Edit::Gone, Some(_)) => {
             wanted.put(path, Leaf::Gone);
             Ok(())
         }
-        (Edit::File(_), Some((_, ObjectType::Tree))) => Err(TreeError::Moved(path.to_string())),
+        (Edit::File(_), Some((_, Kind::Folder))) => Err(EditError::Moved(path.to_string())),
         (Edit::File(bytes), _) => {
-            Ok(wanted.file_if(repo, root, path, Some(bytes), |now, new| now != Some(new))?)
+            Ok(wanted.file_if(objects, root, path, Some(bytes), |now, new| now != Some(new))?)
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Everything that may be done to a manifest repository, each one commit.
 
-use git2::{Repository, Tree};
+use git2::Oid;
 
 use crate::git::amendment::{self, Amendment};
 use crate::git::deployment::{self, Write};
+use crate::git::edits::{EditError, Edited};
 use crate::git::message::commit_message;
-use crate::git::tree::{Edited, TreeError};
+use crate::git::objects::Objects;
 use crate::model::id::DeployId;
 
 /// One change, which becomes one commit.
@@ -18,15 +19,15 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The new root tree that it makes of a tip's; `None` is an empty repository.
+    /// The new root that it makes of a tip's; `None` is an empty repository.
     pub(super) fn edit(
         &self,
-        repo: &Repository,
-        root: Option<&Tree<'_>>,
-    ) -> Result<Edited, TreeError> {
+        objects: &mut Objects<'_>,
+        root: Option<Oid>,
+    ) -> Result<Edited, EditError> {
         match self {
-            Self::Deploy(write) => deployment::edit(repo, root, write),
-            Self::Amend(amendment) => amendment::edit(repo, root, amendment),
+            Self::Deploy(write) => deployment::edit(objects, root, write),
+            Self::Amend(amendment) => amendment::edit(objects, root, amendment),
         }
     }
 

@@ -1,12 +1,15 @@
 //! A deployment as a change: the revision's folder, `latest`, the Application, and what falls out
 //! of the history.
 
-use git2::{ObjectType, Repository, Tree};
+use git2::Oid;
 
-use crate::git::handedit::Watch;
-use crate::git::layout;
+use crate::git::edits::{self, EditError, Edited, Edits, Leaf};
+use crate::git::folder::Kind;
+use crate::git::handedit::{self, Watch};
+use crate::git::layout::{self, LATEST};
 use crate::git::message::Note;
-use crate::git::tree::{self, Edited, Edits, Leaf, TreeError};
+use crate::git::objects::Objects;
+use crate::model::hand_edit::{HandEdit, HandEdits};
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
 
@@ -27,49 +30,97 @@ pub struct Write {
     pub hand_edits: Watch,
 }
 
-/// Applies a deployment to the root tree of a tip; `None` is an empty repository.
+/// Applies a deployment to the root of a tip; `None` is an empty repository.
 pub(super) fn edit(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
+    objects: &mut Objects<'_>,
+    root: Option<Oid>,
     write: &Write,
-) -> Result<Edited, TreeError> {
-    let Write { revision, application, project, parent, note: _, hand_edits: _ } = write;
+) -> Result<Edited, EditError> {
+    let Write { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
-    let revision_folder = layout::revision_folder(target, app, &revision.id);
-    if tree::find(root, &revision_folder)?.is_some() {
+    let present = History::read(objects, root, write)?;
+    if present.revisions.iter().any(|(id, _)| *id == revision.id) {
         return Ok(Edited::AlreadyThere);
     }
-    let files = tree::folder_of(repo, &revision.files)?;
+    let files = edits::folder_of(objects, &revision.files)?;
     let mut edits = Edits::default();
-    edits.file_if(
-        repo,
-        root,
-        &layout::application_file(target, app),
-        application.as_deref(),
-        |now, new| now != Some(new),
-    )?;
+    let file = layout::application_file(target, app);
+    edits.file_if(objects, root, &file, application.as_deref(), |now, new| now != Some(new))?;
     for (path, bytes) in
         [(layout::project_file(target), project), (layout::parent_file(target), parent)]
     {
-        edits.file_if(repo, root, &path, bytes.as_deref(), |now, _| now.is_none())?;
+        edits.file_if(objects, root, &path, bytes.as_deref(), |now, _| now.is_none())?;
     }
-    let latest = layout::latest_folder(target, app);
-    if edits.is_empty() && tree::find(root, &latest)? == Some((files, ObjectType::Tree)) {
+    if edits.is_empty() && present.latest == Some(files) {
+        hand_edits.note(None);
         return Ok(Edited::Unchanged);
     }
-    for id in layout::pruned(&revisions(repo, root, write)?, &revision.id, &revision.id) {
+    watch(objects, &present, files, write)?;
+    let revisions: Vec<_> = present.revisions.into_iter().map(|(id, _)| id).collect();
+    for id in layout::pruned(&revisions, &revision.id, &revision.id) {
         edits.put(&layout::revision_folder(target, app, &id), Leaf::Gone);
     }
-    edits.put(&revision_folder, Leaf::Folder(files));
-    edits.put(&latest, Leaf::Folder(files));
-    Ok(Edited::Changed(edits.apply(repo, root)?))
+    edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));
+    edits.put(&layout::latest_folder(target, app), Leaf::Folder(files));
+    Ok(Edited::Changed(edits.apply(objects, root)?))
 }
 
-fn revisions(
-    repo: &Repository,
-    root: Option<&Tree<'_>>,
+/// Notes what somebody edited by hand, if it would be replaced by other files.
+fn watch(
+    objects: &Objects<'_>,
+    present: &History,
+    files: Oid,
     write: &Write,
-) -> Result<Vec<DeployId>, git2::Error> {
-    let folder = layout::app_folder(&write.revision.target, &write.revision.app);
-    Ok(tree::revision_folders(repo, root, &folder)?.into_iter().map(|(id, _)| id).collect())
+) -> Result<(), EditError> {
+    let Write { revision, hand_edits, .. } = write;
+    let (repo, tip) = objects.base();
+    let latest = layout::latest_folder(&revision.target, &revision.app).to_string();
+    let found = match present.latest {
+        Some(now) if now == files => None,
+        now => handedit::look(repo, tip, &latest, now, &present.revisions)?,
+    };
+    let stops = hand_edits.policy == HandEdits::Stop;
+    let found = found.map(|found| HandEdit { replaced: !stops, ..found });
+    hand_edits.note(found.clone());
+    match found.filter(|_| stops) {
+        Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
+        None => Ok(()),
+    }
+}
+
+/// What an app has on a target.
+#[derive(Default)]
+struct History {
+    revisions: Vec<(DeployId, Oid)>,
+    latest: Option<Oid>,
+}
+
+impl History {
+    /// Reads it, and notes what of it the server has: most of a deployment's files are those of the
+    /// one before.
+    fn read(
+        objects: &mut Objects<'_>,
+        root: Option<Oid>,
+        write: &Write,
+    ) -> Result<Self, git2::Error> {
+        let path = layout::app_folder(&write.revision.target, &write.revision.app);
+        let Some((_, folder)) = objects.folder_at(root, &path)? else { return Ok(Self::default()) };
+        objects.are_there(&folder);
+        let folders = folder.entries().filter(|entry| entry.kind == Kind::Folder);
+        let named =
+            folders.filter_map(|entry| Some((std::str::from_utf8(entry.name).ok()?, entry.id)));
+        let mut history = Self::default();
+        for (name, id) in named {
+            if name == LATEST {
+                history.latest = Some(id);
+            } else if let Ok(name) = DeployId::parse(name) {
+                history.revisions.push((name, id));
+            }
+        }
+        if let Some(latest) = history.latest {
+            let files = objects.read_folder(latest)?;
+            objects.are_there(&files);
+        }
+        Ok(history)
+    }
 }

@@ -101,7 +101,7 @@ pub enum WriteError {
         edit: Box<HandEdit>,
     },
     /// The commit could not be signed; nothing was done.
-    #[error("the commit for {repository} cannot be signed: {why}")]
+    #[error("commits for {repository} cannot be signed: {why}")]
     NotSigned {
         /// The manifest repository.
         repository: String,

@@ -11,11 +11,14 @@ use std::time::Duration;
 use git2::{ErrorCode, Oid, Repository};
 
 use crate::git::address::Address;
+use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
-use crate::git::kept::{self, MARKER, TRACKING};
+use crate::git::http::Wire;
+use crate::git::kept;
+use crate::git::remote::Remote;
 use crate::git::snapshot::{self, Entry, Failed, Limits};
 use crate::git::token::{NoToken, Tokens};
-use crate::git::transport::{self, Wire};
+use crate::git::transport;
 use crate::model::id::CommitSha;
 
 /// The commit that was judged good last. A reference, so that its objects stay.
@@ -130,7 +133,7 @@ struct OnDisk {
 
 enum Source {
     Folder(PathBuf),
-    Http(Arc<Wire>),
+    Server(Remote),
 }
 
 impl Followed {
@@ -148,7 +151,7 @@ impl Followed {
         let name = address.to_string();
         let source = match address {
             Address::Local(path) => Source::Folder(path),
-            Address::Http(base) => Source::Http(Arc::new(wire(base, &settings))),
+            Address::Http(base) => Source::Server(Remote::Http(Arc::new(wire(base, &settings)))),
         };
         let Settings { branch, clone_dir: folder, .. } = settings;
         let opened = blocking(move || {
@@ -238,7 +241,7 @@ impl OnDisk {
         let reference = format!("refs/heads/{}", self.branch);
         match &self.source {
             Source::Folder(path) => self.fetch_folder(path, &reference),
-            Source::Http(wire) => self.fetch_http(wire, &reference),
+            Source::Server(remote) => self.fetch_from(remote, &reference),
         }
     }
 
@@ -252,18 +255,9 @@ impl OnDisk {
             .map_err(|error| self.broken(&error))
     }
 
-    /// The first time only the tip comes; old servers cannot do that, and send everything.
-    fn fetch_http(&self, wire: &Arc<Wire>, reference: &str) -> Result<Option<Oid>, FollowError> {
-        let first = self.repo.refname_to_id(TRACKING).is_err();
-        let fetch = |depth| {
-            transport::over(wire, |address| kept::fetch(&self.repo, address, reference, depth))
-        };
-        let found = match fetch(i32::from(first)) {
-            Err(error) if first && error.git.message().contains("support shallow") => fetch(0),
-            other => other,
-        };
-        found.map_err(|error| match error.failure {
-            Some(failure) => told(wire.error(failure)),
+    fn fetch_from(&self, remote: &Remote, reference: &str) -> Result<Option<Oid>, FollowError> {
+        kept::newest(remote, &self.repo, reference).map_err(|error| match error.failure {
+            Some(failure) => told(remote.error(failure)),
             None => self.broken(&error.git),
         })
     }
@@ -309,14 +303,14 @@ impl OnDisk {
 fn opened(folder: &Path, name: &str, branch: &str) -> Result<Repository, FollowError> {
     let found = std::fs::read_to_string(folder.join(MARKER));
     let ours = found.is_ok_and(|found| found == marker(name, branch));
-    match kept::usable_clone(folder).filter(|_| ours) {
+    match clone::usable(folder).filter(|_| ours) {
         Some((repo, _)) => Ok(repo),
         None => begin(folder, name, branch),
     }
 }
 
 fn begin(folder: &Path, name: &str, branch: &str) -> Result<Repository, FollowError> {
-    kept::begin(folder, &marker(name, branch)).map_err(|error| FollowError::OnDisk {
+    clone::begin(folder, &marker(name, branch)).map_err(|error| FollowError::OnDisk {
         repository: name.to_owned(),
         folder: folder.display().to_string(),
         cause: error.to_string(),

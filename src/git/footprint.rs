@@ -87,7 +87,7 @@ impl ManifestRepository {
     pub async fn commit_of(&self, id: &DeployId) -> Result<Option<CommitSha>, WriteError> {
         let id = id.clone();
         self.at_tip(move |repo, tip| {
-            let found = tip.and_then(|tip| crate::git::apply::find(repo, tip, &id));
+            let found = tip.and_then(|tip| crate::git::round::find(repo, tip, &id));
             Ok(found.and_then(|commit| CommitSha::parse(commit.to_string()).ok()))
         })
         .await

@@ -7,6 +7,7 @@ use git2::{Oid, Repository};
 use crate::git::error::WriteError;
 use crate::git::kept::{Kept, Seen};
 use crate::git::local::Local;
+use crate::git::objects::New;
 use crate::git::refusal::Refusal;
 
 /// Who holds the branch.
@@ -74,10 +75,16 @@ impl Home {
         }
     }
 
-    pub(super) fn publish(&mut self, base: Option<Oid>, commit: Oid) -> Result<Published, Trouble> {
+    /// Moves the branch from `base` to `tip`, with the objects that it needs.
+    pub(super) fn publish(
+        &mut self,
+        base: Option<Oid>,
+        tip: Oid,
+        new: &New,
+    ) -> Result<Published, Trouble> {
         match self {
-            Self::Local(local) => local.publish(base, commit),
-            Self::Kept(kept) => kept.publish(base, commit),
+            Self::Local(local) => local.publish(base, tip, new),
+            Self::Kept(kept) => kept.publish(base, tip, new),
         }
     }
 
@@ -97,7 +104,7 @@ impl Home {
         match self {
             // Not ours to pack: whoever owns the folder runs `git gc` there.
             Self::Local(_) => {}
-            Self::Kept(kept) => kept.recycle_if_full(),
+            Self::Kept(kept) => kept.keep_house(),
         }
     }
 }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository, Tree};
 
+use crate::git::clone::TRACKING;
 use crate::git::error::WriteError;
-use crate::git::kept;
 use crate::git::layout::{self, LATEST};
 use crate::git::tree;
 use crate::git::writer::{Door, ManifestRepository};
@@ -96,8 +96,8 @@ impl ManifestRepository {
             Door::Local { path, reference, .. } => {
                 Place { folder: path.clone(), reference: reference.clone(), live: true }
             }
-            Door::Http { clone, .. } => {
-                Place { folder: clone.clone(), reference: kept::TRACKING.to_owned(), live: false }
+            Door::Server { clone, .. } => {
+                Place { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
             }
         };
         let folder = layout::target_folder(target);

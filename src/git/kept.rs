@@ -1,44 +1,41 @@
-//! A manifest repository behind HTTP, and the bare clone of it that is kept on our disk.
+//! A manifest repository on a server, and the bare clone of it that is kept on our disk.
 //!
-//! The clone is a cache: the server has the truth. A clone that is damaged, or of another
-//! repository, is made again; a folder that we did not make is moved aside and never deleted.
+//! The clone is a cache: the server has the truth. One that is damaged, or of another repository,
+//! is made again; one in which too much has piled up is replaced by a new one, which is made beside
+//! it while the old one is in use.
 
-use std::cell::{Cell, RefCell};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use git2::{
-    AutotagOption, Direction, ErrorCode, FetchOptions, Oid, PushOptions, RemoteCallbacks,
-    Repository, RepositoryInitOptions,
-};
+use git2::{AutotagOption, Direction, FetchOptions, Oid, Repository};
 
+use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
-use crate::git::refusal::{self, Verdict};
-use crate::git::transport::{self, Wire, WireError};
-use crate::git::wire::Failure;
+use crate::git::objects::New;
+use crate::git::pack::{Deltas, pack};
+use crate::git::push::{self, Push, PushBy, Update};
+use crate::git::remote::Remote;
+use crate::git::transport::{self, WireError};
 
-/// Where the clone remembers the server's branch; also keeps its objects referenced.
-pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
-/// Says that a folder is a clone of ours, and of which repository and branch.
-pub(super) const MARKER: &str = "the-deployer-clone";
-/// libgit2 writes loose objects and never packs them. One of 256 folders is counted, as git does:
-/// this is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
-const LOOSE_IN_ONE_FOLDER: usize = 160;
-/// Each fetch of other people's commits leaves a pack, and every lookup asks every pack.
-const PACKS: usize = 200;
-/// What a server may print beside its report, in bytes.
-const PRINTED_LIMIT: usize = 16 * 1024;
+/// From so many objects on they become one pack and not as many files; git's own number.
+const PACKED: usize = 100;
+/// After a clone could not be made anew, so many writes go by before the next attempt.
+const REST: u32 = 100;
 
 /// The kept clone.
 pub(super) struct Kept {
     folder: PathBuf,
     reference: String,
-    wire: Arc<Wire>,
+    remote: Remote,
+    by: PushBy,
+    push: Box<dyn Push>,
     pub(super) repo: Repository,
     /// The server's branch as last seen.
     pub(super) tip: Seen,
+    next: Next,
 }
 
 /// What is known of the server's branch.
@@ -50,37 +47,50 @@ pub(super) enum Seen {
     At(Option<Oid>),
 }
 
+/// The clone that takes this one's place when too much has piled up in it.
+enum Next {
+    /// There is none, and for so many writes nobody asks whether one is needed.
+    None(u32),
+    /// It is being made, beside this one.
+    Making(JoinHandle<bool>),
+}
+
 impl Kept {
     /// Opens the clone in `folder`, or begins one there. Asks the server nothing yet.
-    pub(super) fn open(folder: &Path, reference: &str, wire: Arc<Wire>) -> Result<Self, Trouble> {
-        let marker = marker(&wire, reference);
+    pub(super) fn open(
+        folder: &Path,
+        reference: &str,
+        remote: Remote,
+        by: PushBy,
+    ) -> Result<Self, Trouble> {
+        let marker = marker(&remote, reference);
         let usable = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
-        let opened = if usable { usable_clone(folder) } else { None };
+        let opened = if usable { clone::usable(folder) } else { None };
         let (repo, tip) = match opened {
             Some((repo, Some(tip))) => (repo, Seen::At(Some(tip))),
             Some((repo, None)) => (repo, Seen::NotYet),
-            None => (begin(folder, &marker).map_err(|e| disk(&wire, folder, &e))?, Seen::NotYet),
+            None => (
+                clone::begin(folder, &marker).map_err(|e| disk(&remote, folder, &e))?,
+                Seen::NotYet,
+            ),
         };
-        Ok(Self { folder: folder.to_owned(), reference: reference.to_owned(), wire, repo, tip })
+        let (folder, reference) = (folder.to_owned(), reference.to_owned());
+        let push = push::of(by, remote.clone());
+        Ok(Self { folder, reference, remote, by, push, repo, tip, next: Next::None(0) })
     }
 
     /// Throws the clone away and begins another.
     pub(super) fn renew(&mut self) -> Result<(), Trouble> {
-        let begun = begin(&self.folder, &marker(&self.wire, &self.reference));
-        self.repo = begun.map_err(|error| disk(&self.wire, &self.folder, &error))?;
+        let begun = clone::begin(&self.folder, &marker(&self.remote, &self.reference));
+        self.repo = begun.map_err(|error| disk(&self.remote, &self.folder, &error))?;
         self.tip = Seen::NotYet;
         Ok(())
     }
 
     /// Asks the server where the branch is, and gets the objects that are new to us.
     pub(super) fn look(&mut self) -> Result<Option<Oid>, Trouble> {
-        let first = self.repo.refname_to_id(TRACKING).is_err();
-        let found = match self.fetch(i32::from(first)) {
-            // Old servers have no shallow clones. Then the whole history comes, once.
-            Err(error) if first && error.git.message().contains("support shallow") => self.fetch(0),
-            other => other,
-        };
-        let tip = found.map_err(|error| self.trouble(error))?;
+        let found = newest(&self.remote, &self.repo, &self.reference);
+        let tip = found.map_err(|error| error.trouble(&self.remote))?;
         if let Some(tip) = tip {
             self.remember(tip)?;
         }
@@ -88,61 +98,25 @@ impl Kept {
         Ok(tip)
     }
 
-    fn fetch(&self, depth: i32) -> Result<Option<Oid>, WireError> {
-        transport::over(&self.wire, |address| fetch(&self.repo, address, &self.reference, depth))
-    }
-
-    /// Pushes `commit`, if the server's branch is at `base`.
-    pub(super) fn publish(&mut self, base: Option<Oid>, commit: Oid) -> Result<Published, Trouble> {
-        let report = Report::default();
-        let pushed = self.push(base.unwrap_or(Oid::ZERO_SHA1), commit, &report);
-        let word = report.word.into_inner();
-        match (pushed, word) {
-            (Ok(()), Word::Done) => {
-                self.tip = Seen::At(Some(commit));
-                self.remember(commit)?;
-                Ok(Published::Done)
+    /// Pushes, if the server's branch is at `base`; then the clone has what the server has.
+    pub(super) fn publish(
+        &mut self,
+        base: Option<Oid>,
+        tip: Oid,
+        new: &New,
+    ) -> Result<Published, Trouble> {
+        let update = Update { base, tip, reference: &self.reference, new };
+        let published = self.push.push(&self.repo, &update)?;
+        match published {
+            Published::Done => {
+                save(&self.repo, new)?;
+                self.remember(tip)?;
+                self.tip = Seen::At(Some(tip));
             }
-            (Ok(()), Word::Not(status)) => {
-                let printed = report.printed.into_inner();
-                Ok(match refusal::classify(&status, &String::from_utf8_lossy(&printed)) {
-                    Verdict::LostRace => Published::Lost,
-                    Verdict::Refused(refusal) => Published::Refused(refusal),
-                })
-            }
-            (Err(_), _) if report.moved.get() => Ok(Published::Lost),
-            (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
-            (Err(error), _) => self.push_failed(error),
-            // No word about our branch: the server said something, but not what became of it.
-            (Ok(()), Word::None) => Ok(Published::Unclear(WriteError::Unreachable {
-                repository: self.wire.base.to_string(),
-                cause: "the server did not report what became of the push".to_owned(),
-                wait: None,
-            })),
+            Published::Lost => self.tip = Seen::NotYet,
+            Published::Locked(_) | Published::Refused(_) | Published::Unclear(_) => {}
         }
-    }
-
-    fn push(&self, base: Oid, commit: Oid, report: &Report) -> Result<(), WireError> {
-        transport::over(&self.wire, |address| {
-            let mut options = PushOptions::new();
-            options.remote_callbacks(report.callbacks(base));
-            let mut remote = self.repo.remote_anonymous(address)?;
-            remote.push(&[format!("{commit}:{}", self.reference)], Some(&mut options))
-        })
-    }
-
-    fn push_failed(&self, error: WireError) -> Result<Published, Trouble> {
-        let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
-        let unclear = error.pack_sent && !definite;
-        match (unclear, self.trouble(error)) {
-            (true, Trouble::Error(error)) => Ok(Published::Unclear(error)),
-            (true, Trouble::Damaged(error)) => Ok(Published::Unclear(WriteError::Unreachable {
-                repository: self.wire.base.to_string(),
-                cause: error.message().to_owned(),
-                wait: None,
-            })),
-            (false, trouble) => Err(trouble),
-        }
+        Ok(published)
     }
 
     fn remember(&self, tip: Oid) -> Result<(), Trouble> {
@@ -150,30 +124,75 @@ impl Kept {
         Ok(())
     }
 
-    fn trouble(&self, error: WireError) -> Trouble {
-        match error.failure {
-            Some(failure) => self.wire.error(failure).into(),
-            None => Trouble::Damaged(error.git),
-        }
+    /// Replaces a clone in which too much has piled up. The new one is made on a thread of its own;
+    /// a failure leaves the old one in use.
+    pub(super) fn keep_house(&mut self) {
+        self.next = match std::mem::replace(&mut self.next, Next::None(0)) {
+            Next::None(0) if clone::is_full(&self.folder) => Next::Making(self.make_next()),
+            Next::None(rest) => Next::None(rest.saturating_sub(1)),
+            Next::Making(making) if !making.is_finished() => Next::Making(making),
+            Next::Making(making) => {
+                if making.join().unwrap_or(false) && self.swap() {
+                    Next::None(0)
+                } else {
+                    tracing::warn!(clone = %self.folder.display(), "the manifest clone is full and could not be made anew");
+                    Next::None(REST)
+                }
+            }
+        };
     }
 
-    /// Replaces a clone in which too much has piled up. A failure leaves the old one in use.
-    pub(super) fn recycle_if_full(&mut self) {
-        if !is_full(&self.folder) {
-            return;
+    fn make_next(&self) -> JoinHandle<bool> {
+        let beside = clone::with_suffix(&self.folder, "next");
+        let (reference, remote, by) = (self.reference.clone(), self.remote.clone(), self.by);
+        std::thread::spawn(move || {
+            let next = Self::open(&beside, &reference, remote, by);
+            next.and_then(|mut next| next.look()).is_ok()
+        })
+    }
+
+    /// Takes the new clone. What was pushed since it was made, is fetched by the next look.
+    fn swap(&mut self) -> bool {
+        let beside = clone::with_suffix(&self.folder, "next");
+        let moved =
+            fs::remove_dir_all(&self.folder).is_ok() && fs::rename(&beside, &self.folder).is_ok();
+        let opened = Self::open(&self.folder, &self.reference, self.remote.clone(), self.by);
+        match opened {
+            Ok(opened) => *self = opened,
+            Err(_) => return false,
         }
-        let beside = with_suffix(&self.folder, "next");
-        let fresh = Self::open(&beside, &self.reference, Arc::clone(&self.wire))
-            .and_then(|mut fresh| fresh.look());
-        let swapped = fresh.is_ok()
-            && fs::remove_dir_all(&self.folder).is_ok()
-            && fs::rename(&beside, &self.folder).is_ok();
-        if swapped && let Ok(opened) = Self::open(&self.folder, &self.reference, self.wire.clone())
-        {
-            *self = opened;
-        } else {
-            tracing::warn!(clone = %self.folder.display(), "the manifest clone is full and could not be made anew");
+        // Readers go by what the clone says of the branch: it must not fall back.
+        moved && self.look().is_ok()
+    }
+}
+
+/// Puts objects that the server has now into the clone.
+pub(super) fn save(repo: &Repository, new: &New) -> Result<(), git2::Error> {
+    let odb = repo.odb()?;
+    if new.len() < PACKED {
+        for object in new.values() {
+            odb.write(object.kind, &object.bytes)?;
         }
+        return Ok(());
+    }
+    let mut writer = odb.packwriter()?;
+    let written = writer.write_all(&pack(new, Deltas::Thin));
+    written.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    writer.commit().map(drop)
+}
+
+/// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
+/// old servers cannot do that, and send everything, once.
+pub(super) fn newest(
+    remote: &Remote,
+    repo: &Repository,
+    reference: &str,
+) -> Result<Option<Oid>, WireError> {
+    let first = repo.refname_to_id(TRACKING).is_err();
+    let fetch = |depth| transport::over(remote, |address| fetch(repo, address, reference, depth));
+    match fetch(i32::from(first)) {
+        Err(error) if first && error.git.message().contains("support shallow") => fetch(0),
+        other => other,
     }
 }
 
@@ -198,112 +217,13 @@ pub(super) fn fetch(
     Ok(Some(tip))
 }
 
-/// What the server says during a push; libgit2's callbacks write it.
-#[derive(Default)]
-struct Report {
-    /// The branch was not where we thought, and nothing was sent.
-    moved: Cell<bool>,
-    word: RefCell<Word>,
-    printed: RefCell<Vec<u8>>,
+fn marker(remote: &Remote, reference: &str) -> String {
+    format!("{remote} {reference}\n")
 }
 
-/// The server's word on our branch.
-#[derive(Default)]
-enum Word {
-    #[default]
-    None,
-    Done,
-    /// Not done; why.
-    Not(String),
-}
-
-impl Report {
-    fn callbacks(&self, base: Oid) -> RemoteCallbacks<'_> {
-        let mut callbacks = RemoteCallbacks::new();
-        // Stricter than a fast-forward: a branch that somebody moved back or deleted on purpose
-        // would otherwise be moved forward again by us, with what they took out.
-        callbacks.push_negotiation(move |updates| {
-            let stays = updates.iter().all(|update| update.src() == base);
-            self.moved.set(!stays);
-            if stays { Ok(()) } else { Err(git2::Error::from_str("the branch has moved")) }
-        });
-        callbacks.push_update_reference(|_, status| {
-            *self.word.borrow_mut() = status.map_or(Word::Done, |why| Word::Not(why.to_owned()));
-            Ok(())
-        });
-        callbacks.sideband_progress(|bytes| {
-            let mut printed = self.printed.borrow_mut();
-            let room = PRINTED_LIMIT.saturating_sub(printed.len());
-            printed.extend(bytes.iter().take(room));
-            true
-        });
-        callbacks
-    }
-}
-
-fn marker(wire: &Wire, reference: &str) -> String {
-    format!("{} {reference}\n", wire.base)
-}
-
-/// The repository and its tip, if the first objects that a write reads can be read.
-///
-/// Locks of a process that was killed are removed first: only one process uses the folder, and in
-/// it nothing has begun yet.
-pub(super) fn usable_clone(folder: &Path) -> Option<(Repository, Option<Oid>)> {
-    for locked in [TRACKING, "shallow"] {
-        let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
-    }
-    let repo = Repository::open_bare(folder).ok()?;
-    let tip = match repo.refname_to_id(TRACKING) {
-        Ok(tip) => Some(tip),
-        Err(error) if error.code() == ErrorCode::NotFound => None,
-        Err(_) => return None,
-    };
-    if let Some(tip) = tip {
-        repo.find_commit(tip).and_then(|commit| commit.tree()).ok()?;
-    }
-    Some((repo, tip))
-}
-
-/// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
-pub(super) fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
-    let ours = folder.join(MARKER).is_file();
-    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-    if ours {
-        fs::remove_dir_all(folder)?;
-    } else if !empty {
-        let aside = free_name(folder);
-        tracing::warn!(folder = %folder.display(), to = %aside.display(), "a folder that is not our clone is moved aside");
-        fs::rename(folder, aside)?;
-    }
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join(MARKER), marker)?;
-    let mut options = RepositoryInitOptions::new();
-    options.bare(true).external_template(false);
-    Repository::init_opts(folder, &options).map_err(std::io::Error::other)
-}
-
-fn free_name(folder: &Path) -> PathBuf {
-    let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
-    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| with_suffix(folder, "aside"))
-}
-
-fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
-    let mut name = folder.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(suffix);
-    folder.with_file_name(name)
-}
-
-fn is_full(folder: &Path) -> bool {
-    let count =
-        |inner: &str| fs::read_dir(folder.join("objects").join(inner)).map_or(0, Iterator::count);
-    count("17") > LOOSE_IN_ONE_FOLDER || count("pack") > PACKS * 2
-}
-
-fn disk(wire: &Wire, folder: &Path, error: &std::io::Error) -> WriteError {
+fn disk(remote: &Remote, folder: &Path, error: &std::io::Error) -> WriteError {
     WriteError::Disk {
-        repository: wire.base.to_string(),
+        repository: remote.to_string(),
         folder: folder.display().to_string(),
         cause: error.to_string(),
     }

@@ -11,6 +11,8 @@ use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
+use crate::git::kept;
+use crate::git::objects::New;
 use crate::git::stale;
 
 /// An opened bare repository of this machine.
@@ -47,11 +49,17 @@ impl Local {
         }
     }
 
-    /// Moves the branch from `base` to `commit`, if it is at `base`.
+    /// Writes the objects, and moves the branch from `base` to `tip`, if it is at `base`.
     ///
     /// Another process may hold the lock, or have moved the branch before we got it: both are
     /// tried again. Between the comparison and the move the lock keeps everybody out.
-    pub(super) fn publish(&self, base: Option<Oid>, commit: Oid) -> Result<Published, Trouble> {
+    pub(super) fn publish(
+        &self,
+        base: Option<Oid>,
+        tip: Oid,
+        new: &New,
+    ) -> Result<Published, Trouble> {
+        kept::save(&self.repo, new)?;
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
             Ok(()) => {}
@@ -61,8 +69,8 @@ impl Local {
         if self.look()? != base {
             return Ok(Published::Lost);
         }
-        let made = self.repo.find_commit(commit)?;
-        transaction.set_target(&self.reference, commit, Some(&made.committer()), "deploy")?;
+        let made = self.repo.find_commit(tip)?;
+        transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;
         transaction.commit()?;
         Ok(Published::Done)
     }

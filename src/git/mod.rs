@@ -4,13 +4,15 @@
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
 //! change: deployment | amendment      what may be done, each one commit
 //! handedit                            what somebody changed in an app's `latest` beside us
-//! tree                                edits in an object database
+//! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
+//! batch, commit                       several changes, as many commits, one on top of the other
+//! author, signing                     who has asked for a commit, and the signature that proves it ours
+//! pack, push/                         exactly the new objects, and how they come to a server
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! transport, wire, token              how to talk to that server, and as whom
-//! author, signing                     who has made a commit, and the signature that proves it
-//! apply                               edit the tip, commit, publish; or begin again on the new tip
+//! remote: http; transport, wire, token  the way to that server, and as whom
+//! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
-//! reading, footprint                  what is live, what was written last, all that an app has
+//! reading, footprint, tree            what is live, what was written last, all that an app has
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! index                               what changed in all apps' `latest` since one looked
 //! ```
@@ -19,22 +21,36 @@
 
 pub mod address;
 mod amendment;
-mod apply;
-
+mod author;
+mod batch;
+pub mod budget;
 mod change;
+mod clone;
+mod commit;
+mod delta;
 mod deployment;
+mod edits;
 pub mod error;
-pub mod footprint;
+mod folder;
 pub mod follow;
 mod handedit;
+pub mod footprint;
 mod home;
+mod http;
 pub mod index;
 mod kept;
 pub mod layout;
 mod local;
 pub mod message;
+mod objects;
+mod pack;
+mod push;
+mod queue;
 pub mod reading;
 pub mod refusal;
+mod remote;
+mod round;
+mod rounds;
 pub mod signing;
 pub mod snapshot;
 mod stale;

@@ -3,30 +3,42 @@
 //! The door to the module: settings in, typed outcomes out, git's blocking work beside the async
 //! workers. Knows neither what the files mean nor why they are deployed.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use git2::{Oid, Repository};
 use jiff::Timestamp;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
-use crate::git::apply::{self, Writer};
+use crate::git::budget::Meter;
+pub use crate::git::budget::PushBudget;
 use crate::git::change::Change;
+use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
 pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
+use crate::git::http::Wire;
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
 pub use crate::git::message::{Message, Note, RemovalNote};
-use crate::git::signing::SigningKey;
+pub use crate::git::push::PushBy;
+pub use crate::git::queue::OnItsWay;
+use crate::git::queue::{self, Coming, Job, Queue};
+use crate::git::remote::Remote;
+use crate::git::round::Writer;
+pub use crate::git::rounds::Now;
+use crate::git::rounds::{Counters, Rounds};
+use crate::git::signing::{Signing, SigningKey};
 use crate::git::token::Tokens;
-use crate::git::transport::Wire;
 use crate::model::id::CommitSha;
+use crate::model::release::Release;
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +87,23 @@ pub struct Settings {
     pub silence: Duration,
     /// The longest that one request may take in all.
     pub total: Duration,
+    /// How often a server may be pushed to; a folder of this machine has no budget.
+    pub budget: PushBudget,
+    /// Who pushes to a server.
+    pub push: PushBy,
+    /// What time it is, for the budget.
+    pub now: Now,
+}
+
+/// What a repository's writer has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Moves of the branch.
+    pub pushes: u64,
+    /// Changes that were answered in them.
+    pub changes: u64,
+    /// Changes that wait, or are under way.
+    pub waiting: usize,
 }
 
 /// Who commits, or has asked for what is committed.
@@ -89,6 +118,9 @@ pub struct Identity {
 /// One manifest repository. Cheap to clone; all clones share the one writer.
 #[derive(Clone)]
 pub struct ManifestRepository {
+    jobs: mpsc::Sender<Job>,
+    coming: Coming,
+    counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
     door: Door,
 }
@@ -97,32 +129,48 @@ pub struct ManifestRepository {
 #[derive(Clone)]
 pub(super) enum Door {
     Local { path: PathBuf, reference: String, alone: bool },
-    Http { wire: Arc<Wire>, clone: PathBuf },
+    Server { remote: Remote, clone: PathBuf },
 }
 
 impl ManifestRepository {
-    /// Opens the repository; for HTTP opens or begins the clone, and asks the server nothing yet.
+    /// Opens the repository; for a server opens or begins the clone, and asks the server nothing yet.
     pub async fn open(settings: Settings) -> Result<Self, WriteError> {
         let address = Address::parse(&settings.url).map_err(WriteError::Invalid)?;
         let reference = reference(&settings.branch)?;
-        apply::signature(&settings.identity, Timestamp::UNIX_EPOCH)?;
-        let door = match address.clone() {
-            Address::Local(path) => {
-                Door::Local { path, reference: reference.clone(), alone: settings.alone }
-            }
-            Address::Http(base) => Door::Http {
-                wire: Arc::new(wire(base, &settings)),
-                clone: settings.clone_dir.clone(),
-            },
-        };
-        let opening = door.clone();
+        commit::check(&settings.identity)?;
+        let door = door(address.clone(), &reference, &settings);
+        let (opening, by) = (door.clone(), settings.push);
+        let Settings { identity, people, signing, branch, budget, now, .. } = settings;
         let writer = blocking(move || {
-            let home = opening.enter(&reference)?;
-            let Settings { identity, branch, .. } = settings;
-            Ok(Writer { home, identity, branch, name: address.to_string() })
+            let home = opening.enter(&reference, by)?;
+            let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
+            let committer = Committer { identity, people, signing };
+            Ok(Writer { home, committer, branch, name: address.to_string() })
         })
         .await?;
-        Ok(Self { writer: Arc::new(Mutex::new(writer)), door })
+        Ok(Self::begin(writer, door, budget, now))
+    }
+
+    /// Sets the writer's loop going; it ends with the last clone of what is returned.
+    fn begin(writer: Writer, door: Door, budget: PushBudget, now: Now) -> Self {
+        let (jobs, receiver) = mpsc::channel(queue::LONGEST);
+        let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
+        let writer = Arc::new(Mutex::new(writer));
+        let budget = match door {
+            Door::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
+            Door::Server { .. } => budget,
+        };
+        let rounds = Rounds {
+            writer: Arc::clone(&writer),
+            queue: Queue { jobs: receiver, coming: coming.clone() },
+            meter: Meter::new(budget),
+            now,
+            counters: Arc::clone(&counters),
+            again: VecDeque::new(),
+            alone: 0,
+        };
+        tokio::spawn(rounds.run());
+        Self { jobs, coming, counters, writer, door }
     }
 
     /// Makes an empty bare repository at a local path; leaves an existing one alone.
@@ -131,31 +179,70 @@ impl ManifestRepository {
         local::create(path, branch)
     }
 
+    /// Says that a deployment of the release is on its way, so that its other targets, if they come
+    /// now, go in the same push.
+    pub fn announce(&self, release: &Release) -> OnItsWay {
+        self.coming.announce(release)
+    }
+
     /// Writes one deployment; `at` is the time of its commit.
     ///
     /// Runs to its end even if the caller stops waiting, so that a push is never half known.
     pub async fn write(&self, write: Write, at: Timestamp) -> Result<Written, WriteError> {
+        self.deploy(write, at, None).await
+    }
+
+    /// The same for a deployment that was announced.
+    pub async fn write_announced(
+        &self,
+        write: Write,
+        at: Timestamp,
+        on_its_way: OnItsWay,
+    ) -> Result<Written, WriteError> {
+        self.deploy(write, at, Some(on_its_way)).await
+    }
+
+    async fn deploy(
+        &self,
+        write: Write,
+        at: Timestamp,
+        on_its_way: Option<OnItsWay>,
+    ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
-        self.change(Change::Deploy(Box::new(write)), at).await
+        self.change(Change::Deploy(Box::new(write)), at, on_its_way).await
     }
 
     /// Makes a change that was decided on after a look, if what was seen is still so
     /// ([`WriteError::Moved`] if not); `at` is the time of its commit. Runs to its end, as
     /// [`ManifestRepository::write`] does.
     pub async fn amend(&self, amendment: Amendment, at: Timestamp) -> Result<Written, WriteError> {
-        self.change(Change::Amend(amendment), at).await
+        self.change(Change::Amend(amendment), at, None).await
     }
 
-    async fn change(&self, change: Change, at: Timestamp) -> Result<Written, WriteError> {
-        let mut writer = self.exclusive().await;
-        let (answer, answered) = tokio::sync::oneshot::channel();
-        tokio::task::spawn_blocking(move || {
-            let written = writer.write(&change, at);
-            // The caller has its answer before the housekeeping, which the next write waits for.
-            let _ = answer.send(written);
-            writer.home.keep_house();
-        });
+    /// Waits where the queue is full; what is in it is worked on, whoever waits for it.
+    async fn change(
+        &self,
+        change: Change,
+        at: Timestamp,
+        on_its_way: Option<OnItsWay>,
+    ) -> Result<Written, WriteError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job { change, at, answer, lost: 0, on_its_way };
+        self.counters.waiting.fetch_add(1, Ordering::Relaxed);
+        let _one_less = Waiting(&self.counters);
+        self.jobs.send(job).await.map_err(|_| stopped())?;
+        self.coming.arrived();
         answered.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// What the writer has done since it was opened.
+    pub fn done(&self) -> Done {
+        let Counters { pushes, commits, waiting } = &*self.counters;
+        Done {
+            pushes: pushes.load(Ordering::Relaxed),
+            changes: commits.load(Ordering::Relaxed),
+            waiting: waiting.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether a write could begin: one small request, beside a push that is under way.
@@ -165,7 +252,9 @@ impl ManifestRepository {
             Door::Local { path, reference, alone } => {
                 Local::open(&path, &reference, alone)?.look().map(drop)
             }
-            Door::Http { wire, .. } => wire.probe().map_err(|failure| wire.error(failure).into()),
+            Door::Server { remote, .. } => {
+                remote.probe().map_err(|failure| remote.error(failure).into())
+            }
         })
         .await
     }
@@ -175,7 +264,7 @@ impl ManifestRepository {
         &self,
         read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
-        let mut writer = self.exclusive().await;
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
         blocking(move || {
             Ok(writer.with_repair(|writer| {
                 let tip = writer.home.look()?;
@@ -188,21 +277,48 @@ impl ManifestRepository {
     pub(super) fn door(&self) -> &Door {
         &self.door
     }
+}
 
-    async fn exclusive(&self) -> OwnedMutexGuard<Writer> {
-        Arc::clone(&self.writer).lock_owned().await
+/// Counts a change that waits, until it is dropped.
+struct Waiting<'a>(&'a Counters);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Door {
-    fn enter(self, reference: &str) -> Result<Home, Trouble> {
+    fn enter(self, reference: &str, by: PushBy) -> Result<Home, Trouble> {
         match self {
             Self::Local { path, alone, .. } => {
                 Ok(Home::Local(Local::open(&path, reference, alone)?))
             }
-            Self::Http { wire, clone } => Ok(Home::Kept(Kept::open(&clone, reference, wire)?)),
+            Self::Server { remote, clone } => {
+                Ok(Home::Kept(Kept::open(&clone, reference, remote, by)?))
+            }
         }
     }
+}
+
+fn door(address: Address, reference: &str, settings: &Settings) -> Door {
+    match address {
+        Address::Local(path) => {
+            Door::Local { path, reference: reference.to_owned(), alone: settings.alone }
+        }
+        Address::Http(base) => Door::Server {
+            remote: Remote::Http(Arc::new(wire(base, settings))),
+            clone: settings.clone_dir.clone(),
+        },
+    }
+}
+
+fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {
+    let repository = address.to_string();
+    let signing = Signing::open(key)
+        .map_err(|why| WriteError::NotSigned { repository: repository.clone(), why })?;
+    tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
+    Ok(Arc::new(signing))
 }
 
 fn reference(branch: &str) -> Result<String, WriteError> {

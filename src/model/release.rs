@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{CommitSha, ImageTag, RepoName};
 
 /// One build of one repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Release {
     /// The service's repository; its WAML is read there.
     pub repository: RepoName,

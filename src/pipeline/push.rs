@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use crate::git::writer::{ManifestRepository, Note, Watch, Write, WriteError, Written};
+use crate::git::writer::{ManifestRepository, Note, OnItsWay, Watch, Write, WriteError, Written};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
@@ -77,8 +77,9 @@ pub async fn push(
     repository: &ManifestRepository,
     change: Change,
     at: Timestamp,
+    on_its_way: OnItsWay,
 ) -> (Result<Written, WriteError>, Option<HandEdit>) {
     let hand_edits = change.write.hand_edits.clone();
-    let ended = repository.write(change.write, at).await;
+    let ended = repository.write_announced(change.write, at, on_its_way).await;
     (ended, hand_edits.found())
 }

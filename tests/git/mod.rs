@@ -10,5 +10,6 @@ mod property;
 mod races;
 mod removals;
 mod signing;
+mod together;
 mod tokens;
 mod writes;

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    Identity, ManifestRepository, Note, Settings, Watch, Write, WriteError, Written,
+    Identity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Watch, Write,
+    WriteError, Written,
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
@@ -82,6 +83,9 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         client: reqwest::Client::builder().no_proxy().build().unwrap(),
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),
+        budget: PushBudget::GENEROUS,
+        push: PushBy::Direct,
+        now: Now::by(noon),
     }
 }
 

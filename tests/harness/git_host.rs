@@ -37,6 +37,8 @@ pub(crate) enum Behaviour {
     Moved,
     /// Answers like a login page.
     Html,
+    /// Cannot read a pack that builds on objects it has: git's own word for that.
+    NoThinPacks,
 }
 
 pub(crate) struct GitHost {
@@ -206,6 +208,9 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::Html => {
             ([(header::CONTENT_TYPE, "text/html")], "<h1>Log in</h1>").into_response()
         }
+        Behaviour::NoThinPacks if line.contains("POST") && line.contains("receive-pack") => {
+            without_thin_packs(&world, request).await
+        }
         Behaviour::Moved if !line.contains("/moved/") => {
             let to = format!("/moved{}", request.uri());
             (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
@@ -218,6 +223,22 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         }
         _ => undisturbed(&world, request).await,
     }
+}
+
+/// Indexes the pack by itself: one that is not whole is not unpacked.
+async fn without_thin_packs(world: &Arc<World>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    let pack = body.windows(4).position(|four| four == b"PACK").unwrap();
+    let file = world.root.join(format!("{}.pack", uuid::Uuid::now_v7()));
+    std::fs::write(&file, &body[pack..]).unwrap();
+    let indexed = crate::harness::git::git(&world.root).arg("index-pack").arg(&file).output();
+    if indexed.unwrap().status.success() {
+        return undisturbed(world, Request::from_parts(parts, Body::from(body))).await;
+    }
+    let status = "0024unpack index-pack abnormal exit\n0026ng refs/heads/main unpacker error\n0000";
+    let kind = [(header::CONTENT_TYPE, "application/x-git-receive-pack-result")];
+    (kind, status).into_response()
 }
 
 /// As servers do: what has been received is worked on although the client has gone.

@@ -9,6 +9,7 @@ use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
+use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
 use crate::model::target::{ArgoCd, Clusters, Target};
@@ -95,7 +96,7 @@ impl Resolver<'_> {
 
     pub(super) fn manifests(
         &mut self,
-        repositories: Vec<file::ManifestRepository>,
+        repositories: Vec<file::manifests::ManifestRepository>,
         clusters: &Clusters,
         folder: &Path,
         app: &App,
@@ -122,12 +123,22 @@ impl Resolver<'_> {
     fn repository(
         &mut self,
         path: &str,
-        repository: file::ManifestRepository,
+        repository: file::manifests::ManifestRepository,
         folder: &Path,
         app: &App,
     ) -> Manifests {
-        let file::ManifestRepository { name, url, branch, targets, token, auth, identity, signing } =
-            repository;
+        let file::manifests::ManifestRepository {
+            name,
+            url,
+            branch,
+            targets,
+            token,
+            auth,
+            identity,
+            signing,
+            push_budget,
+            push,
+        } = repository;
         let unusable = "manifests cannot be pushed to such an address";
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
@@ -141,6 +152,8 @@ impl Resolver<'_> {
             identity: identity_of(identity.unwrap_or_default()),
             embedded: false,
             signing,
+            budget: budget_of(push_budget, &url),
+            push: push_by(push),
             name,
             url,
             branch,
@@ -226,6 +239,23 @@ fn embedded(folder: &Path) -> Manifests {
         signing: None,
         clone_dir: path,
         embedded: true,
+        budget: PushBudget::GENEROUS,
+        push: PushBy::Direct,
+    }
+}
+
+/// Half of a minute's pushes may go at once, unless it says how many.
+fn budget_of(budget: Option<file::manifests::PushBudget>, url: &str) -> PushBudget {
+    let Some(file::manifests::PushBudget { per_minute, burst }) = budget else {
+        return PushBudget::of_address(url);
+    };
+    PushBudget { per_minute, burst: burst.unwrap_or(per_minute.div_ceil(2)) }
+}
+
+fn push_by(by: Option<file::manifests::PushBy>) -> PushBy {
+    match by {
+        None | Some(file::manifests::PushBy::Direct) => PushBy::Direct,
+        Some(file::manifests::PushBy::Libgit2) => PushBy::Libgit2,
     }
 }
 

@@ -5,10 +5,9 @@ use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
 
 use crate::git::handedit::{Content, Item, Listing, diff, difference};
-use crate::git::layout;
 use crate::git::tree;
 use crate::model::hand_edit::{EditCommit, HandEdit};
-use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::id::{CommitSha, DeployId};
 
 /// A revision has a dozen files; of more than these the rest is not looked at.
 const FILES: usize = 1_000;
@@ -20,26 +19,21 @@ const BYTES: usize = 256 * 1024;
 const LOOK_BACK: usize = 1_000;
 
 /// What somebody changed by hand in an app's `latest` since one of us last wrote it; `None` if nobody
-/// did. `tip` is the commit that `root` is the tree of.
+/// did. `path` is where it is, `now` the folder there, and `tip` the commit that has it.
 ///
-/// Costs two looks at a tree where nobody did.
+/// Reads nothing where nobody did: what is live is known by its object.
 pub(in crate::git) fn look(
     repo: &Repository,
     tip: Option<Oid>,
-    root: Option<&Tree<'_>>,
-    target: &TargetName,
-    app: &AppKey,
+    path: &str,
+    now: Option<Oid>,
+    revisions: &[(DeployId, Oid)],
 ) -> Result<Option<HandEdit>, git2::Error> {
-    let path = layout::latest_folder(target, app);
-    let latest = tree::find(root, &path)?;
-    let revisions = tree::revision_folders(repo, root, &layout::app_folder(target, app))?;
-    let is_one = |(_, id): &(DeployId, Oid)| latest == Some((*id, ObjectType::Tree));
-    if revisions.iter().any(is_one) {
+    if revisions.iter().any(|(_, id)| Some(*id) == now) {
         return Ok(None);
     }
-    let there = latest.map_or(Ok(Listing::new()), |found| listing(repo, found))?;
-    let revisions =
-        revisions.into_iter().map(|(id, tree)| Ok((id, listing(repo, (tree, ObjectType::Tree))?)));
+    let there = now.map_or(Ok(Listing::new()), |now| listing(repo, now))?;
+    let revisions = revisions.iter().map(|(id, tree)| Ok((id.clone(), listing(repo, *tree)?)));
     let revisions: Vec<_> = revisions.collect::<Result<_, git2::Error>>()?;
     let Some(found) = difference(&there, &revisions) else { return Ok(None) };
     Ok(Some(HandEdit {
@@ -47,17 +41,13 @@ pub(in crate::git) fn look(
         base: found.base.cloned(),
         files: found.changes.iter().map(super::Change::file).collect(),
         diff: diff(&found.changes, |item| content(repo, item)),
-        commit: tip.and_then(|tip| made_by(repo, tip, &path.to_string(), latest)),
+        commit: tip.and_then(|tip| made_by(repo, tip, path, now)),
     }))
 }
 
-fn listing(repo: &Repository, (id, kind): (Oid, ObjectType)) -> Result<Listing, git2::Error> {
+fn listing(repo: &Repository, folder: Oid) -> Result<Listing, git2::Error> {
     let mut found = Listing::new();
-    match kind {
-        ObjectType::Tree => collect(repo, &repo.find_tree(id)?, "", DEPTH, &mut found)?,
-        // A file in the place of the folder.
-        _ => drop(found.insert("latest".to_owned(), Item { id, mode: 0 })),
-    }
+    collect(repo, &repo.find_tree(folder)?, "", DEPTH, &mut found)?;
     Ok(found)
 }
 
@@ -105,17 +95,12 @@ fn content(repo: &Repository, item: Item) -> Content {
 
 /// The commit that made the path what it is: the last one on the way back, along first parents and
 /// those that lead to the same, before which it was another. A clone may not go back so far.
-fn made_by(
-    repo: &Repository,
-    tip: Oid,
-    path: &str,
-    now: Option<(Oid, ObjectType)>,
-) -> Option<EditCommit> {
+fn made_by(repo: &Repository, tip: Oid, path: &str, now: Option<Oid>) -> Option<EditCommit> {
     let mut commit = repo.find_commit(tip).ok()?;
     for _ in 0..LOOK_BACK {
         let same = commit.parents().find(|parent| {
             let root = parent.tree().ok();
-            tree::find_text(root.as_ref(), path).is_ok_and(|found| found == now)
+            tree::find_text(root.as_ref(), path).is_ok_and(|found| found.map(|(id, _)| id) == now)
         });
         match same {
             Some(parent) => commit = parent,

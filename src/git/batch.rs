@@ -1,0 +1,79 @@
+//! Several changes become several commits, one on top of the other, for one push.
+//!
+//! A change that cannot be made, or has nothing to do, leaves no commit and does not stop the
+//! others. Whether that is final is not decided here: the tip may be an old one.
+
+use git2::{Oid, Repository};
+
+use crate::git::commit::Committer;
+use crate::git::edits::{EditError, Edited};
+use crate::git::objects::{New, Objects};
+use crate::git::queue::Job;
+use crate::git::signing::SigningError;
+use crate::model::hand_edit::HandEdit;
+
+/// What the changes make of a tip.
+pub(super) struct Built {
+    /// What became of each change, in order.
+    pub(super) fates: Vec<Fate>,
+    /// The last commit; `None` if there was nothing to commit.
+    pub(super) tip: Option<Oid>,
+    /// Exactly what the server has not.
+    pub(super) new: New,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is that commit.
+    Commit(Oid),
+    /// Everything is there as it would be written.
+    Unchanged,
+    /// An earlier try of it is there.
+    AlreadyThere,
+    /// A file is at that path, where a folder must be.
+    Blocked(String),
+    /// What is at that path is not what the change was decided on.
+    Moved(String),
+    /// Somebody edited that folder by hand, which is to stop the change.
+    HandEdited(String, Box<HandEdit>),
+    /// Its commit cannot be signed.
+    NotSigned(SigningError),
+}
+
+/// Applies the jobs' changes to the tip, one after the other.
+pub(super) fn build(
+    repo: &Repository,
+    tip: Option<Oid>,
+    jobs: &[Job],
+    committer: &Committer,
+) -> Result<Built, git2::Error> {
+    let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
+    let mut objects = Objects::over(repo, tip)?;
+    let (mut at, mut made) = (tip, None);
+    let mut fates = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let mark = objects.mark();
+        let fate = match job.change.edit(&mut objects, root) {
+            Ok(Edited::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at) {
+                Ok(text) => {
+                    let commit = objects.commit(text)?;
+                    (root, at, made) = (Some(tree), Some(commit), Some(commit));
+                    Fate::Commit(commit)
+                }
+                Err(why) => Fate::NotSigned(why),
+            },
+            Ok(Edited::Unchanged) => Fate::Unchanged,
+            Ok(Edited::AlreadyThere) => Fate::AlreadyThere,
+            Err(EditError::Blocked(path)) => Fate::Blocked(path),
+            Err(EditError::Moved(path)) => Fate::Moved(path),
+            Err(EditError::HandEdited(path, edit)) => Fate::HandEdited(path, edit),
+            Err(EditError::Git(error)) => return Err(error),
+        };
+        if !matches!(fate, Fate::Commit(_)) {
+            objects.back_to(mark);
+        }
+        fates.push(fate);
+    }
+    Ok(Built { fates, tip: made, new: objects.into_new() })
+}

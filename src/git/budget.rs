@@ -1,0 +1,153 @@
+//! How often a repository may be pushed to. Pure: times come in.
+//!
+//! GitHub advises at most six pushes a minute to a repository ("Repository limits", GitHub Docs).
+//! Some go at once; after these they are spaced, and no minute ever has more than it may. While a
+//! push waits, what arrives joins it, so that a budget costs time under load and no throughput.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// How often a repository may be pushed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PushBudget {
+    /// How many pushes may follow one another at once. At least one.
+    pub burst: u32,
+    /// The most pushes of any minute. At least one.
+    pub per_minute: u32,
+}
+
+impl PushBudget {
+    /// What GitHub advises.
+    pub const GITHUB: Self = Self { burst: 3, per_minute: 6 };
+    /// As many as one writer can make; only a fault would push more.
+    pub const GENEROUS: Self = Self { burst: 100, per_minute: 1200 };
+
+    /// The default for a repository's address: what its host advises.
+    pub fn of_address(address: &str) -> Self {
+        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let rest = rest.split('/').next().unwrap_or_default();
+        let rest = rest.rsplit('@').next().unwrap_or_default();
+        let host = rest.split(':').next().unwrap_or_default().to_lowercase();
+        let github = host == "github.com" || host.ends_with(".ghe.com");
+        if github { Self::GITHUB } else { Self::GENEROUS }
+    }
+}
+
+/// What of a budget is used.
+#[derive(Debug)]
+pub(super) struct Meter {
+    budget: PushBudget,
+    /// The pushes of the last minute, oldest first.
+    pushes: VecDeque<Timestamp>,
+    /// When all of the burst is to be had again.
+    whole_at: Option<Timestamp>,
+}
+
+impl Meter {
+    pub(super) fn new(budget: PushBudget) -> Self {
+        let PushBudget { burst, per_minute } = budget;
+        let budget = PushBudget { burst: burst.max(1), per_minute: per_minute.max(1) };
+        Self { budget, pushes: VecDeque::new(), whole_at: None }
+    }
+
+    /// How long the next push has to wait; never more than a minute, whatever the clock does.
+    pub(super) fn wait(&mut self, now: Timestamp) -> Duration {
+        self.pushes.retain(|at| since(*at, now) < MINUTE);
+        let most = usize::try_from(self.budget.per_minute).unwrap_or(usize::MAX);
+        let of_minute = match self.pushes.len().checked_sub(most).and_then(|n| self.pushes.get(n)) {
+            Some(first) => MINUTE.saturating_sub(since(*first, now)),
+            None => Duration::ZERO,
+        };
+        let room = self.interval() * (self.budget.burst - 1);
+        let of_burst = self.whole_at.map_or(Duration::ZERO, |at| until(at, now));
+        of_minute.max(of_burst.saturating_sub(room)).min(MINUTE)
+    }
+
+    /// Counts a push.
+    pub(super) fn spend(&mut self, now: Timestamp) {
+        self.pushes.push_back(now);
+        let owed = self.whole_at.map_or(Duration::ZERO, |at| until(at, now)).min(MINUTE);
+        let whole = SignedDuration::try_from(owed + self.interval()).unwrap_or(SignedDuration::MAX);
+        self.whole_at = now.checked_add(whole).ok();
+    }
+
+    fn interval(&self) -> Duration {
+        MINUTE / self.budget.per_minute
+    }
+}
+
+fn since(at: Timestamp, now: Timestamp) -> Duration {
+    now.duration_since(at).try_into().unwrap_or(Duration::ZERO)
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    since(now, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When each of so many pushes goes, in seconds, if all want to go at once.
+    fn times(budget: PushBudget, count: usize) -> Vec<u64> {
+        let mut meter = Meter::new(budget);
+        let begin = Timestamp::UNIX_EPOCH;
+        let mut now = begin;
+        let push = |_| {
+            now += meter.wait(now);
+            meter.spend(now);
+            since(begin, now).as_secs()
+        };
+        (0..count).map(push).collect()
+    }
+
+    #[test]
+    fn githubs_advice_is_kept_in_every_minute() {
+        let times = times(PushBudget::GITHUB, 60);
+        assert_eq!(times[..8], [0, 0, 0, 10, 20, 30, 60, 60]);
+        for window in times.windows(7) {
+            assert!(window[6] - window[0] >= 60, "{window:?}");
+        }
+        assert!(times[59] <= 600, "six a minute are had, too: {times:?}");
+    }
+
+    #[test]
+    fn an_idle_writer_never_waits() {
+        let mut meter = Meter::new(PushBudget::GITHUB);
+        let mut now = Timestamp::UNIX_EPOCH;
+        for _ in 0..100 {
+            assert_eq!(meter.wait(now), Duration::ZERO);
+            meter.spend(now);
+            now += Duration::from_secs(10);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_costs_no_more_than_a_minute() {
+        let mut meter = Meter::new(PushBudget { burst: 1, per_minute: 1 });
+        let later: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        meter.spend(later);
+        assert!(meter.wait(Timestamp::UNIX_EPOCH) <= MINUTE);
+        assert_eq!(meter.wait(later + MINUTE), Duration::ZERO);
+    }
+
+    #[test]
+    fn hosts_have_defaults() {
+        for address in [
+            "https://github.com/acme/m.git",
+            "https://GitHub.com:443/acme/m",
+            "git@github.com:acme/m.git",
+            "ssh://git@github.com/acme/m",
+            "https://acme.ghe.com/acme/m",
+        ] {
+            assert_eq!(PushBudget::of_address(address), PushBudget::GITHUB, "{address}");
+        }
+        for address in ["https://git.example.com/github.com", "/srv/github.com/m.git", ""] {
+            assert_eq!(PushBudget::of_address(address), PushBudget::GENEROUS, "{address}");
+        }
+    }
+}

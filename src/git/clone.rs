@@ -1,0 +1,77 @@
+//! The folder of a clone of ours: how it is known as ours, begun, and judged.
+//!
+//! The clone is a cache: the server has the truth. A folder that we did not make is moved aside and
+//! never deleted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+
+/// Where the clone remembers the server's branch; also keeps its objects referenced.
+pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
+/// Says that a folder is a clone of ours, and of which repository and branch.
+pub(super) const MARKER: &str = "the-deployer-clone";
+/// What is not packed by us stays as single files. One of 256 folders is counted, as git does: this
+/// is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
+const LOOSE_IN_ONE_FOLDER: usize = 160;
+/// Each fetch of other people's commits leaves a pack, and so does each large push; every lookup
+/// asks every pack.
+const PACKS: usize = 200;
+
+/// The repository and its tip, if the first objects that a write reads can be read.
+///
+/// Locks of a process that was killed are removed first: only one process uses the folder, and in
+/// it nothing has begun yet.
+pub(super) fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
+    for locked in [TRACKING, "shallow"] {
+        let _absent = fs::remove_file(folder.join(format!("{locked}.lock")));
+    }
+    let repo = Repository::open_bare(folder).ok()?;
+    let tip = match repo.refname_to_id(TRACKING) {
+        Ok(tip) => Some(tip),
+        Err(error) if error.code() == ErrorCode::NotFound => None,
+        Err(_) => return None,
+    };
+    if let Some(tip) = tip {
+        repo.find_commit(tip).and_then(|commit| commit.tree()).ok()?;
+    }
+    Some((repo, tip))
+}
+
+/// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
+pub(super) fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
+    let ours = folder.join(MARKER).is_file();
+    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    if ours {
+        fs::remove_dir_all(folder)?;
+    } else if !empty {
+        let aside = free_name(folder);
+        tracing::warn!(folder = %folder.display(), to = %aside.display(), "a folder that is not our clone is moved aside");
+        fs::rename(folder, aside)?;
+    }
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(MARKER), marker)?;
+    let mut options = RepositoryInitOptions::new();
+    options.bare(true).external_template(false);
+    Repository::init_opts(folder, &options).map_err(std::io::Error::other)
+}
+
+fn free_name(folder: &Path) -> PathBuf {
+    let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
+    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| with_suffix(folder, "aside"))
+}
+
+pub(super) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(suffix);
+    folder.with_file_name(name)
+}
+
+/// Whether so much has piled up that a new clone is cheaper to use.
+pub(super) fn is_full(folder: &Path) -> bool {
+    let count =
+        |inner: &str| fs::read_dir(folder.join("objects").join(inner)).map_or(0, Iterator::count);
+    count("17") > LOOSE_IN_ONE_FOLDER || count("pack") > PACKS * 2
+}

@@ -1,0 +1,172 @@
+//! Edits of a root folder, made in memory.
+//!
+//! No work tree and no index: only the folders on the way to a changed path are made anew, so the
+//! cost follows the depth of the path and not the size of the repository. What is not named in
+//! the edits is carried over by its object id and cannot be lost. Knows no branch and no remote,
+//! and not why anything is edited.
+
+use std::collections::BTreeMap;
+
+use git2::Oid;
+
+use crate::git::folder::{Folder, Kind};
+use crate::git::layout::RepoPath;
+use crate::git::objects::Objects;
+use crate::model::hand_edit::HandEdit;
+use crate::model::revision::ManifestFile;
+
+/// What a change does to a root folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edited {
+    /// The new root.
+    Changed(Oid),
+    /// Everything is there as it would be written.
+    Unchanged,
+    /// The change itself is there: an earlier try got through.
+    AlreadyThere,
+}
+
+/// Why the change cannot be made.
+#[derive(Debug)]
+pub(super) enum EditError {
+    /// A file is where a folder must be.
+    Blocked(String),
+    /// What is at that path is not what the change was decided on.
+    Moved(String),
+    /// Somebody edited that folder by hand, which is to stop the change.
+    HandEdited(String, Box<HandEdit>),
+    /// The object database failed.
+    Git(git2::Error),
+}
+
+impl From<git2::Error> for EditError {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error)
+    }
+}
+
+/// Makes the files one folder. Revision and `latest` share it: the same object twice.
+pub(super) fn folder_of(
+    objects: &mut Objects<'_>,
+    files: &[ManifestFile],
+) -> Result<Oid, git2::Error> {
+    let mut folder = Folder::default();
+    for file in files {
+        folder.put(&file.name, Kind::File, objects.file(&file.bytes)?);
+    }
+    objects.folder(folder, None)
+}
+
+/// Edits below one folder, by name.
+#[derive(Default)]
+pub(super) struct Edits(BTreeMap<String, Node>);
+
+enum Node {
+    Inner(Edits),
+    Leaf(Leaf),
+}
+
+/// What a path is made.
+pub(super) enum Leaf {
+    /// A file of these bytes.
+    File(Oid),
+    /// A folder that is there already as an object.
+    Folder(Oid),
+    /// Nothing.
+    Gone,
+}
+
+impl Edits {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a file if there is one to write and `wanted(what is there, the new one)` says so.
+    pub(super) fn file_if(
+        &mut self,
+        objects: &mut Objects<'_>,
+        root: Option<Oid>,
+        path: &RepoPath,
+        bytes: Option<&[u8]>,
+        wanted: impl Fn(Option<Oid>, Oid) -> bool,
+    ) -> Result<(), git2::Error> {
+        let Some(bytes) = bytes else { return Ok(()) };
+        let there = objects.find(root, path)?.map(|(id, _)| id);
+        if wanted(there, Objects::id_of(bytes)?) {
+            let made = objects.file(bytes)?;
+            self.put(path, Leaf::File(made));
+        }
+        Ok(())
+    }
+
+    pub(super) fn put(&mut self, path: &RepoPath, leaf: Leaf) {
+        let [folders @ .., name] = path.parts() else { return };
+        let mut at = self;
+        for folder in folders {
+            let node = at.0.entry(folder.clone()).or_insert(Node::Inner(Self::default()));
+            // The layout never names a path below another change; if it did, the outer one wins.
+            let Node::Inner(inner) = node else { return };
+            at = inner;
+        }
+        at.0.insert(name.clone(), Node::Leaf(leaf));
+    }
+
+    /// Makes the root that this makes of `base`.
+    pub(super) fn apply(
+        self,
+        objects: &mut Objects<'_>,
+        base: Option<Oid>,
+    ) -> Result<Oid, EditError> {
+        match self.build(objects, base)? {
+            Some(root) => Ok(root),
+            None => Ok(objects.folder(Folder::default(), None)?),
+        }
+    }
+
+    /// The folder that this makes of `base`, with its inner folders made before it; `None` if
+    /// nothing is left in it: git keeps no empty folder.
+    fn build(self, objects: &mut Objects<'_>, base: Option<Oid>) -> Result<Option<Oid>, EditError> {
+        let former = match base {
+            Some(base) => Some((base, objects.read_folder(base)?)),
+            None => None,
+        };
+        let mut folder = former.as_ref().map(|(_, folder)| folder.clone()).unwrap_or_default();
+        for (name, node) in self.0 {
+            match node {
+                Node::Inner(inner) => {
+                    let below = inner_base(&folder, &name)?;
+                    match inner.build(objects, below).map_err(|error| error.below(&name))? {
+                        Some(made) => folder.put(&name, Kind::Folder, made),
+                        None => folder.remove(&name),
+                    }
+                }
+                Node::Leaf(Leaf::File(id)) => folder.put(&name, Kind::File, id),
+                Node::Leaf(Leaf::Folder(id)) => folder.put(&name, Kind::Folder, id),
+                Node::Leaf(Leaf::Gone) => folder.remove(&name),
+            }
+        }
+        if folder.is_empty() {
+            return Ok(None);
+        }
+        let former = former.as_ref().map(|(id, folder)| (*id, folder));
+        Ok(Some(objects.folder(folder, former)?))
+    }
+}
+
+/// The folder of that name as it is; a file there is somebody's, and stops the change.
+fn inner_base(folder: &Folder, name: &str) -> Result<Option<Oid>, EditError> {
+    match folder.get(name) {
+        None => Ok(None),
+        Some(entry) if entry.kind == Kind::Folder => Ok(Some(entry.id)),
+        Some(_) => Err(EditError::Blocked(name.to_owned())),
+    }
+}
+
+impl EditError {
+    fn below(self, folder: &str) -> Self {
+        match self {
+            Self::Blocked(path) => Self::Blocked(format!("{folder}/{path}")),
+            other @ (Self::Moved(_) | Self::HandEdited(..) | Self::Git(_)) => other,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A pack of exactly the new objects, as `git receive-pack` takes it.
+//!
+//! Written by hand: every object is known with what it was made of, so that there is nothing to
+//! search. Format: `gitformat-pack(5)`.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use git2::{ObjectType, Oid};
+use sha1::{Digest as _, Sha1};
+
+use crate::git::objects::{New, Object};
+
+/// How long a chain of differences may get; git itself makes none that is longer.
+const DEPTH: usize = 50;
+
+/// Which differences a pack may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deltas {
+    /// Also from objects that the server has: what git calls a thin pack.
+    Thin,
+    /// None: every object is whole, for a server that trips over the others.
+    None,
+}
+
+/// The bytes of a pack.
+pub(super) fn pack(new: &New, deltas: Deltas) -> Vec<u8> {
+    let mut pack = Pack { bytes: header(new.len()), written: HashMap::new() };
+    for (id, object) in new {
+        pack.add(*id, object, deltas);
+    }
+    let sum = Sha1::digest(&pack.bytes);
+    pack.bytes.extend_from_slice(&sum);
+    pack.bytes
+}
+
+fn header(count: usize) -> Vec<u8> {
+    let count = u32::try_from(count).expect("a push has no four billion objects");
+    let mut bytes = b"PACK\0\0\0\x02".to_vec();
+    bytes.extend(count.to_be_bytes());
+    bytes
+}
+
+struct Pack {
+    bytes: Vec<u8>,
+    /// Where an object begins, and how many differences lead to it.
+    written: HashMap<Oid, (usize, usize)>,
+}
+
+impl Pack {
+    fn add(&mut self, id: Oid, object: &Object, deltas: Deltas) {
+        let at = self.bytes.len();
+        let depth = self.difference(object, deltas).unwrap_or_else(|| {
+            self.entry(number(object.kind), object.bytes.len());
+            self.deflate(&object.bytes);
+            0
+        });
+        self.written.insert(id, (at, depth));
+    }
+
+    /// Writes the object as a difference, if it may be; how many differences lead to it then.
+    fn difference(&mut self, object: &Object, deltas: Deltas) -> Option<usize> {
+        let delta = object.delta.as_ref().filter(|_| deltas == Deltas::Thin)?;
+        let depth = match self.written.get(&delta.base).copied() {
+            Some((_, depth)) if depth >= DEPTH => return None,
+            Some((base, depth)) => {
+                let back = self.bytes.len() - base;
+                self.entry(OFS_DELTA, delta.bytes.len());
+                self.offset(back);
+                depth + 1
+            }
+            None => {
+                self.entry(REF_DELTA, delta.bytes.len());
+                self.bytes.extend_from_slice(delta.base.as_bytes());
+                1
+            }
+        };
+        self.deflate(&delta.bytes);
+        Some(depth)
+    }
+
+    /// Kind and length: four bits of it in the first byte, then seven a byte, the lowest first.
+    fn entry(&mut self, kind: u8, length: usize) {
+        let mut byte = (kind << 4) | low_bits(length, 4);
+        let mut rest = length >> 4;
+        while rest > 0 {
+            self.bytes.push(byte | 0x80);
+            byte = low_bits(rest, 7);
+            rest >>= 7;
+        }
+        self.bytes.push(byte);
+    }
+
+    /// How far back: seven bits a byte, the highest first, each next group one less.
+    fn offset(&mut self, mut back: usize) {
+        let mut groups = vec![low_bits(back, 7)];
+        back >>= 7;
+        while back > 0 {
+            back -= 1;
+            groups.push(low_bits(back, 7) | 0x80);
+            back >>= 7;
+        }
+        self.bytes.extend(groups.iter().rev());
+    }
+
+    fn deflate(&mut self, bytes: &[u8]) {
+        // Packs are sent over fast lines once, and packed anew by the server later.
+        let mut encoder = ZlibEncoder::new(&mut self.bytes, Compression::fast());
+        let written = encoder.write_all(bytes).and_then(|()| encoder.finish().map(drop));
+        written.expect("memory takes what is written to it");
+    }
+}
+
+const OFS_DELTA: u8 = 6;
+const REF_DELTA: u8 = 7;
+
+fn number(kind: ObjectType) -> u8 {
+    match kind {
+        ObjectType::Commit => 1,
+        ObjectType::Tree => 2,
+        ObjectType::Blob | ObjectType::Any | ObjectType::Tag => 3,
+    }
+}
+
+fn low_bits(number: usize, bits: u32) -> u8 {
+    u8::try_from(number & ((1 << bits) - 1)).expect("at most seven bits are a byte")
+}

@@ -1,0 +1,109 @@
+//! Our own client of `git receive-pack`: one exchange with exactly the new objects.
+//!
+//! It does not ask first where the branch is: it says where the branch was when it was seen last,
+//! and the server compares that under its own lock. Only when the server cannot take the pack as
+//! it is, is its advertisement fetched, and the same objects are sent once more, whole.
+
+use git2::Repository;
+
+use crate::git::error::WriteError;
+use crate::git::home::{Published, Trouble};
+use crate::git::pack::{Deltas, pack};
+use crate::git::push::report::{self, Report, Word};
+use crate::git::push::request::request;
+use crate::git::push::{Push, Update};
+use crate::git::refusal::{self, Verdict};
+use crate::git::remote::{Carried, NotCarried, Remote};
+use crate::git::wire::Failure;
+
+/// Pushes to one repository.
+pub(super) struct Direct {
+    remote: Remote,
+    /// What the server takes, as far as it has shown.
+    deltas: Deltas,
+}
+
+impl Direct {
+    pub(super) fn new(remote: Remote) -> Self {
+        Self { remote, deltas: Deltas::Thin }
+    }
+
+    fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Carried, NotCarried> {
+        let pack = pack(update.new, deltas);
+        let body = request(update, &pack);
+        self.remote.receive_pack(update.base, update.reference, body)
+    }
+
+    /// The server could not read the pack. If the branch is elsewhere, that is why: what our
+    /// differences begin with may be gone. If not, differences are not for this server.
+    fn unreadable(&mut self, update: &Update<'_>, why: String) -> Result<Published, Trouble> {
+        let advertisement = self.remote.advertisement().map_err(|failure| self.trouble(failure))?;
+        let there = report::advertised(&advertisement, update.reference);
+        if there.is_ok_and(|there| there != update.base) {
+            return Ok(Published::Lost);
+        }
+        if self.deltas == Deltas::None {
+            return Ok(refused(&why, &[]));
+        }
+        let carried = match self.send(update, Deltas::None) {
+            Ok(carried) => carried,
+            Err(failed) => return self.not_carried(failed),
+        };
+        let published = match self.published(&carried, update) {
+            Ok(published) => published,
+            Err(why) => return Ok(refused(&why, &[])),
+        };
+        if matches!(published, Published::Done) {
+            tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
+            self.deltas = Deltas::None;
+        }
+        Ok(published)
+    }
+
+    /// What the answer says; the error is why the pack was not read.
+    fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, String> {
+        let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
+        let Report { word, printed } = report::read(answer, update.reference);
+        match word {
+            Word::Done => Ok(Published::Done),
+            Word::Not(status) => Ok(refused(&status, &printed)),
+            Word::NotUnpacked(why) => Err(why),
+            // The server said something, but not what became of our branch.
+            Word::None => Ok(Published::Unclear(WriteError::Unreachable {
+                repository: self.remote.to_string(),
+                cause: "the server did not report what became of the push".to_owned(),
+                wait: None,
+            })),
+        }
+    }
+
+    fn not_carried(&self, NotCarried { failure, sent }: NotCarried) -> Result<Published, Trouble> {
+        let unclear = sent && !failure.is_definite();
+        let error = self.remote.error(failure);
+        if unclear { Ok(Published::Unclear(error)) } else { Err(error.into()) }
+    }
+
+    fn trouble(&self, failure: Failure) -> Trouble {
+        self.remote.error(failure).into()
+    }
+}
+
+impl Push for Direct {
+    fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
+        let carried = match self.send(update, self.deltas) {
+            Ok(carried) => carried,
+            Err(failed) => return self.not_carried(failed),
+        };
+        match self.published(&carried, update) {
+            Ok(published) => Ok(published),
+            Err(why) => self.unreadable(update, why),
+        }
+    }
+}
+
+fn refused(status: &str, printed: &[u8]) -> Published {
+    match refusal::classify(status, &String::from_utf8_lossy(printed)) {
+        Verdict::LostRace => Published::Lost,
+        Verdict::Refused(refusal) => Published::Refused(refusal),
+    }
+}

@@ -1,0 +1,81 @@
+//! Lines of git's protocol: four hexadecimal digits of length, then the bytes. Pure.
+//! `gitprotocol-common(5)`.
+
+/// The most bytes of a line, its length included.
+const LONGEST: usize = 65_520;
+
+/// One line of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    Data(&'a [u8]),
+    /// `0000`: a part ends.
+    Flush,
+}
+
+/// Why there are no more lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// All was read.
+    Whole,
+    /// It ends within a line, or is not made of lines.
+    Broken,
+}
+
+/// Appends a line. What is longer than a line can be is a fault of ours.
+pub(super) fn write(to: &mut Vec<u8>, data: &[u8]) {
+    let length = data.len() + 4;
+    debug_assert!(length <= LONGEST, "a line of {length} bytes");
+    to.extend_from_slice(format!("{length:04x}").as_bytes());
+    to.extend_from_slice(data);
+}
+
+pub(super) fn flush(to: &mut Vec<u8>) {
+    to.extend_from_slice(b"0000");
+}
+
+/// The lines of an answer.
+pub(super) struct Lines<'a>(pub(super) &'a [u8]);
+
+impl<'a> Lines<'a> {
+    /// The next line.
+    pub(super) fn next(&mut self) -> Result<Line<'a>, End> {
+        if self.0.is_empty() {
+            return Err(End::Whole);
+        }
+        let (head, rest) = self.0.split_at_checked(4).ok_or(End::Broken)?;
+        let head = std::str::from_utf8(head).map_err(|_| End::Broken)?;
+        let length = usize::from_str_radix(head, 16).map_err(|_| End::Broken)?;
+        if length < 4 {
+            // `0001` and `0002` part messages of a later protocol; they end a part, too.
+            self.0 = rest;
+            return Ok(Line::Flush);
+        }
+        let (data, rest) = rest.split_at_checked(length - 4).ok_or(End::Broken)?;
+        self.0 = rest;
+        Ok(Line::Data(data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, b"unpack ok\n");
+        flush(&mut bytes);
+        assert_eq!(bytes, b"000eunpack ok\n0000");
+        let mut lines = Lines(&bytes);
+        assert_eq!(lines.next(), Ok(Line::Data(b"unpack ok\n")));
+        assert_eq!(lines.next(), Ok(Line::Flush));
+        assert_eq!(lines.next(), Err(End::Whole));
+    }
+
+    #[test]
+    fn what_is_cut_or_foreign_is_broken() {
+        for bytes in [&b"00"[..], b"000eunpack", b"<html>", b"fff\xff", b"zzzz", b"+123"] {
+            assert_eq!(Lines(bytes).next(), Err(End::Broken), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What waits for the writer of a repository, and how long the writer waits for company.
+//!
+//! A writer that is idle takes a job at once. While it pushes, jobs gather, and all of them go into
+//! the next push. The queue has a bound: who comes when it is full, waits before its door.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::git::change::Change;
+use crate::git::error::WriteError;
+use crate::git::writer::Written;
+use crate::model::release::Release;
+
+/// The most jobs that wait, and so the most commits of one push. Each holds a deployment's files,
+/// some tens of kilobytes.
+pub(super) const LONGEST: usize = 1_000;
+/// How long a job waits for other targets of its release that are on their way: they are planned in
+/// milliseconds. One that takes longer goes with the next push.
+const COMPANY: Duration = Duration::from_millis(150);
+
+/// A change that somebody waits for.
+pub(super) struct Job {
+    pub(super) change: Change,
+    /// The time of its commit.
+    pub(super) at: Timestamp,
+    pub(super) answer: oneshot::Sender<Result<Written, WriteError>>,
+    /// How often others were faster.
+    pub(super) lost: u32,
+    /// Says, as long as the job is here, that it is on its way: see [`Coming`].
+    pub(super) on_its_way: Option<OnItsWay>,
+}
+
+impl Job {
+    /// Answers whoever waits; who has gone needs no answer.
+    pub(super) fn answer(self, with: Result<Written, WriteError>) {
+        let _gone = self.answer.send(with);
+    }
+}
+
+/// The writer's end of the queue.
+pub(super) struct Queue {
+    pub(super) jobs: mpsc::Receiver<Job>,
+    pub(super) coming: Coming,
+}
+
+impl Queue {
+    /// The next jobs, as soon as there is one; `None` when nobody can bring one any more.
+    pub(super) async fn next(&mut self) -> Option<Vec<Job>> {
+        let mut jobs = vec![self.jobs.recv().await?];
+        self.join(&mut jobs);
+        let _enough = tokio::time::timeout(COMPANY, self.company(&mut jobs)).await;
+        Some(jobs)
+    }
+
+    /// Until every target of these releases that is on its way is here.
+    async fn company(&mut self, jobs: &mut Vec<Job>) {
+        while self.coming.awaits(jobs) {
+            self.coming.0.changed.notified().await;
+            self.join(jobs);
+        }
+    }
+
+    /// Adds what has come meanwhile.
+    pub(super) fn join(&mut self, jobs: &mut Vec<Job>) {
+        while jobs.len() < LONGEST
+            && let Ok(job) = self.jobs.try_recv()
+        {
+            jobs.push(job);
+        }
+    }
+}
+
+/// Which releases are on their way to the writer, and to how many targets. A deployment is, from the
+/// moment it is planned until its job is answered. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Coming(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    counts: Mutex<HashMap<Release, usize>>,
+    changed: Notify,
+}
+
+/// A deployment is on its way to the writer, until this is dropped.
+#[must_use = "dropping it says that the deployment is no longer on its way"]
+pub struct OnItsWay {
+    coming: Coming,
+    release: Release,
+}
+
+impl Coming {
+    pub(super) fn announce(&self, release: &Release) -> OnItsWay {
+        *self.counts().entry(release.clone()).or_default() += 1;
+        OnItsWay { coming: self.clone(), release: release.clone() }
+    }
+
+    /// A job has come: whoever waits for it looks again.
+    pub(super) fn arrived(&self) {
+        self.0.changed.notify_one();
+    }
+
+    /// Whether more of a release is on its way than is here.
+    fn awaits(&self, jobs: &[Job]) -> bool {
+        let mut here: HashMap<&Release, usize> = HashMap::new();
+        for way in jobs.iter().filter_map(|job| job.on_its_way.as_ref()) {
+            *here.entry(&way.release).or_default() += 1;
+        }
+        let counts = self.counts();
+        here.iter().any(|(release, here)| counts.get(release).is_some_and(|all| all > here))
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Release, usize>> {
+        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        let mut counts = self.coming.counts();
+        if let Some(count) = counts.get_mut(&self.release) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.release);
+            }
+        }
+        drop(counts);
+        self.coming.arrived();
+    }
+}

@@ -1,0 +1,92 @@
+//! A repository on a server, whatever the way to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use git2::Oid;
+
+use crate::git::error::WriteError;
+use crate::git::http::{Exchange, Wire};
+use crate::git::wire::Failure;
+
+/// The way to one repository. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) enum Remote {
+    /// Smart HTTP.
+    Http(Arc<Wire>),
+}
+
+/// What came of a push that was carried to the server.
+#[derive(Debug)]
+pub(super) enum Carried {
+    /// The server's answer, from its first byte.
+    Answer(Vec<u8>),
+    /// The server said before anything was sent that the branch is elsewhere. Only a server that
+    /// speaks first can say so.
+    #[expect(dead_code, reason = "a server that is reached over ssh speaks first")]
+    Moved,
+}
+
+/// A push that did not come to an answer.
+#[derive(Debug)]
+pub(super) struct NotCarried {
+    pub(super) failure: Failure,
+    /// Whether the pack had begun to go out: the server may have taken it.
+    pub(super) sent: bool,
+}
+
+impl Remote {
+    /// Hands a push (commands, then the pack) to the server's `git receive-pack`; `base` is where
+    /// the branch must be.
+    pub(super) fn receive_pack(
+        &self,
+        _base: Option<Oid>,
+        _reference: &str,
+        body: Vec<u8>,
+    ) -> Result<Carried, NotCarried> {
+        match self {
+            Self::Http(wire) => {
+                let answer = wire.whole(Exchange::RECEIVE_PACK, body);
+                answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
+            }
+        }
+    }
+
+    /// The branches of the server, as `git receive-pack` advertises them.
+    pub(super) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
+        }
+    }
+
+    /// Asks whether the repository could be pushed to: one small request.
+    pub(super) fn probe(&self) -> Result<(), Failure> {
+        match self {
+            Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
+        }
+    }
+
+    /// What libgit2 is told to be the host.
+    pub(super) fn host(&self) -> &str {
+        match self {
+            Self::Http(wire) => wire.base.host_str().unwrap_or_default(),
+        }
+    }
+
+    /// A failure in the writer's words.
+    pub(super) fn error(&self, failure: Failure) -> WriteError {
+        let help = match self {
+            Self::Http(wire) => wire.tokens.help(),
+        };
+        failure.into_error(self.to_string(), help)
+    }
+}
+
+/// The address, as people may see it.
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(wire) => f.write_str(wire.base.as_str()),
+        }
+    }
+}

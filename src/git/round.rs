@@ -1,0 +1,233 @@
+//! One round of the writer: the waiting changes become commits on the tip, the branch is moved to
+//! the last of them, and everybody is answered.
+//!
+//! Applies the changes to the tip as it is known, and publishes on the condition that the branch is
+//! still there. That the server moved the branch proves that the tip was not an old one; without a
+//! push only a tip seen now may say that there is nothing to do, or that something cannot be done.
+//! Never forces.
+
+use git2::{Oid, Repository};
+
+use crate::git::batch::{self, Built, Fate};
+use crate::git::change::Change;
+use crate::git::commit::Committer;
+use crate::git::error::WriteError;
+use crate::git::home::{Home, Published, Tip, Trouble};
+use crate::git::message::is_of;
+use crate::git::queue::Job;
+use crate::git::refusal::Refusal;
+use crate::git::writer::Written;
+use crate::model::id::{CommitSha, DeployId};
+
+/// How many commits back a deploy id is looked for: it was lost by a crash, not by a year.
+const LOOK_BACK: usize = 1_000;
+
+/// The one writer of a repository; whoever has it, has it alone.
+pub(super) struct Writer {
+    pub(super) home: Home,
+    pub(super) committer: Committer,
+    pub(super) branch: String,
+    /// The address, for messages.
+    pub(super) name: String,
+}
+
+/// What became of a round.
+pub(super) struct Round {
+    /// Whether the server was asked to move the branch.
+    pub(super) pushed: bool,
+    pub(super) end: End,
+}
+
+/// How a round ended.
+pub(super) enum End {
+    /// Everybody has an answer.
+    Answered,
+    /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
+    Lost(Vec<Job>, WriteError),
+    /// The server does not want it, for the sake of one of them or of all.
+    Refused(Vec<Job>, Refusal),
+}
+
+/// What became of the branch.
+enum Attempt {
+    Told(Vec<Result<Written, WriteError>>),
+    Lost(WriteError),
+    Refused(Refusal),
+}
+
+type Answers = Vec<Result<Written, WriteError>>;
+
+impl Writer {
+    /// Works on the jobs together.
+    pub(super) fn round(&mut self, jobs: Vec<Job>) -> Round {
+        let mut pushed = false;
+        let attempt = self.with_repair(|writer| writer.attempt(&jobs, &mut pushed));
+        let end = match attempt {
+            Ok(Attempt::Lost(error)) => End::Lost(jobs, error),
+            Ok(Attempt::Refused(refusal)) => End::Refused(jobs, refusal),
+            Ok(Attempt::Told(answers)) => {
+                jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
+                End::Answered
+            }
+            Err(error) => {
+                jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+                End::Answered
+            }
+        };
+        Round { pushed, end }
+    }
+
+    /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
+    pub(super) fn with_repair<T>(
+        &mut self,
+        mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T, WriteError> {
+        let first = match step(self) {
+            Err(Trouble::Damaged(error)) => error,
+            other => return other.map_err(|trouble| self.final_error(trouble)),
+        };
+        tracing::warn!(repository = %self.name, cause = first.message(), "git failed; the clone is made again");
+        let second = self.home.repair().and_then(|()| step(self));
+        second.map_err(|trouble| self.final_error(trouble))
+    }
+
+    fn final_error(&self, trouble: Trouble) -> WriteError {
+        let repository = self.name.clone();
+        match trouble {
+            Trouble::Error(error) => error,
+            Trouble::Damaged(error) => {
+                let cause = error.message().to_owned();
+                match error.class() {
+                    git2::ErrorClass::Net => {
+                        WriteError::Unreachable { repository, cause, wait: None }
+                    }
+                    git2::ErrorClass::Os => WriteError::Disk {
+                        repository,
+                        folder: self.home.folder().display().to_string(),
+                        cause,
+                    },
+                    _ => WriteError::Corrupt { repository, cause },
+                }
+            }
+        }
+    }
+
+    fn attempt(&mut self, jobs: &[Job], pushed: &mut bool) -> Result<Attempt, Trouble> {
+        let mut tip = self.home.first_tip()?;
+        loop {
+            let built = batch::build(self.home.repo(), tip.at, jobs, &self.committer)?;
+            if let Some(last) = built.tip {
+                *pushed = true;
+                return self.publish(tip.at, last, built, jobs);
+            }
+            if tip.fresh {
+                return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs)));
+            }
+            tip = Tip { at: self.home.look()?, fresh: true };
+        }
+    }
+
+    fn publish(
+        &mut self,
+        base: Option<Oid>,
+        last: Oid,
+        built: Built,
+        jobs: &[Job],
+    ) -> Result<Attempt, Trouble> {
+        match self.home.publish(base, last, &built.new)? {
+            Published::Done => Ok(Attempt::Told(self.answers(base, built.fates, jobs))),
+            Published::Lost => Ok(Attempt::Lost(self.lost_races())),
+            Published::Locked(error) => Ok(Attempt::Lost(error)),
+            Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
+            Published::Unclear(error) => {
+                Ok(Attempt::Told(self.cleared_up(error, last, built, jobs)))
+            }
+        }
+    }
+
+    /// The connection was cut after the pack was sent. If the branch has our last commit now, the
+    /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
+    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Answers {
+        let tip = self.home.look().ok().flatten();
+        match tip.filter(|tip| is_in(self.home.repo(), *tip, last)) {
+            Some(tip) => self.answers(Some(tip), built.fates, jobs),
+            None => vec![Err(error); jobs.len()],
+        }
+    }
+
+    /// What everybody is told; the fates are final, and `tip` is what they were decided on.
+    fn answers(&self, tip: Option<Oid>, fates: Vec<Fate>, jobs: &[Job]) -> Answers {
+        let mut at = tip;
+        let answer = |(fate, job): (Fate, &Job)| {
+            if let Fate::Commit(commit) = fate {
+                at = Some(commit);
+            }
+            self.answer(fate, at, &job.change)
+        };
+        fates.into_iter().zip(jobs).map(answer).collect()
+    }
+
+    fn answer(&self, fate: Fate, tip: Option<Oid>, change: &Change) -> Result<Written, WriteError> {
+        let repository = || self.name.clone();
+        match (fate, tip) {
+            (Fate::Commit(commit), _) => Ok(Written::Pushed { commit: sha(commit) }),
+            (Fate::Unchanged, Some(tip)) => Ok(Written::Unchanged { commit: sha(tip) }),
+            (Fate::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
+            (Fate::Blocked(path), _) => Err(WriteError::Blocked { repository: repository(), path }),
+            (Fate::Moved(path), _) => Err(WriteError::Moved { repository: repository(), path }),
+            (Fate::HandEdited(path, edit), _) => {
+                Err(WriteError::HandEdited { repository: repository(), path, edit })
+            }
+            (Fate::NotSigned(why), _) => {
+                Err(WriteError::NotSigned { repository: repository(), why })
+            }
+            (Fate::Unchanged | Fate::AlreadyThere, None) => Err(WriteError::Corrupt {
+                repository: repository(),
+                cause: "an empty repository holds something".to_owned(),
+            }),
+        }
+    }
+
+    /// A revision that is there is its deployment's, wherever its commit is. That nothing is left to
+    /// remove can be anybody's doing.
+    fn already(&self, tip: Oid, change: &Change) -> Written {
+        let found = change.id().and_then(|id| find(self.home.repo(), tip, id));
+        match (found, change) {
+            (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit) },
+            (None, Change::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
+            (None, Change::Amend(_)) => Written::Unchanged { commit: sha(tip) },
+        }
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal) -> WriteError {
+        WriteError::Refused { repository: self.name.clone(), branch: self.branch.clone(), refusal }
+    }
+
+    fn lost_races(&self) -> WriteError {
+        let (repository, branch) = (self.name.clone(), self.branch.clone());
+        WriteError::LostRaces { repository, branch, tries: super::rounds::TRIES }
+    }
+}
+
+/// The commit of a change on the way back from `tip`; a shallow clone ends somewhere.
+pub(super) fn find(repo: &Repository, tip: Oid, id: &DeployId) -> Option<Oid> {
+    let commits = back(repo, tip);
+    commits
+        .take(LOOK_BACK)
+        .find(|commit| is_of(&String::from_utf8_lossy(commit.message_bytes()), id))
+        .map(|commit| commit.id())
+}
+
+/// Whether a commit is on the way back from `tip`.
+fn is_in(repo: &Repository, tip: Oid, commit: Oid) -> bool {
+    back(repo, tip).take(LOOK_BACK).any(|one| one.id() == commit)
+}
+
+fn back(repo: &Repository, tip: Oid) -> impl Iterator<Item = git2::Commit<'_>> {
+    let first = repo.find_commit(tip).ok();
+    std::iter::successors(first, |commit| commit.parent(0).ok())
+}
+
+fn sha(id: Oid) -> CommitSha {
+    CommitSha::parse(id.to_string()).expect("git prints an object id as hexadecimal digits")
+}

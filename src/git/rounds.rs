@@ -1,0 +1,179 @@
+//! The writer's loop: takes what waits, keeps to the budget, and brings jobs to their end.
+//!
+//! ```text
+//! queue ─► round ─► answered
+//!            │ ▲
+//!            │ └── lost a race: again at once, with whoever has come meanwhile
+//!            └──── refused: by halves, until who is at fault stands alone
+//! ```
+//!
+//! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must
+//! not stop the five hundred others that wait. So the jobs go again in halves. Where the first three
+//! that stand alone are refused, too, it is not about one of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+
+use crate::git::budget::Meter;
+use crate::git::error::WriteError;
+use crate::git::queue::{Job, Queue};
+use crate::git::refusal::Refusal;
+use crate::git::round::{End, Round, Writer};
+
+/// How often a change is applied again after others were faster. Each time somebody else got
+/// through, so twelve in a row means a repository too busy for us just now.
+pub(super) const TRIES: u32 = 12;
+/// When so many jobs were refused, each by itself, the others are not asked about.
+const ALONE: u32 = 3;
+
+/// Says what time it is. Clones share it.
+#[derive(Clone)]
+pub struct Now(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Now {
+    /// What is asked for the time.
+    pub fn by(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Now {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Now")
+    }
+}
+
+/// What the writer has done since it was opened.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) pushes: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) waiting: AtomicUsize,
+}
+
+/// The loop, and what it needs.
+pub(super) struct Rounds {
+    pub(super) writer: Arc<Mutex<Writer>>,
+    pub(super) queue: Queue,
+    pub(super) meter: Meter,
+    pub(super) now: Now,
+    pub(super) counters: Arc<Counters>,
+    /// What has to go again before anything new, in this order.
+    pub(super) again: VecDeque<Group>,
+    /// How many jobs were refused, each by itself, since a push got through.
+    pub(super) alone: u32,
+}
+
+/// Jobs that go together.
+pub(super) struct Group {
+    jobs: Vec<Job>,
+    /// Whether others may join: not while a refusal is narrowed down.
+    open: bool,
+}
+
+impl Rounds {
+    /// Runs until nobody can bring a job any more.
+    pub(super) async fn run(mut self) {
+        while let Some(group) = self.next().await {
+            let Group { mut jobs, open } = group;
+            self.wait().await;
+            if open {
+                self.queue.join(&mut jobs);
+            }
+            let count = jobs.len();
+            let Some(round) = self.round(jobs).await else { continue };
+            if round.pushed {
+                self.meter.spend(self.now.now());
+            }
+            self.settle(round, open, count).await;
+        }
+    }
+
+    async fn next(&mut self) -> Option<Group> {
+        match self.again.pop_front() {
+            Some(group) => Some(group),
+            None => Some(Group { jobs: self.queue.next().await?, open: true }),
+        }
+    }
+
+    /// Until the budget allows a push.
+    async fn wait(&mut self) {
+        let pause = self.meter.wait(self.now.now());
+        if !pause.is_zero() {
+            tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// `None` if the work panicked: then whoever waits is told so by the end of its channel.
+    async fn round(&self, jobs: Vec<Job>) -> Option<Round> {
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let working = tokio::task::spawn_blocking(move || {
+            let round = writer.round(jobs);
+            // Callers have their answers before the housekeeping, which the next round waits for.
+            writer.home.keep_house();
+            round
+        });
+        working.await.ok()
+    }
+
+    async fn settle(&mut self, Round { pushed, end }: Round, open: bool, count: usize) {
+        match end {
+            End::Answered => {
+                if pushed {
+                    self.alone = 0;
+                    self.counters.pushes.fetch_add(1, Ordering::Relaxed);
+                    self.counters.commits.fetch_add(count as u64, Ordering::Relaxed);
+                }
+            }
+            End::Lost(jobs, error) => self.lost(jobs, &error, open).await,
+            End::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
+        }
+    }
+
+    /// All again, but for those that have lost too often.
+    async fn lost(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
+        jobs.iter_mut().for_each(|job| job.lost += 1);
+        let (out, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lost >= TRIES);
+        out.into_iter().for_each(|job| job.answer(Err(error.clone())));
+        let Some(lost) = jobs.iter().map(|job| job.lost).max() else { return };
+        give_way(lost).await;
+        self.again.push_front(Group { jobs, open });
+    }
+
+    /// By halves; one that stands alone is answered.
+    async fn refused(&mut self, mut jobs: Vec<Job>, refusal: Refusal) {
+        let one = jobs.len() == 1;
+        self.alone += u32::from(one);
+        let error = self.writer.lock().await.refused(refusal);
+        if one || self.alone >= ALONE {
+            jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+        } else {
+            let rest = jobs.split_off(jobs.len() / 2);
+            self.again.push_front(Group { jobs: rest, open: false });
+            self.again.push_front(Group { jobs, open: false });
+        }
+        if self.alone >= ALONE {
+            let others = self.again.drain(..).flat_map(|group| group.jobs);
+            others.for_each(|job| job.answer(Err(error.clone())));
+        }
+        if self.again.is_empty() {
+            self.alone = 0;
+        }
+    }
+}
+
+/// After a lost race: none at first, then longer, so that many writers do not meet for ever.
+async fn give_way(lost: u32) {
+    let millis = u64::from(lost.saturating_sub(1)).pow(2) * 5;
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
