@@ -14,7 +14,7 @@ use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
@@ -264,7 +264,7 @@ impl Outside for World {
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
-    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
@@ -272,12 +272,11 @@ impl Outside for World {
         let folder = layout::revision_folder(target, app, &deployment.id).to_string();
         let files = repository.files(&folder).await.map_err(failed)?;
         let tip = repository.tip().await.map_err(failed)?;
-        Ok(render::digest_of(&files).zip(tip).map(|(digest, commit)| Pushed {
-            commit,
-            changed: true,
-            digest,
-            files: files.into_iter().map(|file| file.name).collect(),
-        }))
+        let Some((digest, commit)) = render::digest_of(&files).zip(tip) else { return Ok(None) };
+        let files = files.into_iter().map(|file| file.name).collect();
+        let pushed = Pushed { commit, changed: true, digest, files };
+        let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;
+        Ok(Some(Earlier { pushed, hand_edit: edit.map(Box::new) }))
     }
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {

@@ -1,7 +1,5 @@
 //! Whether commits can be signed, tried before anything depends on it.
 
-use uuid::Uuid;
-
 use crate::config::settings::Settings;
 use crate::git::signing::{Signing, SigningKey};
 use crate::model::violation::Violation;
@@ -13,8 +11,8 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
     let keys = settings.manifests.iter().enumerate();
     let keys = keys.filter_map(|(n, one)| Some((n, one.signing.as_ref()?)));
     let refused = keys.filter_map(|(n, signing)| {
-        // A name that nobody can guess: the folder for temporary files is everybody's.
-        let home = std::env::temp_dir().join(format!("sign-{}", Uuid::now_v7().simple()));
+        // Not below `storage.folder`, which may be another user's. What is made in it is ours alone.
+        let home = std::env::temp_dir().join(format!("the-deployer-{}", std::process::id()));
         let key = SigningKey { home, ..signing.clone() };
         let error = Signing::open(&key).err()?;
         let path = format!("manifests.repositories[{n}].signing");

@@ -48,7 +48,7 @@ pub trait Outside: Send + Sync + 'static {
     fn pushed(
         &self,
         deployment: &Deployment,
-    ) -> impl Future<Output = Result<Option<Pushed>, Problem>> + Send;
+    ) -> impl Future<Output = Result<Option<Earlier>, Problem>> + Send;
 
     /// Tells somebody what became of a deployment. One that may have arrived before
     /// ([`Message::unsure`]) is looked for first, and not sent a second time.
@@ -124,6 +124,15 @@ pub enum NotPlanned {
     },
     /// Planning could not be done.
     Problem(Problem),
+}
+
+/// What an earlier attempt has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// What it pushed.
+    pub pushed: Pushed,
+    /// What it replaced of somebody's hand.
+    pub hand_edit: Option<Box<HandEdit>>,
 }
 
 /// How a write ended, and what was found on the way.

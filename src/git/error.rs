@@ -89,8 +89,8 @@ pub enum WriteError {
     },
     /// Somebody edited the app's files by hand, and the target wants that to stop a deployment.
     #[error(
-        "{repository}: somebody edited {path} by hand: {edit}. Take the change over into the \
-         service's repository, or revert it; then deploy again"
+        "somebody edited {path} by hand: {edit}. Take the change over into the service's \
+         repository, or revert it in {repository}; then deploy again"
     )]
     HandEdited {
         /// The manifest repository.

@@ -115,7 +115,7 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
         ("Template-Commit", templates_commit.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("Tree-Digest", one_line(&digest.0)),
         ("Reason", one_line(reason)),
-        ("Replaced-Edit", edit.map(|edit| one_line(&edit.to_string())).unwrap_or_default()),
+        (REPLACED_EDIT, edit.map(|edit| one_line(&edit.to_string())).unwrap_or_default()),
     ];
     with_trailers(format!("deploy {app} {tag} to {target}"), &trailers)
 }
@@ -134,6 +134,12 @@ pub fn is_of(message: &str, id: &DeployId) -> bool {
     message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
 }
 
+/// Whether a deployment's message says that it replaced what somebody had edited by hand.
+pub(super) fn says_replaced(message: &str) -> bool {
+    message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))
+}
+
+const REPLACED_EDIT: &str = "Replaced-Edit";
 const DEPLOY_ID: &str = "Deploy-Id";
 const REMOVAL_ID: &str = "Removal-Id";
 

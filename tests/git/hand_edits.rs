@@ -50,6 +50,9 @@ async fn an_edit_is_replaced_and_the_commit_and_the_record_say_what_it_was() {
         assert_eq!(found.base, Some(id(2)));
         assert_eq!(found.files, [changed("deployment.yaml", Edited::Changed)]);
         assert!(found.diff.contains("-  replicas: 3\n+  replicas: 9\n"), "{}", found.diff);
+        let app = deploy(3, "").revision.app;
+        let again = repository.replaced_edit(&"prod-1".parse().unwrap(), &app, &id(3)).await;
+        assert_eq!(again.unwrap().as_ref(), Some(&found), "as a process finds out after a crash");
         let by = found.commit.unwrap();
         assert_eq!((by.id, &*by.author), (CommitSha::parse(by_hand.clone()).unwrap(), "Somebody"));
         let said = format!("deployment.yaml (changed), in {} by Somebody", &by_hand[..12]);
@@ -62,6 +65,8 @@ async fn an_edit_is_replaced_and_the_commit_and_the_record_say_what_it_was() {
         let (_, found) = tried(&repository, deploy(4, OLD), HandEdits::Replace).await;
         assert_eq!(found, None, "it is over");
         assert_eq!(place.bare.trailer("Replaced-Edit"), [""; 0]);
+        let none = repository.replaced_edit(&"prod-1".parse().unwrap(), &app, &id(4)).await;
+        assert_eq!(none.unwrap(), None);
     }
 }
 

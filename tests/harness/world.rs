@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use the_deployer::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
@@ -201,14 +201,15 @@ impl Outside for World {
         Wrote { ended: Ok(written), hand_edit: None }
     }
 
-    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {
         let commit = self.lock().commit_of(&deployment.id);
-        Ok(commit.map(|commit| Pushed {
+        let pushed = commit.map(|commit| Pushed {
             commit,
             changed: true,
             digest: self.lock().latest[&lane(deployment)].clone(),
             files: vec!["deployment.yaml".to_owned()],
-        }))
+        });
+        Ok(pushed.map(|pushed| Earlier { pushed, hand_edit: None }))
     }
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {

@@ -2,7 +2,7 @@
 
 use crate::controller::Parts;
 use crate::controller::outcome::{self, Trouble};
-use crate::controller::outside::{NotPlanned, Outside, Planned, Problem};
+use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem};
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
@@ -66,7 +66,7 @@ async fn forward<O: Outside>(
     known: &mut Known,
 ) -> Result<Ending, Stop> {
     if claim.deployment.state == State::Pushing
-        && let Some(ending) = found(parts, claim).await?
+        && let Some(ending) = found(parts, claim, known).await?
     {
         return Ok(ending);
     }
@@ -82,10 +82,17 @@ async fn forward<O: Outside>(
 
 /// What an earlier attempt pushed before it died. The plan is not made again for that: by now
 /// the templates may be others, and what is in the repository counts.
-async fn found<O: Outside>(parts: &Parts<O>, claim: &Claim) -> Result<Option<Ending>, Stop> {
+async fn found<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    known: &mut Known,
+) -> Result<Option<Ending>, Stop> {
     let tag = &claim.deployment.request.release.tag;
-    let pushed = parts.outside.pushed(&claim.deployment).await?;
-    Ok(pushed.map(|pushed| outcome::succeeded(pushed, tag, vec![], Known::default())))
+    let earlier = parts.outside.pushed(&claim.deployment).await?;
+    Ok(earlier.map(|Earlier { pushed, hand_edit }| {
+        known.hand_edit = hand_edit.map(|edit| *edit);
+        outcome::succeeded(pushed, tag, vec![], Known::default())
+    }))
 }
 
 async fn fetch<O: Outside>(

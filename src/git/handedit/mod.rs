@@ -4,6 +4,7 @@
 //! rolled back by hand. Files that no revision has are an edit. It is told against the revision that
 //! differs least. Knows no repository: `look` reads there.
 
+mod afterwards;
 mod look;
 mod watch;
 

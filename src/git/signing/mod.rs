@@ -25,7 +25,8 @@ pub use crate::git::signing::ssh::SshKey;
 pub struct SigningKey {
     /// The key.
     pub key: Key,
-    /// A folder for `gpg`, which an ssh key has no use for. It is made anew; nobody else may use it.
+    /// A folder for homes of `gpg`, which an ssh key has no use for. What is in it is removed; nobody
+    /// else may use it.
     pub home: PathBuf,
 }
 

@@ -6,7 +6,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use secrecy::ExposeSecret;
 use secrecy::zeroize::Zeroizing;
@@ -28,19 +29,23 @@ const AGENT: &str =
 /// A home of `gpg` with one secret key in it.
 #[derive(Debug)]
 pub(super) struct Home {
-    folder: PathBuf,
+    /// The folder that homes are made in.
+    base: PathBuf,
     key: OpenPgpKey,
     fingerprint: String,
-    /// One program at a time: the home may have to be made again.
-    turn: Mutex<()>,
+    /// The home in use. One program at a time: it may have to be made again.
+    current: Mutex<PathBuf>,
 }
 
 impl Home {
-    pub(super) fn open(key: &OpenPgpKey, folder: &Path) -> Result<Self, SigningError> {
-        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        make(&folder)?;
-        let fingerprint = import(&folder, key).inspect_err(|_| remove(&folder))?;
-        Ok(Self { folder, key: key.clone(), fingerprint, turn: Mutex::new(()) })
+    pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
+        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        // What a process left behind that was killed.
+        for left in fs::read_dir(&base).into_iter().flatten().flatten() {
+            remove(&left.path());
+        }
+        let (folder, fingerprint) = made_with(key, &base).inspect_err(|_| tidy(&base))?;
+        Ok(Self { base, key: key.clone(), fingerprint, current: Mutex::new(folder) })
     }
 
     pub(super) fn fingerprint(&self) -> &str {
@@ -49,15 +54,14 @@ impl Home {
 
     /// A home that is gone, or was emptied by somebody who cleans up, is made again once.
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
-        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !self.folder.join("pubring.kbx").exists() {
-            make(&self.folder)?;
-            import(&self.folder, &self.key)?;
+        let mut folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !folder.join("pubring.kbx").exists() {
+            (*folder, _) = made_with(&self.key, &self.base)?;
         }
-        self.signature(payload)
+        self.signature(&folder, payload)
     }
 
-    fn signature(&self, payload: &[u8]) -> Result<String, SigningError> {
+    fn signature(&self, folder: &Path, payload: &[u8]) -> Result<String, SigningError> {
         let mut arguments = ARGUMENTS.to_vec();
         let mut input = Zeroizing::new(Vec::with_capacity(payload.len() + 256));
         if let Some(passphrase) = &self.key.passphrase {
@@ -68,7 +72,7 @@ impl Home {
         }
         input.extend_from_slice(payload);
         arguments.extend(["--local-user", &self.fingerprint, "--armor", "--detach-sign"]);
-        let ran = program::run("gpg", &self.folder, &arguments, input)?;
+        let ran = program::run("gpg", folder, &arguments, input)?;
         let text = String::from_utf8_lossy(&ran.output).trim_end().to_owned();
         // git looks for the same line: gpg's exit code alone is no promise.
         let signed = ran.status.success() && has(&ran, "SIG_CREATED");
@@ -82,8 +86,27 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        remove(&self.folder);
+        remove(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
+        tidy(&self.base);
     }
+}
+
+/// A new home below `base` that has the key, and the key's fingerprint.
+///
+/// Never in a place where one was before: the agent of that one may be about to end, and takes the
+/// sockets away by their names.
+fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), SigningError> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let folder = base.join(format!("{}-{number}", std::process::id()));
+    make(&folder)?;
+    let fingerprint = import(&folder, key).inspect_err(|_| remove(&folder))?;
+    Ok((folder, fingerprint))
+}
+
+/// The folder that homes were made in, if none is left there.
+fn tidy(base: &Path) {
+    let _ = fs::remove_dir(base);
 }
 
 /// Never asks, neither on a terminal nor in a window; says on standard error what it does.
