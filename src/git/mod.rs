@@ -49,6 +49,7 @@ mod round;
 mod rounds;
 pub mod snapshot;
 mod stale;
+mod tidy;
 pub mod token;
 mod transport;
 mod tree;
