@@ -17,6 +17,7 @@ mod pages; // what pages show
 mod planning; // what deployments and previews share
 pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
+mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
 pub mod signing; // whether commits can be signed
@@ -142,6 +143,7 @@ impl App {
         let templates =
             InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
         let manifests = manifests(&settings, &client, &forge, &clock).await?;
+        registry.register(|registry| pushes::register(registry, &manifests));
         let listener = bind(settings.server.listen).await?;
         let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =

@@ -126,7 +126,7 @@ mod tests {
     fn theirs(edits: &[(&str, Option<(Kind, u8)>)]) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let repo = git2::Repository::init_bare(folder.path()).unwrap();
-        let _off = git2::opts::strict_object_creation(false);
+        git2::opts::strict_object_creation(false);
         let mut builder = repo.treebuilder(None).unwrap();
         for (name, edit) in edits {
             match edit {

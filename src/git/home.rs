@@ -102,8 +102,7 @@ impl Home {
 
     pub(super) fn keep_house(&mut self) {
         match self {
-            // Not ours to pack: whoever owns the folder runs `git gc` there.
-            Self::Local(_) => {}
+            Self::Local(local) => local.keep_house(),
             Self::Kept(kept) => kept.keep_house(),
         }
     }

@@ -14,6 +14,7 @@ use crate::git::home::{Published, Trouble};
 use crate::git::kept;
 use crate::git::objects::New;
 use crate::git::stale;
+use crate::git::tidy::Tidying;
 
 /// An opened bare repository of this machine.
 pub(super) struct Local {
@@ -21,6 +22,9 @@ pub(super) struct Local {
     reference: String,
     /// How old a lock must be to be nobody's.
     stale: Duration,
+    /// Nobody but this process writes there, so that nobody else tidies it up.
+    alone: bool,
+    tidying: Tidying,
     pub(super) repo: Repository,
 }
 
@@ -29,7 +33,8 @@ impl Local {
     pub(super) fn open(path: &Path, reference: &str, alone: bool) -> Result<Self, Trouble> {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale::ALONE } else { stale::AMONG_OTHERS };
-        Ok(Self { path: path.to_owned(), reference: reference.to_owned(), stale, repo })
+        let (path, reference) = (path.to_owned(), reference.to_owned());
+        Ok(Self { path, reference, stale, alone, tidying: Tidying::default(), repo })
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), Trouble> {
@@ -73,6 +78,14 @@ impl Local {
         transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;
         transaction.commit()?;
         Ok(Published::Done)
+    }
+
+    /// Every now and then lets git pack what has piled up, beside us; git decides whether it is
+    /// worth it. Elsewhere whoever owns the folder does that.
+    pub(super) fn keep_house(&mut self) {
+        if self.alone {
+            self.tidying.turn(&self.path);
+        }
     }
 
     /// Somebody moves the branch now; or a git that was killed has left its lock behind. That one is

@@ -54,6 +54,7 @@ mod rounds;
 pub mod signing;
 pub mod snapshot;
 mod stale;
+mod tidy;
 pub mod token;
 mod transport;
 mod tree;

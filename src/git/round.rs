@@ -70,7 +70,9 @@ impl Writer {
                 End::Answered
             }
             Err(error) => {
-                jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+                for job in jobs {
+                    job.answer(Err(error.clone()));
+                }
                 End::Answered
             }
         };

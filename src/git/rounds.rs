@@ -142,9 +142,11 @@ impl Rounds {
 
     /// All again, but for those that have lost too often.
     async fn lost(&mut self, mut jobs: Vec<Job>, error: &WriteError, open: bool) {
-        jobs.iter_mut().for_each(|job| job.lost += 1);
+        for job in &mut jobs {
+            job.lost += 1;
+        }
         let (out, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lost >= TRIES);
-        out.into_iter().for_each(|job| job.answer(Err(error.clone())));
+        answer_all(out, error);
         let Some(lost) = jobs.iter().map(|job| job.lost).max() else { return };
         give_way(lost).await;
         self.again.push_front(Group { jobs, open });
@@ -156,19 +158,24 @@ impl Rounds {
         self.alone += u32::from(one);
         let error = self.writer.lock().await.refused(refusal);
         if one || self.alone >= ALONE {
-            jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+            answer_all(jobs, &error);
         } else {
             let rest = jobs.split_off(jobs.len() / 2);
             self.again.push_front(Group { jobs: rest, open: false });
             self.again.push_front(Group { jobs, open: false });
         }
         if self.alone >= ALONE {
-            let others = self.again.drain(..).flat_map(|group| group.jobs);
-            others.for_each(|job| job.answer(Err(error.clone())));
+            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &error);
         }
         if self.again.is_empty() {
             self.alone = 0;
         }
+    }
+}
+
+fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &WriteError) {
+    for job in jobs {
+        job.answer(Err(error.clone()));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What one writer does to a repository; each test runs on a folder and over HTTP.
 
 use the_deployer::git::reading::{History, Touched};
-use the_deployer::git::writer::{Disposition, ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{Disposition, ManifestRepository, Settings, WriteError, Written};
 use the_deployer::model::id::CommitSha;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, files, id, pushed, write};
@@ -216,4 +216,22 @@ async fn a_local_path_that_is_no_bare_repository_is_told_apart() {
     Bare(checkout.clone()).run(&["init", "--quiet"]);
     let error = open(&checkout).await;
     assert!(matches!(&error, WriteError::Invalid(text) if text.contains("bare")), "{error}");
+}
+
+#[tokio::test]
+async fn a_local_repository_that_is_ours_alone_is_packed_and_stays_whole() {
+    let place = Place::local();
+    place.bare.run(&["config", "gc.auto", "50"]);
+    let settings = Settings { alone: true, ..place.settings("unused") };
+    let repository = ManifestRepository::open(settings).await.unwrap();
+    let packs = place.bare.0.join("objects/pack");
+    let mut n = 0;
+    while std::fs::read_dir(&packs).unwrap().next().is_none() {
+        n += 1;
+        assert!(n < 2000, "it is never packed");
+        pushed(&repository, deploy(n, &format!("text {n}"))).await;
+    }
+    pushed(&repository, deploy(n + 1, "last")).await;
+    assert_eq!(place.bare.commits(), n as usize + 1);
+    place.bare.assert_sound();
 }

@@ -94,6 +94,9 @@ async fn it_tells_what_it_does_in_metrics_and_in_lines_that_name_the_deployment(
         "the_deployer_attempts_total{outcome=\"failed\"} 1",
         "the_deployer_queue_depth{state=\"queued\"} 0",
         "the_deployer_outbox_depth{state=\"unsent\"} 0",
+        "the_deployer_manifest_pushes_total{repository=\"manifests\"} 1",
+        "the_deployer_manifest_changes_total{repository=\"manifests\"} 1",
+        "the_deployer_manifest_changes_waiting{repository=\"manifests\"} 0",
     ];
     let wanted = || lines.iter().map(String::as_str).chain(others);
     process

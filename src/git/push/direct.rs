@@ -36,14 +36,14 @@ impl Direct {
 
     /// The server could not read the pack. If the branch is elsewhere, that is why: what our
     /// differences begin with may be gone. If not, differences are not for this server.
-    fn unreadable(&mut self, update: &Update<'_>, why: String) -> Result<Published, Trouble> {
+    fn unreadable(&mut self, update: &Update<'_>, why: &str) -> Result<Published, Trouble> {
         let advertisement = self.remote.advertisement().map_err(|failure| self.trouble(failure))?;
         let there = report::advertised(&advertisement, update.reference);
         if there.is_ok_and(|there| there != update.base) {
             return Ok(Published::Lost);
         }
         if self.deltas == Deltas::None {
-            return Ok(refused(&why, &[]));
+            return Ok(refused(why, &[]));
         }
         let carried = match self.send(update, Deltas::None) {
             Ok(carried) => carried,
@@ -96,7 +96,7 @@ impl Push for Direct {
         };
         match self.published(&carried, update) {
             Ok(published) => Ok(published),
-            Err(why) => self.unreadable(update, why),
+            Err(why) => self.unreadable(update, &why),
         }
     }
 }

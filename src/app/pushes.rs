@@ -1,0 +1,64 @@
+//! What Prometheus may ask about the writers of the manifest repositories.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::app::outside::Manifests;
+use crate::git::writer::{Done, ManifestRepository};
+
+/// Reads the writers' counters when it is asked.
+struct Pushes(Vec<(String, ManifestRepository)>);
+
+/// Lets these repositories' writers be asked.
+pub(super) fn register(registry: &mut Registry, manifests: &[Manifests]) {
+    let named = manifests.iter().map(|one| (one.name.clone(), one.repository.clone()));
+    registry.register_collector(Box::new(Pushes(named.collect())));
+}
+
+impl Collector for Pushes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.each(
+            &mut encoder,
+            ("manifest_pushes", "Moves of a manifest repository's branch that got through."),
+            |done| ConstCounter::new(done.pushes),
+        )?;
+        self.each(
+            &mut encoder,
+            ("manifest_changes", "Deployments and removals that were answered in those pushes."),
+            |done| ConstCounter::new(done.changes),
+        )?;
+        self.each(
+            &mut encoder,
+            ("manifest_changes_waiting", "Changes that wait for a push, or are in one under way."),
+            |done| ConstGauge::new(i64::try_from(done.waiting).unwrap_or(i64::MAX)),
+        )
+    }
+}
+
+impl Pushes {
+    fn each<M: EncodeMetric>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help): (&str, &str),
+        value: impl Fn(Done) -> M,
+    ) -> Result<(), fmt::Error> {
+        let kind = value(Done { pushes: 0, changes: 0, waiting: 0 }).metric_type();
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (name, repository) in &self.0 {
+            let label = [("repository", name.as_str())];
+            value(repository.done()).encode(family.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Pushes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}

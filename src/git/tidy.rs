@@ -1,0 +1,63 @@
+//! Packing a repository of this machine that is ours alone: by git itself, which knows how.
+//!
+//! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a
+//! process of its own, as safely beside a writer as on any git server. Without a git on this machine
+//! the repository works as well, and grows.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// So many writes lie between two turns; a write makes some twenty objects, and git packs from
+/// 6,700 on.
+const TURN: u32 = 100;
+
+/// When git had its last turn.
+#[derive(Default)]
+pub(super) struct Tidying {
+    writes: u32,
+    running: Option<Child>,
+    /// There is no git here.
+    without: bool,
+}
+
+impl Tidying {
+    /// Counts a write, and gives git its turn when it is due and none is at work.
+    pub(super) fn turn(&mut self, repository: &Path) {
+        self.writes += 1;
+        if self.writes < TURN || self.without || self.is_running() {
+            return;
+        }
+        self.writes = 0;
+        match gc(repository).spawn() {
+            Ok(child) => self.running = Some(child),
+            Err(error) => {
+                self.without = true;
+                tracing::info!(repository = %repository.display(), %error, "git cannot be run: the repository is not packed");
+            }
+        }
+    }
+
+    fn is_running(&mut self) -> bool {
+        let ended = self.running.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
+        if ended {
+            self.running = None;
+        }
+        !ended
+    }
+}
+
+fn gc(repository: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .arg("--git-dir")
+        .arg(repository)
+        // In our child, so that it is known when it has ended.
+        .args(["-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    for variable in ["GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(variable);
+    }
+    command
+}
