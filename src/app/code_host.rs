@@ -54,3 +54,24 @@ pub(super) fn people(forge: &settings::Forge) -> String {
         None => "localhost".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::{Credential, Credentials as Given};
+
+    #[test]
+    fn people_have_the_addresses_of_their_code_host() {
+        let github = |api_url: &str| settings::Forge::GitHub {
+            api_url: api_url.to_owned(),
+            credentials: Given::Token(Credential { secret: "t".into(), file: None }),
+        };
+        for (forge, domain) in [
+            (github("https://api.github.com"), "users.noreply.github.com"),
+            (github("https://git.acme.com:8443/api/v3"), "users.noreply.git.acme.com"),
+            (settings::Forge::Local { root: "repos".into() }, "localhost"),
+        ] {
+            assert_eq!(people(&forge), domain);
+        }
+    }
+}

@@ -261,6 +261,10 @@ impl Outside for World {
             Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
             Err(error) => Err(problem::of_write(&error)),
         };
+        if let Some(edit) = &edit {
+            let (id, replaced) = (&deployment.id, edit.replaced);
+            tracing::warn!(deployment = %id, replaced, %edit, "somebody had edited manifests by hand");
+        }
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 

@@ -16,7 +16,8 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
         let key = SigningKey { home, ..signing.clone() };
         let error = Signing::open(&key).err()?;
         let path = format!("manifests.repositories[{n}].signing");
-        Some(Violation::error("configuration", error.to_string()).at(path, None).help(HELP))
+        let message = format!("`{path}` cannot be used: {error}");
+        Some(Violation::error("configuration", message).at(path, None).help(HELP))
     });
     refused.collect()
 }

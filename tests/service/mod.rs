@@ -12,5 +12,6 @@ mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod templates; // templates from a repository, kept current
