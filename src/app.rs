@@ -234,7 +234,7 @@ impl App {
             world,
             grace,
             home,
-            manifests: _,
+            manifests,
         } = self;
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
@@ -265,6 +265,9 @@ impl App {
         records.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
+        for repository in manifests.values() {
+            repository.close().await;
+        }
         drop(home);
         match served.map_err(boxed("the listener"))? {
             server::serve::Stopped::Clean => tracing::info!("stopped"),
