@@ -154,6 +154,7 @@ impl App {
             facts: gatherer,
             store: store.clone(),
             receivers: tell::events::receivers(&settings.event_webhooks, &direct),
+            argocd: tell::argocd::hooks(&settings.argocd, &direct),
             slack: settings.slack.as_ref().map(|one| Line::new(one, &direct)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),

@@ -9,6 +9,7 @@ use crate::app::facts::Gatherer;
 use crate::app::planning;
 use crate::app::problem;
 use crate::app::tell;
+use crate::app::tell::argocd::Hooks;
 use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 use crate::clock::Clock;
@@ -49,6 +50,7 @@ pub(crate) struct World {
     pub(crate) facts: Gatherer,
     pub(crate) store: Store,
     pub(crate) receivers: Arc<[Receiver]>,
+    pub(crate) argocd: Hooks,
     pub(crate) slack: Option<Line>,
     pub(crate) waml: settings::Waml,
     pub(crate) previews: PreviewRules,

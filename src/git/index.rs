@@ -36,8 +36,8 @@ pub struct Follower {
 
 /// Where the branch can be read without the writer.
 #[derive(Debug, Clone)]
-struct Place {
-    folder: PathBuf,
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
     reference: String,
     /// Whether others' pushes are here as soon as they are made.
     live: bool,
@@ -92,16 +92,20 @@ fn is_not_there(error: &git2::Error) -> bool {
 impl ManifestRepository {
     /// Follows the `latest` folders of a target; of each, files whose names are `wanted`.
     pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> Follower {
-        let place = match self.door() {
+        let folder = layout::target_folder(target);
+        Follower { place: self.place(), folder, wanted, repo: None, seen: Seen::default() }
+    }
+
+    /// Where it can be read beside the writer.
+    pub(super) fn place(&self) -> Place {
+        match self.door() {
             Door::Local { path, reference, .. } => {
                 Place { folder: path.clone(), reference: reference.clone(), live: true }
             }
             Door::Server { clone, .. } => {
                 Place { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
             }
-        };
-        let folder = layout::target_folder(target);
-        Follower { place, folder, wanted, repo: None, seen: Seen::default() }
+        }
     }
 
     /// Whether it is a folder of this machine: then there is no server to ask.
