@@ -254,7 +254,10 @@ impl Outside for World {
         let manifests = self.manifests_of(&deployment.request.target)?;
         let Ready { change, on_its_way } = *planned.extra;
         match push::push(&manifests.repository, change, at, on_its_way).await {
-            Ok(writer::Written::Pushed { commit }) => Ok(Written::Pushed { commit }),
+            Ok(writer::Written::Pushed { commit }) => {
+                self.facts.pushed();
+                Ok(Written::Pushed { commit })
+            }
             Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),
             Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
             Err(error) => Err(problem::of_write(&error)),
