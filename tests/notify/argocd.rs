@@ -109,9 +109,12 @@ async fn a_push_refreshes_its_app_and_no_other_and_the_others_keep_what_they_hav
     deploys(&deployer, "shop", "v2").await;
     let came = argocd.came().pop().unwrap();
     assert_eq!(came.push.after, bare.tip());
-    let parent = "apps-prod-cluster-1";
-    assert_eq!(came.refreshed, names([parent, "prod-cluster-1.devx.shop"]));
-    assert_eq!(came.carried_over, names(["prod-cluster-1.devx.cart"]), "is not rendered anew");
+    let (parent, cart) = ("apps-prod-cluster-1", "prod-cluster-1.devx.cart");
+    assert_eq!(came.refreshed, names(["prod-cluster-1.devx.shop"]));
+    assert_eq!(came.carried_over, names([parent, cart]), "are not rendered anew");
+    deploys(&deployer, "third", "v1").await;
+    let came = argocd.came().pop().unwrap();
+    assert_eq!(came.refreshed, names([parent]), "has an Application more");
     for came in argocd.came() {
         assert_exact(&came, &bare);
         assert_eq!(came.push.r#ref, "refs/heads/main");
