@@ -20,6 +20,7 @@ mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
-use crate::app::code_host::{forge, forge_url};
+use crate::app::code_host::{forge, forge_url, people};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -291,13 +292,15 @@ async fn manifests(
     clock: &Clock,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
+    let people = people(&settings.forge);
     for one in &settings.manifests {
         if one.embedded {
             let path = std::path::Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client, forge, clock));
+        let repository =
+            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -339,6 +342,7 @@ fn repository_settings(
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
+    people: &str,
 ) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
@@ -350,6 +354,8 @@ fn repository_settings(
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
+        people: people.to_owned(),
+        signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),
         client: client.clone(),
         silence: GIT_SILENCE,

@@ -11,6 +11,7 @@ pub mod argocd; // how Argo CD sees a cluster
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
+pub mod signing; // how commits are signed
 mod previews; // what pull requests are shown
 
 use std::collections::BTreeMap;
@@ -208,7 +209,7 @@ pub struct TemplatesRepository {
     pub auth: Option<access::RepositoryAuth>,
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits. Their author is the person who asked.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {

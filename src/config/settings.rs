@@ -18,6 +18,7 @@ use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
+use crate::git::signing::SigningKey;
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
@@ -191,6 +192,8 @@ pub struct Manifests {
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
+    /// How commits are signed, if they are.
+    pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.
@@ -247,7 +250,7 @@ impl fmt::Debug for Targets {
     }
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits, and the author of those that no person asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// A name.

@@ -2,6 +2,7 @@
 
 mod changes; // what a commit changed
 mod follow;
+mod hand_edits;
 mod http;
 mod index;
 mod locks;
@@ -9,6 +10,7 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod signing;
 mod together;
 mod tokens;
 mod writes;

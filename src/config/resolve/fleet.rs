@@ -135,6 +135,7 @@ impl Resolver<'_> {
             token,
             auth,
             identity,
+            signing,
             push_budget,
             push,
         } = repository;
@@ -143,11 +144,14 @@ impl Resolver<'_> {
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
         let access = self.access(path, &url, (token, auth), app);
+        let home = folder.join("gnupg").join(&name);
+        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
             identity: identity_of(identity.unwrap_or_default()),
             embedded: false,
+            signing,
             budget: budget_of(push_budget, &url),
             push: push_by(push),
             name,
@@ -233,6 +237,7 @@ fn embedded(folder: &Path) -> Manifests {
         targets: Targets::default(),
         access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
+        signing: None,
         clone_dir: path,
         embedded: true,
         budget: PushBudget::GENEROUS,

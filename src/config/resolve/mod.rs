@@ -22,6 +22,7 @@ mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod intake; // whose events are for us, and what looks for lost ones
 mod outbound; // how everything outside is reached
+mod signing; // how commits are signed
 mod templates; // where templates come from
 mod slack; // people on Slack
 mod webhooks; // programs that receive events
