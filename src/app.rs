@@ -65,6 +65,7 @@ pub struct App {
     /// Absent where nothing is looked for.
     sweeps: Option<Sweeps<World>>,
     templates: InUse,
+    index: facts::IndexMetrics,
     router: axum::Router,
     listener: TcpListener,
     store: Store,
@@ -155,6 +156,7 @@ impl App {
             facts: gatherer,
             store: store.clone(),
             receivers: tell::events::receivers(&settings.event_webhooks, &direct),
+            argocd: tell::argocd::hooks(&settings.argocd, &direct),
             slack: settings.slack.as_ref().map(|one| Line::new(one, &direct)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
@@ -164,6 +166,7 @@ impl App {
             external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
         };
+        let index = registry.register(facts::IndexMetrics::new);
         let instance = clock.deploy_id().to_string();
         let previews = preview::all(&settings, &instance, &world, &registry);
         let controller = Controller::new(
@@ -199,6 +202,7 @@ impl App {
             previews,
             sweeps,
             templates,
+            index,
             router,
             listener,
             store,
@@ -228,6 +232,7 @@ impl App {
             previews,
             sweeps,
             templates,
+            index,
             router,
             listener,
             store,
@@ -236,6 +241,7 @@ impl App {
             home,
             manifests,
         } = self;
+        let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
@@ -263,6 +269,7 @@ impl App {
         previewing.abort();
         // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
         for repository in manifests.values() {

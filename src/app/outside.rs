@@ -9,6 +9,7 @@ use crate::app::facts::Gatherer;
 use crate::app::planning;
 use crate::app::problem;
 use crate::app::tell;
+use crate::app::tell::argocd::Hooks;
 use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 use crate::clock::Clock;
@@ -49,6 +50,7 @@ pub(crate) struct World {
     pub(crate) facts: Gatherer,
     pub(crate) store: Store,
     pub(crate) receivers: Arc<[Receiver]>,
+    pub(crate) argocd: Hooks,
     pub(crate) slack: Option<Line>,
     pub(crate) waml: settings::Waml,
     pub(crate) previews: PreviewRules,
@@ -256,7 +258,10 @@ impl Outside for World {
         let Ready { change, on_its_way } = *planned.extra;
         let (written, edit) = push::push(&manifests.repository, change, at, on_its_way).await;
         let ended = match written {
-            Ok(writer::Written::Pushed { commit }) => Ok(Written::Pushed { commit }),
+            Ok(writer::Written::Pushed { commit }) => {
+                self.facts.pushed();
+                Ok(Written::Pushed { commit })
+            }
             Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),
             Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
             Err(error) => Err(problem::of_write(&error)),

@@ -7,6 +7,7 @@ pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
 pub mod manifests; // where manifests are pushed to
+pub mod argocd; // how Argo CD sees a cluster
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
@@ -247,23 +248,10 @@ pub struct Cluster {
     pub policies: Option<Policies>,
     /// How Argo CD sees it.
     #[serde(default)]
-    pub argocd: Option<ArgoCd>,
+    pub argocd: Option<argocd::ArgoCd>,
     /// Where to look things up that rules must know of the cluster.
     #[serde(default)]
     pub lookups: Option<Lookups>,
-}
-
-/// How Argo CD sees a cluster.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ArgoCd {
-    /// The namespace that Argo CD itself runs in. Default: `argocd`.
-    #[schemars(extend("format" = "namespace"))]
-    pub namespace: Option<String>,
-    /// An AppProject of your own that the cluster's apps are in. Default: `the-deployer-CLUSTER`,
-    /// which is written into the manifest repository.
-    #[schemars(extend("format" = "object-name"))]
-    pub project: Option<String>,
 }
 
 /// Where to look things up that rules must know of a cluster.

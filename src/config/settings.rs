@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod argocd; // Argo CDs that are told of pushes
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
@@ -13,6 +14,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
 use crate::config::file::auth::Pages;
+use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
@@ -49,6 +51,8 @@ pub struct Settings {
     pub slack: Option<slack::Slack>,
     /// The programs that receive events.
     pub event_webhooks: Vec<EventWebhook>,
+    /// The clusters whose Argo CD is told of pushes.
+    pub argocd: BTreeMap<TargetName, ArgoCdWebhook>,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
     pub tokens: Vec<ApiToken>,
     /// Who may see the pages.

@@ -14,7 +14,7 @@
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
-//! index                               what changed in all apps' `latest` since one looked
+//! index                               what changed of all apps since one looked
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::deployment::{Contact, Pushed, StageTime, State};
+use crate::model::deployment::{Contact, ForgeState, Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::Place;
@@ -163,6 +163,11 @@ impl Store {
             inactive::replaced(&mut write, &claim.deployment.id, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
+        if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
+            let (id, target) = (&claim.deployment.id, &claim.deployment.request.target);
+            let push = (ForgeState::Success, commit);
+            self.tell_of_push(&mut write, id, target, push, now).await?;
+        }
         write.commit().await?;
         Ok(Held::Yes)
     }

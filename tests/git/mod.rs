@@ -1,5 +1,6 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
+mod changes; // what a commit changed
 mod follow;
 mod hand_edits;
 mod http;

@@ -1,5 +1,6 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
+pub(crate) mod argocd;
 pub(crate) mod database;
 pub(crate) mod deployer;
 pub(crate) mod events;

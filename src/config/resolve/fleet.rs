@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use crate::config::file;
+use crate::config::file::{self, argocd};
 use crate::config::resolve::Resolver;
 use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
@@ -207,8 +207,9 @@ impl Resolver<'_> {
 }
 
 /// `None` where the namespace is no name; its form has been told.
-fn argocd_of(argocd: file::ArgoCd) -> Option<ArgoCd> {
-    let file::ArgoCd { namespace, project } = argocd;
+fn argocd_of(argocd: argocd::ArgoCd) -> Option<ArgoCd> {
+    // Its webhook is no part of how manifests are made.
+    let argocd::ArgoCd { namespace, project, webhook: _ } = argocd;
     let default = ArgoCd::default().namespace;
     let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
     Some(ArgoCd { namespace, project })

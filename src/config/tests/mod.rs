@@ -80,7 +80,7 @@ clusters:
   environment: production
   domain: prod.example.com
   labels: {region: eu}
-  argocd: {namespace: gitops, project: platform}
+  argocd: {namespace: gitops, project: platform, webhook: {url: "https://argo/api/webhook", secret: {env: HOOK}}}
   platform: {secrets: {vault: {address: "https://vault.example.com", mount: kv}}}
   lookups: {secrets: vault, vault: {token: {env: TOKEN}, namespace: team}}
 - {name: dev, environment: development, domain: dev.example.com, server: "https://10.0.0.1:6443"}
@@ -146,6 +146,7 @@ fn everything_can_be_set() {
         lookups,
         slack,
         event_webhooks,
+        argocd,
         tokens,
         pages,
         limits,
@@ -181,7 +182,7 @@ fn everything_can_be_set() {
         (dev.argocd.namespace.as_str(), dev.project().as_str()),
         ("argocd", "the-deployer-dev")
     );
-    assert_eq!((event_webhooks.len(), pages), (1, Pages::Open));
+    assert_eq!((event_webhooks.len(), argocd.len(), pages), (1, 1, Pages::Open));
     let slack = slack.unwrap();
     assert!(
         matches!(slack.door, Door::Bot { api_url, .. } if api_url == "https://slack.example.com/api")
