@@ -7,7 +7,7 @@
 //! batch, commit                       several changes, as many commits, one on top of the other
 //! pack, push/                         exactly the new objects, and how they come to a server
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! remote: http; transport, wire, token  the way to that server, and as whom
+//! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
@@ -48,6 +48,7 @@ mod remote;
 mod round;
 mod rounds;
 pub mod snapshot;
+pub mod ssh;
 mod stale;
 mod tidy;
 pub mod token;

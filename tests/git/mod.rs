@@ -8,6 +8,7 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod ssh;
 mod together;
 mod tokens;
 mod writes;
