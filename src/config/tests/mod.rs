@@ -4,6 +4,7 @@ mod access; // as whom repositories are reached
 mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
 mod slack; // people on Slack
+mod ssh; // repositories behind ssh
 mod webhooks;
 mod mistakes;
 
@@ -380,6 +381,7 @@ fn the_page_has_every_key() {
     names.extend(["Notify", "Slack", "EventWebhook", "Auth"]);
     names.extend([
         "App",
+        "Ssh",
         "Outbound",
         "Server",
         "Storage",
