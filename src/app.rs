@@ -345,6 +345,7 @@ fn repository_settings(
             email: one.identity.email.clone(),
         },
         tokens: access::tokens(&one.access, Access::Write, forge),
+        ssh: access::ssh(&one.access),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

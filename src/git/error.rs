@@ -67,6 +67,20 @@ pub enum WriteError {
         /// The address that was tried.
         repository: String,
     },
+    /// The repository has branches, and not this one. It is not begun anew: what would not be on it
+    /// would be taken off the clusters.
+    #[error(
+        "{repository} has no branch {branch}; it has {others}: name one of them in the configuration, \
+         or push {branch}"
+    )]
+    NoBranch {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was looked for.
+        branch: String,
+        /// The names of others.
+        others: String,
+    },
     /// The server cannot be talked to at the moment, or asks us to wait.
     #[error("{repository} cannot be reached: {cause}")]
     Unreachable {
@@ -153,6 +167,7 @@ impl WriteError {
             | Self::NotTrusted { .. }
             | Self::KeyRefused { .. }
             | Self::NotFound { .. }
+            | Self::NoBranch { .. }
             | Self::Blocked { .. }
             | Self::Moved { .. }
             | Self::Corrupt { .. }

@@ -258,11 +258,13 @@ impl OnDisk {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = path.to_string_lossy();
         transport::beside(|| kept::fetch(&self.repo, &path, reference, 0))
+            .map(|found| found.tip())
             .map_err(|error| self.broken(&error))
     }
 
     fn fetch_from(&self, remote: &Remote, reference: &str) -> Result<Option<Oid>, FollowError> {
-        kept::newest(remote, &self.repo, reference).map_err(|error| match error.failure {
+        let found = kept::newest(remote, &self.repo, reference);
+        found.map(|found| found.tip()).map_err(|error| match error.failure {
             Some(failure) => told(remote.error(failure)),
             None => self.broken(&error.git),
         })

@@ -5,7 +5,7 @@
 //! complaint   pure: what ssh and the server print, read
 //! folder      our key, the host keys that are believed, the connection that is kept
 //! session     one child: bytes in, bytes out, each with an end
-//! smart       the same as a transport of libgit2
+//! push        our own push over it
 //! ```
 //!
 //! So that ssh's own keys, certificates of hosts and ciphers hold, which companies set rules for.
@@ -14,8 +14,8 @@
 mod complaint;
 mod folder;
 mod options;
+mod push;
 mod session;
-pub(super) mod smart;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,11 +40,6 @@ pub struct Access {
     pub folder: PathBuf,
 }
 
-/// What to say where an address is ssh's and nothing says how to come in.
-pub(super) fn no_access(address: &SshAddress) -> String {
-    format!("{address} needs a key and the host keys that are believed: set `ssh` beside it")
-}
-
 /// How to reach one repository over ssh.
 #[derive(Debug)]
 pub(super) struct Ssh {
@@ -65,12 +60,13 @@ pub(super) struct Ssh {
 pub(super) enum Failure {
     #[error(transparent)]
     NoKey(#[from] NoToken),
-    #[error("{0}")]
-    OnDisk(String),
+    #[error("{cause}")]
+    OnDisk { folder: String, cause: String },
     #[error("`ssh` cannot be started ({0}): install OpenSSH's client where this service runs")]
     NoProgram(String),
+    /// `trust` is what to do where the host is not believed.
     #[error("{words}")]
-    Said { kind: Kind, words: String },
+    Said { kind: Kind, words: String, trust: String },
     #[error("the server said nothing for {} s", .0.as_secs_f32())]
     Silent(Duration),
     #[error("the exchange was not over after {} s", .0.as_secs_f32())]
@@ -81,84 +77,75 @@ pub(super) enum Failure {
     NotGit(String),
 }
 
+impl Failure {
+    /// The same, as the writer's error; `help` is what to do about a key that is not accepted.
+    pub(super) fn into_error(self, repository: String, help: &str) -> WriteError {
+        let cause = self.to_string();
+        match self {
+            Self::NoKey(why) => WriteError::NoToken { repository, why },
+            Self::OnDisk { folder, cause } => WriteError::Disk { repository, folder, cause },
+            Self::NoProgram(_) | Self::TooLarge(_) | Self::NotGit(_) => {
+                WriteError::Invalid(format!("{repository}: {cause}"))
+            }
+            Self::Silent(_) | Self::TooLong(_) => {
+                WriteError::Unreachable { repository, cause, wait: None }
+            }
+            Self::Said { kind, words, trust } => said(kind, words, trust, repository, help),
+        }
+    }
+}
+
+fn said(kind: Kind, said: String, trust: String, repository: String, help: &str) -> WriteError {
+    let refused = |help: &str| WriteError::KeyRefused {
+        repository: repository.clone(),
+        said: said.clone(),
+        help: help.to_owned(),
+    };
+    let not_trusted = |cause: &str| WriteError::NotTrusted {
+        repository: repository.clone(),
+        cause: cause.to_owned(),
+        help: trust.clone(),
+    };
+    match kind {
+        Kind::HostUnknown => not_trusted("its host key is not among those that are believed"),
+        Kind::HostChanged => not_trusted("its host key is another one than is believed"),
+        Kind::KeyRefused => refused(help),
+        Kind::ReadOnly => refused("give that key the right to write there"),
+        Kind::Other => refused("settle it on the server, then redeploy"),
+        Kind::NoRepository => WriteError::NotFound { repository },
+        Kind::NoConnection => WriteError::Unreachable { repository, cause: said, wait: None },
+    }
+}
+
 impl Ssh {
-    /// Must be called in a runtime, whose threads then wait for the children.
+    /// Must be called in a runtime, whose threads then wait for the children. The error says what
+    /// is missing.
     pub(super) fn new(
         address: SshAddress,
-        access: Access,
+        access: Option<Access>,
         keys: Tokens,
         (silence, total): (Duration, Duration),
-    ) -> Self {
-        let Access { known_hosts, folder } = access;
+    ) -> Result<Self, String> {
+        let missing =
+            || format!("{address} needs a key and the host keys that are believed: set `ssh`");
+        let Access { known_hosts, folder } = access.ok_or_else(missing)?;
         let folder = Mutex::new(Folder(folder));
         let runtime = tokio::runtime::Handle::current();
-        Self { address, keys, known_hosts, folder, silence, total, runtime }
+        Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
 
     /// Starts a program of git's on the repository.
     pub(super) fn open(self: &Arc<Self>, program: Program) -> Result<Session, Failure> {
         let key = self.key()?;
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        folder
-            .prepare(&key, &self.known_hosts)
-            .map_err(|error| Failure::OnDisk(error.to_string()))?;
+        folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
+            folder: folder.0.display().to_string(),
+            cause: error.to_string(),
+        })?;
         Session::start(Arc::clone(self), &folder, program)
     }
 
-    /// Asks whether the branch could be pushed to: as far as the list of branches.
-    pub(super) fn probe(self: &Arc<Self>) -> Result<(), Failure> {
-        let mut session = self.open(Program::ReceivePack)?;
-        session.advertisement()?;
-        session.say_goodbye();
-        Ok(())
-    }
-
-    /// A failure in the writer's words.
-    pub(super) fn error(&self, failure: Failure) -> WriteError {
-        let repository = self.address.to_string();
-        let cause = failure.to_string();
-        match failure {
-            Failure::NoKey(why) => WriteError::NoToken { repository, why },
-            Failure::OnDisk(_) => {
-                let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-                let folder = folder.0.display().to_string();
-                WriteError::Disk { repository, folder, cause }
-            }
-            Failure::NoProgram(_) | Failure::TooLarge(_) | Failure::NotGit(_) => {
-                WriteError::Invalid(format!("{repository}: {cause}"))
-            }
-            Failure::Silent(_) | Failure::TooLong(_) => {
-                WriteError::Unreachable { repository, cause, wait: None }
-            }
-            Failure::Said { kind, words } => self.said(kind, words),
-        }
-    }
-
-    fn said(&self, kind: Kind, words: String) -> WriteError {
-        let repository = self.address.to_string();
-        let help = match kind {
-            Kind::HostUnknown | Kind::HostChanged => self.trust(),
-            Kind::KeyRefused => self.keys.help().to_owned(),
-            Kind::ReadOnly => "give that key the right to write there".to_owned(),
-            Kind::Other => "settle it on the server, then redeploy".to_owned(),
-            Kind::NoRepository => return WriteError::NotFound { repository },
-            Kind::NoConnection => {
-                return WriteError::Unreachable { repository, cause: words, wait: None };
-            }
-        };
-        match kind {
-            Kind::HostUnknown => {
-                let cause = "its host key is not among those that are believed".to_owned();
-                WriteError::NotTrusted { repository, cause, help }
-            }
-            Kind::HostChanged => {
-                let cause = "its host key is another one than is believed".to_owned();
-                WriteError::NotTrusted { repository, cause, help }
-            }
-            _ => WriteError::KeyRefused { repository, said: words, help },
-        }
-    }
-
+    /// What to do about a host that is not believed.
     fn trust(&self) -> String {
         let port = self.address.port().map_or_else(String::new, |port| format!("-p {port} "));
         let (host, file) = (self.address.host(), self.known_hosts.display());
@@ -166,6 +153,11 @@ impl Ssh {
             "compare what `ssh-keyscan {port}{host}` shows with what the host makes public, and \
              put it into {file}"
         )
+    }
+
+    /// What to do about a key that is not accepted.
+    pub(super) fn help(&self) -> &str {
+        self.keys.help()
     }
 
     /// Waits for the source of keys, no longer than for the host itself.

@@ -11,4 +11,5 @@ mod removals;
 mod ssh;
 mod together;
 mod tokens;
+mod trouble;
 mod writes;

@@ -75,7 +75,7 @@ fn word(status: &[u8], reference: &str) -> Word {
 
 /// Where a branch is by an advertisement of `receive-pack`, which may begin with a line of its
 /// service; `Err` where it is none.
-pub(super) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, End> {
+pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, End> {
     let mut lines = Lines(answer);
     let mut any = false;
     loop {

@@ -23,6 +23,8 @@ const PRINTED_LIMIT: usize = 16 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Hooks of the server may still run after its answer, and print: they have so long to end well.
 const LINGER: Duration = Duration::from_secs(30);
+/// How much is read at once.
+const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
 const PACKET: usize = 65_520;
 
@@ -153,9 +155,22 @@ impl Session {
         self.input = None;
     }
 
-    /// No more is sent.
-    pub(in crate::git) fn close_input(&mut self) {
+    /// The rest of the answer, when no more is to be sent; at most so many bytes. What was answered
+    /// before the child failed is an answer, too: it may say what became of a push.
+    pub(in crate::git) fn rest(&mut self, most: usize) -> Result<Vec<u8>, Failure> {
         self.input = None;
+        let (mut answer, mut chunk) = (Vec::new(), vec![0; CHUNK]);
+        loop {
+            match self.read(&mut chunk) {
+                Ok(0) => return Ok(answer),
+                Ok(n) => answer.extend(chunk.iter().take(n)),
+                Err(Failure::Said { .. }) if !answer.is_empty() => return Ok(answer),
+                Err(failure) => return Err(failure),
+            }
+            if answer.len() > most {
+                return self.noted(Err(Failure::TooLarge(most as u64)));
+            }
+        }
     }
 
     /// The answer has ended: well, or why not.
@@ -173,7 +188,7 @@ impl Session {
     async fn ended(&mut self) -> Failure {
         self.end().await.err().unwrap_or_else(|| {
             let words = "the program behind ssh ended before all was sent".to_owned();
-            Failure::Said { kind: complaint::Kind::NoConnection, words }
+            self.said(complaint::Kind::NoConnection, words)
         })
     }
 
@@ -185,7 +200,11 @@ impl Session {
             words if words.is_empty() => "the connection ended without a word".to_owned(),
             words => words,
         };
-        Failure::Said { kind: complaint::classify(&printed, status), words }
+        self.said(complaint::classify(&printed, status), words)
+    }
+
+    fn said(&self, kind: complaint::Kind, words: String) -> Failure {
+        Failure::Said { kind, words, trust: self.ssh.trust() }
     }
 
     /// What was printed beside the answer so far.
