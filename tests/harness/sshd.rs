@@ -24,6 +24,8 @@ pub(crate) enum Behaviour {
     ReadOnly,
     /// Takes a push, then cuts the connection before it answers.
     CutAfterPush,
+    /// Cuts the connection in the middle of a push: git gets nothing of it.
+    CutDuringPush,
     /// Cuts the connection in the middle of a pack that it sends.
     CutDuringFetch,
     /// Says nothing at all until it behaves otherwise.
@@ -77,6 +79,16 @@ impl SshHost {
     /// The private key that is let in.
     pub(crate) fn key(&self) -> SecretString {
         fs::read_to_string(self.folder.path().join("key")).unwrap().into()
+    }
+
+    /// Puts it into a file, as an operator would.
+    pub(crate) fn write_key(&self, file: &Path) {
+        fs::copy(self.folder.path().join("key"), file).unwrap();
+    }
+
+    /// A private key that is not.
+    pub(crate) fn other_key(&self) -> SecretString {
+        fs::read_to_string(self.folder.path().join("host")).unwrap().into()
     }
 
     /// The file that names this host's key.
@@ -225,6 +237,11 @@ git-receive-pack,ReadOnly)
 git-receive-pack,CutAfterPush)
   git receive-pack --http-backend-info-refs .
   git receive-pack --stateless-rpc . >/dev/null
+  kill -9 $PPID
+  ;;
+git-receive-pack,CutDuringPush)
+  git receive-pack --http-backend-info-refs .
+  dd bs=1 count=100 status=none >/dev/null
   kill -9 $PPID
   ;;
 git-upload-pack,CutDuringFetch)

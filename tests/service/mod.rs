@@ -12,4 +12,5 @@ mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
 mod rotation; // tokens that change while it runs
+mod ssh; // manifests behind ssh
 mod templates; // templates from a repository, kept current
