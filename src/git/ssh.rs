@@ -176,3 +176,11 @@ impl Ssh {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
     }
 }
+
+/// A connection that nobody will use is not left to its ten minutes. Nobody waits for that.
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
+        folder.let_go(&self.address);
+    }
+}

@@ -142,3 +142,22 @@ async fn a_host_that_says_nothing_is_left() {
     host.behave(Behaviour::Good);
     followed.look().await.unwrap();
 }
+
+#[tokio::test]
+async fn who_needs_the_connection_no_more_lets_it_go() {
+    crypto();
+    let Some(host) = SshHost::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    host.create("t.git").somebody_writes("a", "a");
+    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    followed.look().await.unwrap();
+    let socket = access(&host, folder.path()).folder.join("connection");
+    assert!(socket.exists());
+    drop(followed);
+    let gone = async {
+        while socket.exists() || host.open() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it is still open");
+}

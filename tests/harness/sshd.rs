@@ -9,6 +9,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use secrecy::SecretString;
@@ -38,6 +39,7 @@ pub(crate) struct SshHost {
     address: SocketAddr,
     /// Every connection so far.
     lines: Arc<Mutex<Vec<TcpStream>>>,
+    open: Arc<AtomicUsize>,
     server: tokio::task::JoinHandle<()>,
 }
 
@@ -58,10 +60,10 @@ impl SshHost {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let user = prepare(folder.path());
-        let lines = Arc::default();
-        let serving = serve(listener, sshd, folder.path().to_owned(), Arc::clone(&lines));
-        let server = tokio::spawn(serving);
-        let host = Self { folder, user, address, lines, server };
+        let (lines, open) = (Arc::default(), Arc::default());
+        let counted = (Arc::clone(&lines), Arc::clone(&open));
+        let server = tokio::spawn(serve(listener, sshd, folder.path().to_owned(), counted));
+        let host = Self { folder, user, address, lines, open, server };
         host.behave(Behaviour::Good);
         host.write_known_hosts("host.pub");
         Some(host)
@@ -139,6 +141,11 @@ impl SshHost {
         self.lines.lock().unwrap().len()
     }
 
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
     /// What was run since the last call: `git-receive-pack m.git`.
     pub(crate) fn commands(&self) -> Vec<String> {
         let path = self.folder.path().join("commands");
@@ -160,7 +167,7 @@ async fn serve(
     listener: tokio::net::TcpListener,
     sshd: PathBuf,
     folder: PathBuf,
-    lines: Arc<Mutex<Vec<TcpStream>>>,
+    (lines, open): (Arc<Mutex<Vec<TcpStream>>>, Arc<AtomicUsize>),
 ) {
     // With this task they are gone.
     let mut children = tokio::task::JoinSet::new();
@@ -179,8 +186,11 @@ async fn serve(
         command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         drop(command);
+        let open = Arc::clone(&open);
+        open.fetch_add(1, Ordering::SeqCst);
         children.spawn(async move {
             child.wait().await.unwrap();
+            open.fetch_sub(1, Ordering::SeqCst);
             // We hold it open, too.
             let _gone_already = ours.shutdown(Shutdown::Both);
         });

@@ -21,7 +21,7 @@ fn home(host: &SshHost) -> Home {
 }
 
 #[tokio::test]
-async fn deployments_go_over_one_connection_that_outlives_a_restart() {
+async fn deployments_go_over_one_connection_that_outlives_a_crash() {
     let Some(host) = SshHost::start().await else { return };
     let bare = host.create("m.git");
     let home = home(&host);

@@ -378,10 +378,9 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "Ssh"]);
     names.extend([
         "App",
-        "Ssh",
         "Outbound",
         "Server",
         "Storage",

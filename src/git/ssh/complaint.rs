@@ -41,7 +41,7 @@ pub(super) fn classify(printed: &str, status: Option<i32>) -> Kind {
 
 /// In this order: a changed host key is also one whose verification failed; a host that knows the
 /// key says more by it than that the connection ended.
-const TABLE: [(Kind, &[&str]); 6] = [
+const TABLE: [(Kind, &[&str]); 7] = [
     (Kind::HostChanged, &["host identification has changed", "revoked host key"]),
     (Kind::HostUnknown, &["host key verification failed", "host key is known for"]),
     (
@@ -67,6 +67,20 @@ const TABLE: [(Kind, &[&str]); 6] = [
             "repository does not exist",
             "does not exist or you do not have permission",
             "repository access denied",
+        ],
+    ),
+    // A code host that is not well says so, and gets over it.
+    (
+        Kind::NoConnection,
+        &[
+            "internal server",
+            "internal error",
+            "internal api",
+            "is not accessible",
+            "unavailable",
+            "unable to handle this request",
+            "try again",
+            "rate limit",
         ],
     ),
     (
@@ -165,6 +179,11 @@ mod tests {
             ("ERROR: This deploy key does not have write access to this project.", Kind::ReadOnly),
             ("Forgejo: User: 1:a with Key: 2:b is not authorized to write to o/n.", Kind::ReadOnly),
             ("fatal: '/srv/n.git' does not appear to be a git repository", Kind::NoRepository),
+            ("ERROR: Internal server error. Please try again later.", Kind::NoConnection),
+            (
+                "ERROR: GitLab: Failed to authorize your Git request: internal API unreachable",
+                Kind::NoConnection,
+            ),
             ("ERROR: Your account is suspended.", Kind::Other),
             ("sh: git-receive-pack: not found", Kind::Other),
         ] {

@@ -7,10 +7,12 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::git::ssh::options::{KEY, KNOWN_HOSTS, SOCKET};
+use crate::git::ssh::options::{self, KEY, KNOWN_HOSTS, SOCKET};
+use crate::model::ssh::SshAddress;
 
 /// A file of known hosts is a few lines; what is larger is another file.
 const LARGEST: u64 = 1024 * 1024;
@@ -38,6 +40,18 @@ impl Folder {
     /// The next child makes a connection of its own; whoever uses the former one still may end.
     pub(super) fn forget_connection(&self) {
         let _absent = fs::remove_file(self.0.join(SOCKET));
+    }
+
+    /// Has the connection that is kept end by itself, once nobody uses it any more.
+    #[expect(clippy::zombie_processes, reason = "it ends at once, and so does whoever started it")]
+    pub(super) fn let_go(&self, address: &SshAddress) {
+        if !self.0.join(SOCKET).exists() {
+            return;
+        }
+        let mut command = Command::new("ssh");
+        command.args(options::letting_go(address)).current_dir(&self.0).env_clear();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ended_already = command.spawn();
     }
 
     /// Whether the file was another one before. Written beside its place, so that ssh never reads

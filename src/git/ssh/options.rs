@@ -71,6 +71,13 @@ pub(super) fn arguments(address: &SshAddress, program: Program, patience: Durati
     arguments
 }
 
+/// The arguments that let go of the connection that is kept, once nobody uses it any more.
+pub(super) fn letting_go(address: &SshAddress) -> Vec<String> {
+    let socket = format!("ControlPath={SOCKET}");
+    let arguments = ["-F", "none", "-O", "stop", "-o", &socket, "--", address.host()];
+    arguments.map(str::to_owned).to_vec()
+}
+
 /// As git writes it: hosts of code take it apart by these very quotes.
 fn command(program: Program, path: &str) -> String {
     let program = match program {

@@ -10,6 +10,9 @@ use crate::git::ssh::{Failure, Program, Session, Ssh};
 
 /// The server's report of a push is a few lines, and what hooks print.
 const REPORT: usize = 16 * 1024 * 1024;
+/// Of an answer up to this size it is looked whether it says already what became of the branch. Then
+/// nobody waits for what the server does after it: hooks that tell others, and its housekeeping.
+const TOLD: usize = 64 * 1024;
 
 impl Ssh {
     /// Hands a push to the server's `git receive-pack`, if the branch is at `base`.
@@ -26,7 +29,8 @@ impl Ssh {
             session.say_goodbye();
             return Ok(Carried::Moved);
         }
-        let answer = session.write(body).and_then(|()| session.rest(REPORT));
+        let told = |answer: &[u8]| answer.len() <= TOLD && report::is_told(answer, reference);
+        let answer = session.write(body).and_then(|()| session.answer(REPORT, told));
         answer
             .map(Carried::Answer)
             .map_err(|failure| NotCarried { failure: failure.into(), sent: true })

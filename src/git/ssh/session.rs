@@ -155,9 +155,13 @@ impl Session {
         self.input = None;
     }
 
-    /// The rest of the answer, when no more is to be sent; at most so many bytes. What was answered
-    /// before the child failed is an answer, too: it may say what became of a push.
-    pub(in crate::git) fn rest(&mut self, most: usize) -> Result<Vec<u8>, Failure> {
+    /// The answer to all that was sent, as far as `is_whole` says; at most so many bytes. What was
+    /// answered before the child failed is an answer, too: it may say what became of a push.
+    pub(in crate::git) fn answer(
+        &mut self,
+        most: usize,
+        is_whole: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, Failure> {
         self.input = None;
         let (mut answer, mut chunk) = (Vec::new(), vec![0; CHUNK]);
         loop {
@@ -169,6 +173,9 @@ impl Session {
             }
             if answer.len() > most {
                 return self.noted(Err(Failure::TooLarge(most as u64)));
+            }
+            if is_whole(&answer) {
+                return Ok(answer);
             }
         }
     }

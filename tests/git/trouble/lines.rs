@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use the_deployer::git::writer::{ManifestRepository, Settings, WriteError};
 
-use crate::git::place::deploy;
+use crate::git::place::{deploy, id};
 use crate::git::trouble::place::{
     Host, Place, RETRY, Trouble, deployed, on_each, refused, text, tried_again,
 };
@@ -90,8 +90,11 @@ async fn a_push_that_landed_unseen_is_found_by_the_next_try() {
         let repository = place.open().await;
         deployed(&repository, 1).await;
         place.behave(Trouble::AnswerLost);
-        // After the push the server has the branch, and shows nobody the repository any more.
-        place.hook("post-receive", "mv ../m.git ../gone.git");
+        // After the push the server has the branch, and shows nobody the repository any more. The
+        // server may still be at the end of the push before, which is not meant.
+        let ours = id(2);
+        let hook = "read -r old new name; if git log -1 --format=%B $new | grep -q";
+        place.hook("post-receive", &format!("{hook} {ours}; then mv ../m.git ../gone.git; fi"));
         let error = refused(&repository, deploy(2, &text(2))).await;
         assert_eq!(error.disposition(), RETRY, "{error}");
         fs::rename(place.bare.0.with_file_name("gone.git"), &place.bare.0).unwrap();
