@@ -20,6 +20,7 @@ mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
-use crate::app::code_host::{forge, forge_url};
+use crate::app::code_host::{forge, forge_url, people};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -65,6 +66,7 @@ pub struct App {
     /// Absent where nothing is looked for.
     sweeps: Option<Sweeps<World>>,
     templates: InUse,
+    index: facts::IndexMetrics,
     router: axum::Router,
     listener: TcpListener,
     store: Store,
@@ -155,6 +157,7 @@ impl App {
             facts: gatherer,
             store: store.clone(),
             receivers: tell::events::receivers(&settings.event_webhooks, &direct),
+            argocd: tell::argocd::hooks(&settings.argocd, &direct),
             slack: settings.slack.as_ref().map(|one| Line::new(one, &direct)),
             manifests: manifests.into(),
             clusters: settings.clusters.clone(),
@@ -164,6 +167,7 @@ impl App {
             external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
         };
+        let index = registry.register(facts::IndexMetrics::new);
         let instance = clock.deploy_id().to_string();
         let previews = preview::all(&settings, &instance, &world, &registry);
         let controller = Controller::new(
@@ -199,6 +203,7 @@ impl App {
             previews,
             sweeps,
             templates,
+            index,
             router,
             listener,
             store,
@@ -228,6 +233,7 @@ impl App {
             previews,
             sweeps,
             templates,
+            index,
             router,
             listener,
             store,
@@ -236,6 +242,7 @@ impl App {
             home,
             manifests: _,
         } = self;
+        let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
@@ -263,6 +270,7 @@ impl App {
         previewing.abort();
         // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
         drop(home);
@@ -285,13 +293,15 @@ async fn manifests(
     clock: &Clock,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
+    let people = people(&settings.forge);
     for one in &settings.manifests {
         if one.embedded {
             let path = std::path::Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client, forge, clock));
+        let repository =
+            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -333,6 +343,7 @@ fn repository_settings(
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
+    people: &str,
 ) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
@@ -344,6 +355,8 @@ fn repository_settings(
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
+        people: people.to_owned(),
+        signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),
         ssh: access::ssh(&one.access),
         client: client.clone(),

@@ -19,7 +19,8 @@ pub(super) fn audience(settings: &Settings) -> Audience {
         settings::Forge::GitHub { credentials: Credentials::App(_), .. } => (true, true),
     };
     let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
-    Audience { commits, checks, slack: settings.slack.is_some(), events }
+    let argocd = settings.argocd.keys().cloned().collect();
+    Audience { commits, checks, slack: settings.slack.is_some(), events, argocd }
 }
 
 /// How fast they are told.

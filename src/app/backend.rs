@@ -7,12 +7,14 @@ use crate::app::outside::World;
 use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
 use crate::controller::previews::Previews;
+use crate::facts::NotKnown;
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::ports::{
-    self, Accepted, Check, Delivery, Fault, Gone, NotRemoved, Noted, Page, Query, StatusRecord,
+    self, Accepted, AppsPage, AppsQuery, Check, Delivery, Fault, Gone, NotRemoved, Noted, Page,
+    Query, StatusRecord,
 };
 use crate::store::{self, Filter, Store, Told};
 use crate::telemetry;
@@ -98,6 +100,20 @@ impl ports::Records for Backend {
         };
         let statuses = self.store.statuses(id).await.map_err(Fault::new)?;
         Ok(Some((found, statuses.into_iter().map(status).collect())))
+    }
+}
+
+impl ports::Apps for Backend {
+    async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
+        let AppsQuery { target, after, limit } = query;
+        let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+        // One more tells whether there is another page.
+        let found = self.world.facts.apps(target.as_ref(), after.as_ref(), limit + 1).await;
+        let mut apps = found.map_err(|NotKnown(why)| why)?;
+        let more = apps.len() > limit;
+        apps.truncate(limit);
+        let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
+        Ok(AppsPage { apps, next })
     }
 }
 

@@ -5,7 +5,7 @@
 //! target's policy, and a rule.
 
 mod build; // from settings
-mod index; // routes and objects of all apps, from the manifest repository
+mod index; // all apps, from the manifest repositories
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use jiff::Timestamp;
 
 pub use crate::app::facts::build::Repository;
 use crate::app::facts::index::Indexes;
+pub use crate::app::facts::index::Metrics as IndexMetrics;
 use crate::clock::Clock;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
@@ -27,6 +28,7 @@ use crate::forge::error::Disposition;
 use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
 use crate::model::id::{Namespace, TargetName};
 use crate::model::lock::Lock;
+use crate::model::placed::{Placed, Spot};
 use crate::model::target::Clusters;
 use crate::store::Store;
 
@@ -81,6 +83,25 @@ impl Gatherer {
             Facts { taken_at: now, clusters, routes, secrets, image, branches, owner, locks, live };
         tell(&facts, questions);
         facts
+    }
+
+    /// Apps as the manifest repositories have them, after that one in the order of their spots; at
+    /// most so many, of one target or of all.
+    ///
+    /// # Errors
+    /// When a repository cannot be read, or its server was not heard of for some minutes.
+    pub async fn apps(
+        &self,
+        target: Option<&TargetName>,
+        after: Option<&Spot>,
+        most: usize,
+    ) -> Result<Vec<Placed>, NotKnown> {
+        let looking = self.0.indexes.page(target, after, most, self.0.clock.now());
+        let looked = tokio::time::timeout(self.0.most, looking).await;
+        looked.unwrap_or_else(|_| {
+            let most = self.0.most;
+            Err(NotKnown::new(format!("the manifest repository did not answer within {most:?}")))
+        })
     }
 
     /// Begins to look what is new in the manifest repository, for a deployment that is about to

@@ -105,6 +105,7 @@ async fn carry_out(
     match written {
         Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
+            world.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
             end(world, store, removal, Some(commit), summary).await
         }

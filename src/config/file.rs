@@ -7,9 +7,11 @@ pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
 pub mod manifests; // where manifests are pushed to
+pub mod argocd; // how Argo CD sees a cluster
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
+pub mod signing; // how commits are signed
 mod previews; // what pull requests are shown
 mod templates; // where templates come from
 
@@ -175,7 +177,7 @@ pub struct Waml {
     pub max_bytes: Option<u32>,
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits. Their author is the person who asked.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {
@@ -214,23 +216,10 @@ pub struct Cluster {
     pub policies: Option<Policies>,
     /// How Argo CD sees it.
     #[serde(default)]
-    pub argocd: Option<ArgoCd>,
+    pub argocd: Option<argocd::ArgoCd>,
     /// Where to look things up that rules must know of the cluster.
     #[serde(default)]
     pub lookups: Option<Lookups>,
-}
-
-/// How Argo CD sees a cluster.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ArgoCd {
-    /// The namespace that Argo CD itself runs in. Default: `argocd`.
-    #[schemars(extend("format" = "namespace"))]
-    pub namespace: Option<String>,
-    /// An AppProject of your own that the cluster's apps are in. Default: `the-deployer-CLUSTER`,
-    /// which is written into the manifest repository.
-    #[schemars(extend("format" = "object-name"))]
-    pub project: Option<String>,
 }
 
 /// Where to look things up that rules must know of a cluster.

@@ -36,6 +36,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
             ["clusters", "lookups", .., last] => *last == "token",
+            ["clusters", "argocd", "webhook", last] => *last == "secret",
             ["registries", last] => *last == "password",
             ["notify", "webhooks", last] => *last == "secret",
             ["notify", "slack", last] => matches!(*last, "token" | "webhook"),

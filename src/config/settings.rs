@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod argocd; // Argo CDs that are told of pushes
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
@@ -13,9 +14,11 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
 use crate::config::file::auth::Pages;
+use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
+use crate::git::signing::SigningKey;
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
@@ -48,6 +51,8 @@ pub struct Settings {
     pub slack: Option<slack::Slack>,
     /// The programs that receive events.
     pub event_webhooks: Vec<EventWebhook>,
+    /// The clusters whose Argo CD is told of pushes.
+    pub argocd: BTreeMap<TargetName, ArgoCdWebhook>,
     /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
     pub tokens: Vec<ApiToken>,
     /// Who may see the pages.
@@ -200,6 +205,8 @@ pub struct Manifests {
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
+    /// How commits are signed, if they are.
+    pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.
@@ -256,7 +263,7 @@ impl fmt::Debug for Targets {
     }
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits, and the author of those that no person asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// A name.

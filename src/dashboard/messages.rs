@@ -54,6 +54,7 @@ fn whom(sink: &Sink) -> String {
         Sink::Channel => "Slack: the channel".to_owned(),
         Sink::Person => "Slack: the person".to_owned(),
         Sink::Events(name) => format!("webhook {name}"),
+        Sink::ArgoCd(cluster) => format!("Argo CD of {cluster}"),
     }
 }
 
@@ -66,5 +67,6 @@ fn order(sink: &Sink) -> u8 {
         Sink::Channel => 3,
         Sink::Person => 4,
         Sink::Events(_) => 5,
+        Sink::ArgoCd(_) => 6,
     }
 }

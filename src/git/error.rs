@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use crate::git::refusal::Refusal;
+use crate::git::signing::SigningError;
 use crate::git::token::NoToken;
+use crate::model::hand_edit::HandEdit;
 
 /// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,6 +121,27 @@ pub enum WriteError {
         /// The path within it.
         path: String,
     },
+    /// Somebody edited the app's files by hand, and the target wants that to stop a deployment.
+    #[error(
+        "somebody edited {path} by hand: {edit}. Take the change over into the service's \
+         repository, or revert it in {repository}; then deploy again"
+    )]
+    HandEdited {
+        /// The manifest repository.
+        repository: String,
+        /// The folder that was edited.
+        path: String,
+        /// What is there, and whose it is.
+        edit: Box<HandEdit>,
+    },
+    /// The commit could not be signed; nothing was done.
+    #[error("commits for {repository} cannot be signed: {why}")]
+    NotSigned {
+        /// The manifest repository.
+        repository: String,
+        /// What is wrong.
+        why: SigningError,
+    },
     /// Objects are missing or damaged, and making the clone again did not help.
     #[error("{repository} is damaged ({cause}): run `git fsck` there")]
     Corrupt {
@@ -161,6 +184,7 @@ impl WriteError {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
             Self::NoToken { why, .. } => why.next,
             Self::LostRaces { .. } | Self::Disk { .. } => Disposition::Retry { after: None },
+            Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
             Self::Refused { .. }
             | Self::Unauthorized { .. }
@@ -170,6 +194,8 @@ impl WriteError {
             | Self::NoBranch { .. }
             | Self::Blocked { .. }
             | Self::Moved { .. }
+            | Self::HandEdited { .. }
+            | Self::NotSigned { .. }
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }

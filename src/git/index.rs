@@ -1,75 +1,85 @@
-//! What has changed in a target's `latest` folders since one last looked: the basis of an index
-//! over all apps that need not read the repository again for each question.
+//! What has changed in a target's apps since one last looked: which revision is live, files of
+//! `latest`, the Application. The basis of an index over a whole repository that need not read it
+//! again for each question.
 //!
-//! Folders are compared by object id from the target's down, so that what nobody touched costs
-//! nothing, and an app whose wanted files are the same is not read again, whatever else of it has
+//! Folders are compared by object id from the target's down (`compare`), so that what nobody touched
+//! costs nothing, and a file that is the same is not read again, whatever else of its app has
 //! changed. Has its own handle on the repository: nobody waits for the writer, and the writer waits
 //! for nobody. Reads what is known of the branch here; who wants to know what others did on the
 //! server since then asks [`ManifestRepository::tip`] first. Knows nothing of what files mean.
 
-use std::collections::BTreeMap;
+mod compare; // object ids, then and now
+
 use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::git::clone::TRACKING;
 use crate::git::error::WriteError;
-use crate::git::layout::{self, LATEST};
+use crate::git::index::compare::{Application as FoundApplication, FoundApp, Scope, Seen};
+use crate::git::layout;
 use crate::git::tree;
 use crate::git::writer::{Door, ManifestRepository};
-use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
 
 /// The most bytes of one file; a manifest has some thousand.
 const LARGEST: usize = 1024 * 1024;
 /// The most files of one app that are read.
 const FILES: usize = 200;
+/// A look that finds more opens the repository anew for the next one: git keeps every folder that
+/// was read in memory, and of a first look nearly none is needed again.
+const MANY: usize = 100;
 
 /// Follows one target's apps. To be called where blocking is allowed, by one at a time.
 pub struct Follower {
     place: Place,
-    folder: layout::RepoPath,
-    wanted: fn(&str) -> bool,
+    scope: Scope,
     repo: Option<Repository>,
     seen: Seen,
+    read: u64,
 }
 
 /// Where the branch can be read without the writer.
 #[derive(Debug, Clone)]
-struct Place {
-    folder: PathBuf,
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
     reference: String,
     /// Whether others' pushes are here as soon as they are made.
     live: bool,
 }
 
-/// Object ids as they were at the last look.
-#[derive(Debug, Clone, Default)]
-struct Seen {
-    target: Option<Oid>,
-    namespaces: BTreeMap<Namespace, SeenNamespace>,
-}
-
-#[derive(Debug, Clone)]
-struct SeenNamespace {
-    tree: Oid,
-    apps: BTreeMap<Slug, SeenApp>,
-}
-
-#[derive(Debug, Clone)]
-struct SeenApp {
-    tree: Oid,
-    latest: Option<Oid>,
-    files: Vec<(String, Oid)>,
-}
-
 /// What is new since the last look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Apps whose wanted files are others now, each with all of these; empty where it has none.
-    pub changed: Vec<(AppKey, Vec<ManifestFile>)>,
+    /// Apps that are new, or of which something is another now.
+    pub changed: Vec<Changed>,
     /// Apps that are no longer there.
     pub gone: Vec<AppKey>,
+}
+
+/// What an app has now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Which.
+    pub app: AppKey,
+    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
+    pub live: Option<DeployId>,
+    /// The wanted files of `latest`, all of them; `None` where they are what they were.
+    pub files: Option<Vec<ManifestFile>>,
+    /// Its Application.
+    pub application: Application,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Application {
+    /// It is as it was.
+    Same,
+    /// There is none, or one that is too large to be one.
+    Gone,
+    /// It has these bytes now.
+    Now(Vec<u8>),
 }
 
 impl Place {
@@ -83,6 +93,24 @@ impl Place {
             Err(error) => Err(error),
         }
     }
+
+    fn failed(&self, error: &git2::Error) -> WriteError {
+        WriteError::Corrupt {
+            repository: self.folder.display().to_string(),
+            cause: error.message().to_owned(),
+        }
+    }
+
+    fn targets(&self) -> Result<Vec<TargetName>, git2::Error> {
+        let repo = open(&self.folder)?;
+        let root = self.root(&repo)?;
+        let Some((id, ObjectType::Tree)) = tree::find(root.as_ref(), &layout::targets_folder())?
+        else {
+            return Ok(Vec::new());
+        };
+        let folders = compare::folders(&repo, Some(id))?;
+        Ok(folders.into_iter().filter_map(|(name, _)| TargetName::parse(name).ok()).collect())
+    }
 }
 
 fn is_not_there(error: &git2::Error) -> bool {
@@ -90,18 +118,35 @@ fn is_not_there(error: &git2::Error) -> bool {
 }
 
 impl ManifestRepository {
-    /// Follows the `latest` folders of a target; of each, files whose names are `wanted`.
+    /// Follows the apps of a target; of each `latest`, files whose names are `wanted`.
     pub fn follow(&self, target: &TargetName, wanted: fn(&str) -> bool) -> Follower {
-        let place = match self.door() {
+        let scope = Scope::new(target, wanted, FILES);
+        Follower { place: self.place(), scope, repo: None, seen: Seen::default(), read: 0 }
+    }
+
+    /// The targets that have manifests, in order. Blocks; reads what is known here.
+    ///
+    /// # Errors
+    /// As [`Follower::changes`].
+    pub fn targets(&self) -> Result<Vec<TargetName>, WriteError> {
+        let place = self.place();
+        let found = place.targets().map_err(|error| place.failed(&error));
+        found.map(|mut targets| {
+            targets.sort();
+            targets
+        })
+    }
+
+    /// Where it can be read beside the writer.
+    pub(super) fn place(&self) -> Place {
+        match self.door() {
             Door::Local { path, reference, .. } => {
                 Place { folder: path.clone(), reference: reference.clone(), live: true }
             }
             Door::Server { clone, .. } => {
                 Place { folder: clone.clone(), reference: TRACKING.to_owned(), live: false }
             }
-        };
-        let folder = layout::target_folder(target);
-        Follower { place, folder, wanted, repo: None, seen: Seen::default() }
+        }
     }
 
     /// Whether it is a folder of this machine: then there is no server to ask.
@@ -118,10 +163,26 @@ impl Follower {
     /// When the repository cannot be read, also not after it was opened again; and while a clone
     /// does not know of any branch on its server.
     pub fn changes(&mut self) -> Result<Changes, WriteError> {
-        let compared = self.reading(|repo, root, this| this.compare(repo, root))?;
-        let Some((seen, changes)) = compared else { return Ok(Changes::default()) };
-        self.seen = seen;
+        let compared = self.reading(|repo, root, this| {
+            let Some((seen, found)) = this.scope.compare(repo, root, &this.seen)? else {
+                return Ok(None);
+            };
+            let mut count = 0;
+            let changed = found.changed.into_iter().map(|one| changed(repo, one, &mut count));
+            let changed = changed.collect::<Result<Vec<_>, _>>()?;
+            Ok(Some((seen, Changes { changed, gone: found.gone }, count)))
+        })?;
+        let Some((seen, changes, count)) = compared else { return Ok(Changes::default()) };
+        (self.seen, self.read) = (seen, self.read + count);
+        if changes.changed.len() > MANY {
+            self.repo = None;
+        }
         Ok(changes)
+    }
+
+    /// How many files were read for all [`Follower::changes`] so far.
+    pub fn files_read(&self) -> u64 {
+        self.read
     }
 
     /// The files of an app's `latest`, by name; empty if there is no such app. And the names of
@@ -139,7 +200,7 @@ impl Follower {
             let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
                 return Ok((Vec::new(), Vec::new()));
             };
-            let there = files(&repo.find_tree(id)?, |_| true);
+            let there = compare::files(&repo.find_tree(id)?, |_| true);
             let some = there.get(..FILES).unwrap_or(&there);
             let read = read(repo, some)?;
             let is_read = |name: &String| read.iter().any(|file| file.name == *name);
@@ -156,10 +217,10 @@ impl Follower {
     ) -> Result<T, WriteError> {
         let first = self.once(&read);
         if first.is_ok() {
-            return first.map_err(|error| self.failed(&error));
+            return first.map_err(|error| self.place.failed(&error));
         }
         self.repo = None;
-        self.once(&read).map_err(|error| self.failed(&error))
+        self.once(&read).map_err(|error| self.place.failed(&error))
     }
 
     fn once<T>(
@@ -176,108 +237,28 @@ impl Follower {
         self.repo = Some(repo);
         Ok(found)
     }
-
-    /// What is there now and what of it is new; `None` where nothing is.
-    fn compare(
-        &self,
-        repo: &Repository,
-        root: Option<&Tree<'_>>,
-    ) -> Result<Option<(Seen, Changes)>, git2::Error> {
-        let target = match tree::find(root, &self.folder)? {
-            Some((id, ObjectType::Tree)) => Some(id),
-            _ => None,
-        };
-        if target == self.seen.target {
-            return Ok(None);
-        }
-        let mut changes = Changes::default();
-        let mut namespaces = BTreeMap::new();
-        for (name, id) in folders(repo, target)? {
-            let Ok(namespace) = Namespace::parse(name) else { continue };
-            let before = self.seen.namespaces.get(&namespace);
-            let now = match before {
-                Some(before) if before.tree == id => before.clone(),
-                _ => self.namespace(repo, &namespace, id, before, &mut changes)?,
-            };
-            namespaces.insert(namespace, now);
-        }
-        for (namespace, before) in &self.seen.namespaces {
-            let now = namespaces.get(namespace);
-            let gone =
-                before.apps.keys().filter(|slug| now.is_none_or(|n| !n.apps.contains_key(slug)));
-            changes.gone.extend(
-                gone.map(|slug| AppKey { namespace: namespace.clone(), slug: slug.clone() }),
-            );
-        }
-        Ok(Some((Seen { target, namespaces }, changes)))
-    }
-
-    fn namespace(
-        &self,
-        repo: &Repository,
-        namespace: &Namespace,
-        id: Oid,
-        before: Option<&SeenNamespace>,
-        changes: &mut Changes,
-    ) -> Result<SeenNamespace, git2::Error> {
-        let mut apps = BTreeMap::new();
-        for (name, id) in folders(repo, Some(id))? {
-            let Ok(slug) = Slug::parse(name) else { continue };
-            let before = before.and_then(|before| before.apps.get(&slug));
-            let now = match before {
-                Some(before) if before.tree == id => before.clone(),
-                _ => self.app(repo, id, before)?,
-            };
-            if before.map_or(&[][..], |before| &before.files) != now.files {
-                let app = AppKey { namespace: namespace.clone(), slug: slug.clone() };
-                changes.changed.push((app, read(repo, &now.files)?));
-            }
-            apps.insert(slug, now);
-        }
-        Ok(SeenNamespace { tree: id, apps })
-    }
-
-    fn app(
-        &self,
-        repo: &Repository,
-        id: Oid,
-        before: Option<&SeenApp>,
-    ) -> Result<SeenApp, git2::Error> {
-        let folder = repo.find_tree(id)?;
-        let entry = folder.get_name(LATEST).filter(|e| e.kind() == Some(ObjectType::Tree));
-        let latest = entry.map(|entry| entry.id());
-        let files = match (latest, before) {
-            (Some(latest), Some(before)) if before.latest == Some(latest) => before.files.clone(),
-            (Some(latest), _) => files(&repo.find_tree(latest)?, self.wanted),
-            (None, _) => Vec::new(),
-        };
-        let files = files.into_iter().take(FILES).collect();
-        Ok(SeenApp { tree: id, latest, files })
-    }
-
-    fn failed(&self, error: &git2::Error) -> WriteError {
-        WriteError::Corrupt {
-            repository: self.place.folder.display().to_string(),
-            cause: error.message().to_owned(),
-        }
-    }
 }
 
 fn open(folder: &Path) -> Result<Repository, git2::Error> {
     Repository::open_bare(folder)
 }
 
-fn folders(repo: &Repository, id: Option<Oid>) -> Result<Vec<(String, Oid)>, git2::Error> {
-    let Some(id) = id else { return Ok(Vec::new()) };
-    let tree = repo.find_tree(id)?;
-    let folders = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Tree));
-    Ok(folders.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id()))).collect())
-}
-
-fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<(String, Oid)> {
-    let blobs = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
-    let named = blobs.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id())));
-    named.filter(|(name, _)| wanted(name)).collect()
+/// Reads what is new of an app, and counts the files.
+fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
+    let FoundApp { app, live, files, application } = one;
+    let files = files.map(|files| read(repo, &files)).transpose()?;
+    *count += files.as_ref().map_or(0, |files| files.len() as u64);
+    let application = match application {
+        FoundApplication::Same => Application::Same,
+        FoundApplication::Gone => Application::Gone,
+        FoundApplication::Now(id) => {
+            *count += 1;
+            let name = String::new();
+            let file = read(repo, &[(name, id)])?.pop();
+            file.map_or(Application::Gone, |file| Application::Now(file.bytes))
+        }
+    };
+    Ok(Changed { app, live, files, application })
 }
 
 fn read(repo: &Repository, files: &[(String, Oid)]) -> Result<Vec<ManifestFile>, git2::Error> {

@@ -2,7 +2,7 @@
 //!
 //! Every path is made here and only here, from identifiers that cannot hold a slash or `..`.
 
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::Revision;
 
 /// How many revisions an app keeps on a target: enough to walk back over a bad day.
@@ -47,6 +47,23 @@ impl std::fmt::Display for RepoPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.join("/"))
     }
+}
+
+/// `manifests`: a folder for each target.
+pub fn targets_folder() -> RepoPath {
+    path(["manifests".to_owned()])
+}
+
+/// `apps/<cluster>`: the Applications of a target's apps.
+pub fn applications_folder(target: &TargetName) -> RepoPath {
+    path(["apps".to_owned(), target.to_string()])
+}
+
+/// The app whose Application is in a file of that name; `None` where it is none's.
+pub fn app_of_application(file: &str) -> Option<AppKey> {
+    let (namespace, slug) = file.strip_suffix(".yaml")?.split_once('.')?;
+    let (namespace, slug) = (Namespace::parse(namespace).ok()?, Slug::parse(slug).ok()?);
+    Some(AppKey { namespace, slug })
 }
 
 /// `manifests/<cluster>`: everything of a target.

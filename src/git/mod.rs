@@ -3,8 +3,10 @@
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
 //! change: deployment | amendment      what may be done, each one commit
+//! handedit                            what somebody changed in an app's `latest` beside us
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
 //! batch, commit                       several changes, as many commits, one on top of the other
+//! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! remote: http | ssh; transport, wire, token  the way to that server, and as whom
@@ -12,13 +14,14 @@
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
-//! index                               what changed in all apps' `latest` since one looked
+//! index                               what changed of all apps since one looked
 //! ```
 //!
 //! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
 
 pub mod address;
 mod amendment;
+mod author;
 mod batch;
 pub mod budget;
 mod change;
@@ -30,6 +33,7 @@ mod edits;
 pub mod error;
 mod folder;
 pub mod follow;
+mod handedit;
 pub mod footprint;
 mod home;
 mod http;
@@ -47,6 +51,7 @@ pub mod refusal;
 mod remote;
 mod round;
 mod rounds;
+pub mod signing;
 pub mod snapshot;
 pub mod ssh;
 mod stale;

@@ -1,6 +1,6 @@
-//! What is in a manifest repository: an app's history, what is live, and what was written last.
+//! What is in a manifest repository: an app's history, what is live, and what a commit changed.
 //!
-//! Every question looks at the branch as it is now. Reads only.
+//! Every question but the one after a commit looks at the branch as it is now. Reads only.
 
 use git2::{Delta, ObjectType, Oid, Repository, Tree};
 
@@ -11,7 +11,7 @@ use crate::git::writer::ManifestRepository;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
 
-/// The most paths that [`ManifestRepository::last_change`] lists.
+/// The most paths that [`ManifestRepository::last_change`] lists, and a [`CommitChange`] has.
 const CHANGES_LIMIT: usize = 10_000;
 
 /// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
@@ -44,6 +44,15 @@ pub enum Touched {
     Changed,
     /// It is gone.
     Removed,
+}
+
+/// All that a commit changed, against its first parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitChange {
+    /// That parent; `None` of a repository's first commit.
+    pub before: Option<CommitSha>,
+    /// Every path that it touched, in order.
+    pub paths: Vec<PathChange>,
 }
 
 impl ManifestRepository {
@@ -100,6 +109,60 @@ impl ManifestRepository {
             Ok(diff.deltas().take(CHANGES_LIMIT).map(|delta| path_change(&delta)).collect())
         })
         .await
+    }
+}
+
+impl ManifestRepository {
+    /// What a commit changed. `None` if that cannot be told here: a clone does not have it, or not
+    /// its parent; and if it touched more than ten thousand paths.
+    ///
+    /// Reads what is here, beside the writer, and asks no server.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn change_of(&self, commit: &CommitSha) -> Result<Option<CommitChange>, WriteError> {
+        let (folder, commit) = (self.place().folder, commit.clone());
+        let name = folder.display().to_string();
+        let reading = tokio::task::spawn_blocking(move || {
+            let id = Oid::from_str(commit.as_str())?;
+            change_of(&Repository::open_bare(folder)?, id)
+        });
+        let corrupt = |cause| WriteError::Corrupt { repository: name, cause };
+        match reading.await {
+            Ok(Ok(change)) => Ok(change),
+            Ok(Err(error)) => Err(corrupt(error.message().to_owned())),
+            Err(_) => Err(corrupt("reading it failed by a fault of ours".to_owned())),
+        }
+    }
+}
+
+fn change_of(repo: &Repository, id: Oid) -> Result<Option<CommitChange>, git2::Error> {
+    let Some(commit) = there(repo.find_commit(id))? else { return Ok(None) };
+    // As it was written: at the edge of a shallow clone git itself says that there is no parent.
+    let header = commit.raw_header_bytes();
+    let parent = header.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"parent "));
+    let before = match parent.map(String::from_utf8_lossy) {
+        None => None,
+        Some(digits) => match there(repo.find_commit(Oid::from_str(&digits)?))? {
+            Some(parent) => Some(parent),
+            None => return Ok(None),
+        },
+    };
+    let tree = before.as_ref().map(git2::Commit::tree).transpose()?;
+    let diff = repo.diff_tree_to_tree(tree.as_ref(), Some(&commit.tree()?), None)?;
+    if diff.deltas().len() > CHANGES_LIMIT {
+        return Ok(None);
+    }
+    let before = before.and_then(|before| CommitSha::parse(before.id().to_string()).ok());
+    Ok(Some(CommitChange { before, paths: diff.deltas().map(|one| path_change(&one)).collect() }))
+}
+
+/// The object, or that it is not here.
+fn there<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::git::change::Change;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
 use crate::git::http::Wire;
 use crate::git::kept::Kept;
@@ -34,6 +35,7 @@ use crate::git::remote::Remote;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
+use crate::git::signing::{Signing, SigningKey};
 use crate::git::ssh::{self, Ssh};
 use crate::git::token::Tokens;
 use crate::model::id::CommitSha;
@@ -74,6 +76,10 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
+    /// The domain of the addresses that people have as authors: `users.noreply.github.com`.
+    pub people: String,
+    /// The key that commits are signed with, if they are.
+    pub signing: Option<SigningKey>,
     /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
     /// private key.
     pub tokens: Tokens,
@@ -104,7 +110,7 @@ pub struct Done {
     pub waiting: usize,
 }
 
-/// Author and committer of our commits.
+/// Who commits, or has asked for what is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// `the-deployer`
@@ -138,10 +144,11 @@ impl ManifestRepository {
         commit::check(&settings.identity)?;
         let door = door(address.clone(), &reference, &settings)?;
         let (opening, by) = (door.clone(), settings.push);
-        let Settings { identity, branch, budget, now, .. } = settings;
+        let Settings { identity, people, signing, branch, budget, now, .. } = settings;
         let writer = blocking(move || {
             let home = opening.enter(&reference, by)?;
-            let committer = Committer { identity };
+            let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
+            let committer = Committer { identity, people, signing };
             Ok(Writer { home, committer, branch, name: address.to_string() })
         })
         .await?;
@@ -312,6 +319,14 @@ fn door(address: Address, reference: &str, settings: &Settings) -> Result<Door, 
             server(Remote::Ssh(Arc::new(ssh.map_err(WriteError::Invalid)?)))
         }
     })
+}
+
+fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {
+    let repository = address.to_string();
+    let signing = Signing::open(key)
+        .map_err(|why| WriteError::NotSigned { repository: repository.clone(), why })?;
+    tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
+    Ok(Arc::new(signing))
 }
 
 fn reference(branch: &str) -> Result<String, WriteError> {

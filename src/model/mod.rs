@@ -16,7 +16,9 @@ pub mod window; // windows read: when a target is open
 pub mod stateful; // kinds of objects that keep data
 pub mod facts; // what rules must know of the world
 pub mod event; // what can come in from a forge
+pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
+pub mod placed; // an app where it is
 pub mod lane; // who is next, and who is superseded
 pub mod removal; // an app taken off a target: the record
 pub mod status; // what the forge is told

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::model::deployment::ForgeState;
+use crate::model::id::TargetName;
 
 /// Somewhere that a change is told to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +21,9 @@ pub enum Sink {
     Person,
     /// The webhook for events of that configured name.
     Events(String),
+    /// The Argo CD of that cluster: that a commit was pushed. Such a message's sentence is the
+    /// commit ([`crate::model::status::ForgeStatus::of_commit`]).
+    ArgoCd(TargetName),
 }
 
 /// Sinks behind the same door: they share its limits, and wait together while it is closed.
@@ -31,6 +35,8 @@ pub enum Family {
     Slack,
     /// One webhook for events.
     Events(String),
+    /// The Argo CD of one cluster.
+    ArgoCd(TargetName),
 }
 
 /// Whom this installation tells, beside the forge, which always is.
@@ -44,6 +50,8 @@ pub struct Audience {
     pub slack: bool,
     /// The names of the webhooks for events.
     pub events: Vec<String>,
+    /// The clusters whose Argo CD is told of what is pushed for them.
+    pub argocd: Vec<TargetName>,
 }
 
 impl Sink {
@@ -53,6 +61,7 @@ impl Sink {
             Self::Forge | Self::Commit | Self::Check => Family::Forge,
             Self::Channel | Self::Person => Family::Slack,
             Self::Events(name) => Family::Events(name.clone()),
+            Self::ArgoCd(cluster) => Family::ArgoCd(cluster.clone()),
         }
     }
 
@@ -64,7 +73,7 @@ impl Sink {
             "check" => Some(Self::Check),
             "channel" => Some(Self::Channel),
             "person" => Some(Self::Person),
-            other => other.strip_prefix("events/").map(|name| Self::Events(name.to_owned())),
+            other => named(other, Self::Events, Self::ArgoCd),
         }
     }
 }
@@ -75,8 +84,29 @@ impl Family {
         match word {
             "forge" => Some(Self::Forge),
             "slack" => Some(Self::Slack),
-            other => other.strip_prefix("events/").map(|name| Self::Events(name.to_owned())),
+            other => named(other, Self::Events, Self::ArgoCd),
         }
+    }
+
+    /// Whether its messages go one after the other, oldest first: pushes were made in an order.
+    pub fn in_order(&self) -> bool {
+        match self {
+            Self::Forge | Self::Slack | Self::Events(_) => false,
+            Self::ArgoCd(_) => true,
+        }
+    }
+}
+
+/// The words with a name in them.
+fn named<T>(
+    word: &str,
+    events: impl Fn(String) -> T,
+    argocd: impl Fn(TargetName) -> T,
+) -> Option<T> {
+    match word.split_once('/')? {
+        ("events", name) => Some(events(name.to_owned())),
+        ("argocd", name) => TargetName::parse(name).ok().map(argocd),
+        _ => None,
     }
 }
 
@@ -90,6 +120,7 @@ impl fmt::Display for Sink {
             Self::Channel => f.write_str("channel"),
             Self::Person => f.write_str("person"),
             Self::Events(name) => write!(f, "events/{name}"),
+            Self::ArgoCd(cluster) => write!(f, "argocd/{cluster}"),
         }
     }
 }
@@ -101,6 +132,7 @@ impl fmt::Display for Family {
             Self::Forge => f.write_str("forge"),
             Self::Slack => f.write_str("slack"),
             Self::Events(name) => write!(f, "events/{name}"),
+            Self::ArgoCd(cluster) => write!(f, "argocd/{cluster}"),
         }
     }
 }
@@ -110,7 +142,8 @@ impl Audience {
     pub fn families(&self) -> Vec<Family> {
         let slack = self.slack.then_some(Family::Slack);
         let events = self.events.iter().cloned().map(Family::Events);
-        std::iter::once(Family::Forge).chain(slack).chain(events).collect()
+        let argocd = self.argocd.iter().cloned().map(Family::ArgoCd);
+        std::iter::once(Family::Forge).chain(slack).chain(events).chain(argocd).collect()
     }
 
     /// Who is told that a deployment has come to that state. Whether there is anything to say is
@@ -126,6 +159,11 @@ impl Audience {
         sinks.extend(self.events.iter().cloned().map(Sink::Events));
         sinks
     }
+
+    /// Who is told of a commit that was pushed for that target, if anybody is.
+    pub fn of_push(&self, target: &TargetName) -> Option<Sink> {
+        self.argocd.contains(target).then(|| Sink::ArgoCd(target.clone()))
+    }
 }
 
 #[cfg(test)]
@@ -135,11 +173,15 @@ mod tests {
     #[test]
     fn a_sink_is_read_as_it_was_written() {
         let events = Sink::Events("ware/house".to_owned());
-        for sink in [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events] {
+        let argocd = Sink::ArgoCd(TargetName::parse("prod-1").unwrap());
+        let people = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person];
+        for sink in people.into_iter().chain([events, argocd]) {
             assert_eq!(Family::parse(&sink.family().to_string()), Some(sink.family()));
             assert_eq!(Sink::parse(&sink.to_string()), Some(sink));
         }
-        assert_eq!((Sink::parse("pigeon"), Family::parse("pigeon")), (None, None));
+        for word in ["pigeon", "argocd", "argocd/No Name", "pigeon/x"] {
+            assert_eq!((Sink::parse(word), Family::parse(word)), (None, None), "{word}");
+        }
     }
 
     #[test]
@@ -150,14 +192,23 @@ mod tests {
 
     #[test]
     fn people_hear_of_ends_only() {
-        let all =
-            Audience { commits: true, checks: true, slack: true, events: vec!["w".to_owned()] };
+        let argocd = vec![TargetName::parse("prod-1").unwrap()];
+        let events = vec!["w".to_owned()];
+        let all = Audience { commits: true, checks: true, slack: true, events, argocd };
         let events = || Sink::Events("w".to_owned());
         assert_eq!(all.of(ForgeState::Queued), [Sink::Forge, Sink::Commit, events()]);
         assert_eq!(all.of(ForgeState::InProgress), [Sink::Forge, events()]);
         assert_eq!(all.of(ForgeState::Inactive), [Sink::Forge, Sink::Commit, events()]);
         let ended = [Sink::Forge, Sink::Commit, Sink::Check, Sink::Channel, Sink::Person, events()];
         assert_eq!(all.of(ForgeState::Error), ended);
-        assert_eq!(all.families().len(), 3);
+        assert_eq!(all.families().len(), 4);
+    }
+
+    #[test]
+    fn a_push_is_told_to_its_own_cluster() {
+        let [one, other] = ["prod-1", "prod-2"].map(|name| TargetName::parse(name).unwrap());
+        let audience = Audience { argocd: vec![one.clone()], ..Audience::default() };
+        assert_eq!(audience.of_push(&one), Some(Sink::ArgoCd(one)));
+        assert_eq!(audience.of_push(&other), None);
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::deployment::ForgeState;
-use crate::model::id::{DeployId, ImageTag};
+use crate::model::id::{CommitSha, DeployId, ImageTag};
 
 /// One thing to tell the forge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,11 +50,23 @@ impl ForgeStatus {
         Self::new(ForgeState::Inactive, &format!("the app was removed by {by}: {reason}"))
     }
 
+    /// What is told of a commit to who wants to know of commits: nothing else.
+    pub fn of_commit(state: ForgeState, commit: &CommitSha) -> Self {
+        Self::new(state, &format!("{COMMIT}{commit}"))
+    }
+
+    /// The commit that it tells of, if it was made by [`ForgeStatus::of_commit`].
+    pub fn commit(&self) -> Option<CommitSha> {
+        CommitSha::parse(self.description.strip_prefix(COMMIT)?).ok()
+    }
+
     /// The sentence.
     pub fn description(&self) -> &str {
         &self.description
     }
 }
+
+const COMMIT: &str = "commit ";
 
 /// The text on one line, cut after so many characters with a mark that something is missing.
 pub fn one_line(text: &str, longest: usize) -> String {
@@ -77,6 +89,16 @@ mod tests {
         assert!(status.description().ends_with('…'));
         let fits = ForgeStatus::new(ForgeState::Failure, &"ä".repeat(140));
         assert_eq!(fits.description(), "ä".repeat(140));
+    }
+
+    #[test]
+    fn a_commit_is_read_as_it_was_told() {
+        for digits in ["ab".repeat(20), "ab".repeat(32)] {
+            let commit = CommitSha::parse(digits).unwrap();
+            let status = ForgeStatus::of_commit(ForgeState::Success, &commit);
+            assert_eq!(status.commit(), Some(commit));
+        }
+        assert_eq!(ForgeStatus::queued().commit(), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! message (pure)  a deployment and how it ended ─▶ Letter: blocks, and the same as text
 //! slack           Letter ─▶ Slack, by a bot's token or an incoming webhook
 //! events (pure)   a change ─▶ CloudEvents ─ signature ─ webhook ─▶ programs
+//! argocd          a push ─▶ GitHub's event of it, signed ─▶ a cluster's Argo CD
 //! ```
 
 pub mod story; // what a team is told now, after what it was told before, pure
@@ -16,6 +17,7 @@ pub mod slack; // a bot, or an incoming webhook
 pub mod events; // CloudEvents for programs, pure
 pub mod signature; // how they are signed, pure
 pub mod webhook; // who they are sent to
+pub mod argocd; // a cluster's Argo CD hears of pushes
 
 /// Of a chain of causes the last, which says what happened: `connection refused`. The others repeat
 /// the address, which can be a secret.

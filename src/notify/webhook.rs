@@ -119,7 +119,7 @@ impl Receiver {
 }
 
 /// `Retry-After`: seconds, or a date.
-fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub(super) fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));

@@ -50,9 +50,7 @@ const DEFAULT_PROJECT: &str = "default";
 pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
     let AppKey { namespace, slug } = about.app;
     let path = format!("manifests/{}/{namespace}/{slug}/latest", target.name);
-    let mut annotations = Map::new();
-    // Without it every push to the shared repository would refresh every application.
-    annotations.insert("argocd.argoproj.io/manifest-generate-paths".to_owned(), ".".into());
+    let mut annotations = own_folder_only();
     for (name, url) in links(about) {
         annotations.insert(format!("link.argocd.argoproj.io/{name}"), url.into());
     }
@@ -85,12 +83,21 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
 pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     let path = format!("apps/{}", target.name);
     let mut application = application(&format!("apps-{}", target.name), &path, source, target);
+    if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.insert("annotations".to_owned(), Json::Object(own_folder_only()));
+    }
     if let Some(spec) = application.get_mut("spec").and_then(Json::as_object_mut) {
         // The applications themselves live where Argo CD runs.
         let here = json!({"server": Target::IN_CLUSTER, "namespace": target.argocd.namespace});
         spec.insert("destination".to_owned(), here);
     }
     emit::document(&application).into_bytes()
+}
+
+/// Without it every push to the shared repository would refresh every application.
+fn own_folder_only() -> Map<String, Json> {
+    let own = json!({"argocd.argoproj.io/manifest-generate-paths": "."});
+    own.as_object().cloned().unwrap_or_default()
 }
 
 /// With the target, because one Argo CD may serve several clusters: all applications are then in

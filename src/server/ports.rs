@@ -7,6 +7,7 @@ use crate::model::deployment::{Deployment, ForgeState, State};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal, Unused};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
+use crate::model::placed::{Placed, Spot};
 use crate::model::removal::{Removal, RemovalRequest};
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
@@ -153,6 +154,32 @@ pub trait Records: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
 }
 
+/// Which apps to list; what is absent does not restrict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppsQuery {
+    /// On this target.
+    pub target: Option<TargetName>,
+    /// After this one, in the order of their spots.
+    pub after: Option<Spot>,
+    /// At most so many; at least 1.
+    pub limit: u32,
+}
+
+/// One page of apps, in the order of their spots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppsPage {
+    /// The apps.
+    pub apps: Vec<Placed>,
+    /// The `after` of the next page, if there is one.
+    pub next: Option<Spot>,
+}
+
+/// What is where.
+pub trait Apps: Send + Sync + 'static {
+    /// One page of apps, as the manifest repositories have them. The error's text is for callers.
+    fn apps(&self, query: &AppsQuery) -> impl Future<Output = Result<AppsPage, String>> + Send;
+}
+
 /// What pages show.
 pub trait Logs: Send + Sync + 'static {
     /// One deployment with everything that anybody was or will be told of it.
@@ -236,8 +263,11 @@ pub trait Acts: Send + Sync + 'static {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Logs + Condition + Acts> Backend for T {}
+impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
+    for T
+{
+}

@@ -82,7 +82,8 @@ impl Store {
         row.map(|row| Row::new(row).id("id")).transpose()
     }
 
-    /// Ends a removal; a second end changes nothing. What it took away is told to be inactive.
+    /// Ends a removal; a second end changes nothing. What it took away is told to be inactive, and
+    /// its commit to who is told of commits.
     pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
         let Ended { at, commit, summary } = ended;
         let mut write = self.begin_durable(DOING).await?;
@@ -97,10 +98,9 @@ impl Store {
         .fetch_optional(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
-        if let Some(row) = row.filter(|_| commit.is_some()) {
-            let Removal { target, app, actor, reason, .. } = removal(&Row::new(row))?;
-            let (target, app) = (&target, &app);
-            inactive::removed(self, &mut write, target, app, &actor, &reason, *at).await?;
+        if let Some((row, commit)) = row.zip(commit.as_ref()) {
+            let removal = removal(&Row::new(row))?;
+            inactive::removed(self, &mut write, &removal, commit, *at).await?;
         }
         write.commit().await
     }

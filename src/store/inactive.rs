@@ -3,8 +3,10 @@
 
 use jiff::Timestamp;
 
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::deployment::ForgeState;
+use crate::model::id::{CommitSha, DeployId};
 use crate::model::notice::Sink;
+use crate::model::removal::Removal;
 use crate::model::status::ForgeStatus;
 use crate::store::row::Row;
 use crate::store::{Store, StoreError, Write, outbox};
@@ -51,17 +53,20 @@ pub(super) async fn replaced(
     leave(write, &ids(older)?, &status, now).await
 }
 
-/// After a removal, nothing of the app is live on the target. Programs hear of it with the newest
-/// deployment, as of nothing else that is inactive after a success.
+/// After a removal by that commit, nothing of the app is live on the target. Programs hear of it
+/// with the newest deployment, as of nothing else that is inactive after a success; so does Argo CD.
 pub(super) async fn removed(
     store: &Store,
     write: &mut Write,
-    target: &TargetName,
-    app: &AppKey,
-    actor: &str,
-    reason: &str,
+    removal: &Removal,
+    commit: &CommitSha,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let Removal { target, app, actor, reason, .. } = removal;
+    if let Some(newest) = newest(write, removal).await? {
+        let push = (ForgeState::Inactive, commit);
+        store.tell_of_push(write, &newest, target, push, now).await?;
+    }
     let gone = sqlx::query(active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3"))
         .bind(target.as_str())
         .bind(app.namespace.as_str())
@@ -78,6 +83,21 @@ pub(super) async fn removed(
         }
     }
     leave(write, &gone, &status, now).await
+}
+
+/// The app's newest deployment on the target, whatever the forge knows of it.
+async fn newest(write: &mut Write, removal: &Removal) -> Result<Option<DeployId>, StoreError> {
+    let row = sqlx::query(
+        "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND state = 'succeeded' ORDER BY id DESC LIMIT 1",
+    )
+    .bind(removal.target.as_str())
+    .bind(removal.app.namespace.as_str())
+    .bind(removal.app.slug.as_str())
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    row.map(|row| Row::new(row).id("id")).transpose()
 }
 
 /// The deployment's own status alone: its commit was deployed all the same, and people hear of what

@@ -73,8 +73,8 @@ pub enum Answer {
 const DOING: &str = "taking messages to send";
 
 impl Store {
-    /// Takes messages of a family that may be sent now, at most one of each deployment and sink,
-    /// oldest first.
+    /// Takes messages of a family that may be sent now, at most one of each deployment and sink:
+    /// those first that could be taken first, or that are oldest where the family is in order.
     ///
     /// They are this sender's for the length of the lease; a sender that dies leaves them to
     /// another, who is told that it may have arrived.
@@ -89,9 +89,10 @@ impl Store {
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at FROM outbox o \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
-             AND e.seq < o.seq AND e.outcome IS NULL) \
-             ORDER BY o.due_at, o.at LIMIT $3";
-        let rows = sqlx::query(self.locking(sql, "FOR UPDATE SKIP LOCKED"))
+             AND e.seq < o.seq AND e.outcome IS NULL) ";
+        let order = if family.in_order() { "o.at, o.deployment" } else { "o.due_at, o.at" };
+        let sql = format!("{sql} ORDER BY {order} LIMIT $3");
+        let rows = sqlx::query(self.locking(&sql, "FOR UPDATE SKIP LOCKED"))
             .bind(family.to_string())
             .bind(now.as_millisecond())
             .bind(i64::from(most))
@@ -136,6 +137,20 @@ impl Store {
             leave(write, id, &sink, status, now).await?;
         }
         Ok(())
+    }
+
+    /// Leaves a message for who is told of commits that are pushed for a target; as for
+    /// [`Store::tell`].
+    pub(super) async fn tell_of_push(
+        &self,
+        write: &mut Write,
+        id: &DeployId,
+        target: &TargetName,
+        (state, commit): (ForgeState, &CommitSha),
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(sink) = self.audience.of_push(target) else { return Ok(()) };
+        leave(write, id, &sink, &ForgeStatus::of_commit(state, commit), now).await
     }
 }
 

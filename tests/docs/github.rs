@@ -21,6 +21,7 @@ pub(super) fn put_secrets(folder: &Path) {
         ("company-ca.pem", authority),
         ("webhook-secret", other),
         ("api-token", other),
+        ("argocd-webhook-secret", other),
     ] {
         let file = folder.join(name);
         fs::write(&file, text).unwrap();

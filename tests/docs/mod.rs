@@ -137,6 +137,23 @@ fn the_configuration_under_deploy_is_one_that_the_service_takes() {
 }
 
 #[test]
+fn the_configuration_on_the_page_about_argo_cd_is_one_that_the_service_takes() {
+    let page = fs::read_to_string(root().join("docs/argocd.md")).unwrap();
+    let shown = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
+    let secrets = tempfile::tempdir().unwrap();
+    github::put_secrets(secrets.path());
+    let text = shown.replace("/run/secrets", secrets.path().to_str().unwrap());
+    let sources = Sources {
+        file: Some(("config.yaml".to_owned(), text)),
+        variables: BTreeMap::new(),
+        home: secrets.path().to_owned(),
+    };
+    let loaded = sources.load().unwrap_or_else(|rejection| panic!("{rejection}"));
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    assert_eq!(loaded.settings.argocd.len(), 1);
+}
+
+#[test]
 fn every_file_that_a_page_names_is_there() {
     let mut missing = Vec::new();
     for page in pages() {

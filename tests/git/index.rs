@@ -1,8 +1,9 @@
 //! What a follower of all apps sees, and how little it reads for that.
 
-use the_deployer::git::index::{Changes, Follower};
+use the_deployer::git::index::{Application, Changed, Changes, Follower};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, TargetName};
+use the_deployer::model::revision::ManifestFile;
 
 use crate::git::place::{Place, deploy_files, pushed};
 
@@ -18,17 +19,28 @@ fn follow(repository: &ManifestRepository) -> Follower {
     repository.follow(&target(), |name| name.starts_with("ingress"))
 }
 
-/// `slug: file=text …` of each app that has changed, and `slug: gone`.
+/// Of each app that has changed `slug@live`, then what of it is another: `: file=text …`, and
+/// `+` or `-` and the Application; and `slug: gone`.
 fn shown(changes: &Changes) -> Vec<String> {
-    let file = |file: &the_deployer::model::revision::ManifestFile| {
-        format!(" {}={}", file.name, String::from_utf8_lossy(&file.bytes))
+    let file = |file: &ManifestFile| format!(" {}={}", file.name, text(&file.bytes));
+    let one = |one: &Changed| {
+        let live = one.live.as_ref().map_or("?", |id| id.as_str().split('-').nth(1).unwrap());
+        let live = live.trim_start_matches('0');
+        let files = one.files.as_ref().map(|files| files.iter().map(file).collect::<String>());
+        let files = files.map(|files| format!(":{files}")).unwrap_or_default();
+        let application = match &one.application {
+            Application::Same => String::new(),
+            Application::Gone => " -".to_owned(),
+            Application::Now(bytes) => format!(" +{}", text(bytes)),
+        };
+        format!("{}@{live}{files}{application}", one.app.slug)
     };
-    let others = changes
-        .changed
-        .iter()
-        .map(|(app, files)| format!("{}:{}", app.slug, files.iter().map(file).collect::<String>()));
     let gone = changes.gone.iter().map(|app| format!("{}: gone", app.slug));
-    others.chain(gone).collect()
+    changes.changed.iter().map(one).chain(gone).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().replace("application: ", "")
 }
 
 #[tokio::test]
@@ -47,14 +59,17 @@ async fn only_what_has_changed_is_seen_again() {
         pushed(&repository, routed(2, "b", "y", "1")).await;
         pushed(&repository, deploy_files(3, "worker", &[("deployment.yaml", "1")])).await;
         let seen = shown(&follower.changes().unwrap());
-        assert_eq!(seen, ["a: ingress.yaml=x", "b: ingress.yaml=y"]);
+        assert_eq!(seen, ["a@1: ingress.yaml=x +a", "b@2: ingress.yaml=y +b", "worker@3: +worker"]);
+        assert_eq!(follower.files_read(), 5, "each once, and the deployments not at all");
         assert_eq!(follower.changes().unwrap(), Changes::default());
         pushed(&repository, routed(4, "a", "x", "2")).await;
-        assert_eq!(follower.changes().unwrap(), Changes::default(), "its routes are the same");
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@4"], "its routes are the same");
+        assert_eq!(follower.files_read(), 5);
         pushed(&repository, routed(5, "a", "z", "2")).await;
-        assert_eq!(shown(&follower.changes().unwrap()), ["a: ingress.yaml=z"]);
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@5: ingress.yaml=z"]);
         pushed(&repository, deploy_files(6, "b", &[("deployment.yaml", "2")])).await;
-        assert_eq!(shown(&follower.changes().unwrap()), ["b:"], "it has no routes any more");
+        assert_eq!(shown(&follower.changes().unwrap()), ["b@6:"], "it has no routes any more");
+        assert_eq!(follower.files_read(), 6);
         let (latest, left_out) = follower.latest(&target(), &app("a")).unwrap();
         assert!(left_out.is_empty());
         let names: Vec<_> = latest.iter().map(|file| file.name.as_str()).collect();
@@ -72,7 +87,7 @@ async fn what_others_push_is_seen_when_the_server_was_asked() {
         let repository = place.open().await;
         let mut follower = follow(&repository);
         pushed(&repository, deploy_files(1, "a", &[("ingress.yaml", "x")])).await;
-        assert_eq!(shown(&follower.changes().unwrap()), ["a: ingress.yaml=x"]);
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@1: ingress.yaml=x +a"]);
         place.bare.somebody_writes("manifests/prod-1/devx/b/latest/ingress.yaml", "theirs");
         place.bare.somebody_writes("manifests/prod-1/devx/Not_Ours/latest/ingress.yaml", "x");
         place.bare.somebody_writes("manifests/prod-1/file", "no folder");
@@ -80,10 +95,19 @@ async fn what_others_push_is_seen_when_the_server_was_asked() {
             assert_eq!(follower.changes().unwrap(), Changes::default());
             repository.tip().await.unwrap();
         }
-        assert_eq!(shown(&follower.changes().unwrap()), ["b: ingress.yaml=theirs"]);
-        place.bare.run(&["update-ref", "refs/heads/main", "main~3"]);
+        assert_eq!(shown(&follower.changes().unwrap()), ["b@?: ingress.yaml=theirs -"]);
+        place.bare.somebody_writes("apps/prod-1/devx.b.yaml", "application: theirs");
+        place.bare.somebody_writes("apps/prod-1/devx.a.yaml", "application: a, by hand");
+        place.bare.somebody_writes("apps/prod-1/devx.nobody.yaml", "application: without an app");
         repository.tip().await.unwrap();
-        assert_eq!(shown(&follower.changes().unwrap()), ["b: gone"]);
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@1 +a, by hand", "b@? +theirs"]);
+        place.bare.somebody_writes("manifests/prod-1/devx/a/latest/more.yaml", "by hand");
+        repository.tip().await.unwrap();
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@?"], "`latest` is no revision's");
+        place.bare.run(&["update-ref", "refs/heads/main", "main~7"]);
+        repository.tip().await.unwrap();
+        assert_eq!(shown(&follower.changes().unwrap()), ["a@1 +a", "b: gone"]);
+        assert_eq!(repository.targets().unwrap(), [target()]);
     }
 }
 
@@ -99,7 +123,7 @@ async fn a_clone_that_is_made_anew_is_followed_on() {
         std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
     }
     pushed(&repository, deploy_files(2, "b", &[("ingress.yaml", "y")])).await;
-    assert_eq!(shown(&follower.changes().unwrap()), ["b: ingress.yaml=y"]);
+    assert_eq!(shown(&follower.changes().unwrap()), ["b@2: ingress.yaml=y +b"]);
     std::fs::remove_dir_all(&clone).unwrap();
     let said = follower.changes().unwrap_err().to_string();
     assert!(said.contains("clone"), "{said}");

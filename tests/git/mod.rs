@@ -1,6 +1,8 @@
 //! The manifest repository against the real git: in a folder, and over real HTTP.
 
+mod changes; // what a commit changed
 mod follow;
+mod hand_edits;
 mod http;
 mod index;
 mod locks;
@@ -9,6 +11,7 @@ mod property;
 mod races;
 mod removals;
 mod ssh;
+mod signing;
 mod together;
 mod tokens;
 mod trouble;

@@ -140,6 +140,12 @@ impl Deployer {
         assert!(life.await.unwrap_err().is_cancelled());
     }
 
+    /// While it is dead, its clones are lost.
+    pub(crate) fn forgets_clones(&self) {
+        assert!(self.hands.is_none(), "it runs");
+        std::fs::remove_dir_all(self.folder.path().join("state/clones")).unwrap();
+    }
+
     pub(crate) fn hands(&self) -> &Hands {
         self.hands.as_ref().expect("it runs")
     }

@@ -172,9 +172,9 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>, at: i64, now: i64) {
     let _ = stream.shutdown().await;
 }
 
-type Request = (String, BTreeMap<String, String>, Vec<u8>);
+pub(crate) type Request = (String, BTreeMap<String, String>, Vec<u8>);
 
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+pub(crate) async fn read(stream: &mut TcpStream) -> Option<Request> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,4 +1,5 @@
 //! People and programs are told, over real HTTP.
 
 mod events; // programs: signed events of every change
+mod argocd; // a cluster's Argo CD: signed pushes
 mod schema; // what CDEvents must look like

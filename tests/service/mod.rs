@@ -1,5 +1,6 @@
 //! The real program, over HTTP, with everything that can happen to a process and to its input.
 
+mod apps; // what is where
 mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
@@ -7,10 +8,12 @@ mod facts; // what is found out for a deployment
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
+mod hand_edits; // what somebody changed beside us
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh
 mod templates; // templates from a repository, kept current

@@ -1,6 +1,7 @@
 //! Who is told what became of a deployment: each sink's adapter, behind one door.
 
 pub(super) mod events; // programs: events of every change
+pub(super) mod argocd; // a cluster's Argo CD: what was pushed for it
 mod forge; // the forge: statuses of deployments and commits, check runs
 pub(super) mod slack; // people: the team's channel, and who started it
 
@@ -22,6 +23,7 @@ pub(super) async fn tell(
         Sink::Commit => forge::commit(world, message).await,
         Sink::Check => forge::check(world, message).await,
         Sink::Events(name) => events::send(world, message, name, now).await,
+        Sink::ArgoCd(cluster) => argocd::send(world, message, cluster, now).await,
         Sink::Channel => slack::channel(world, message, now).await,
         Sink::Person => slack::person(world, message, now).await,
     }

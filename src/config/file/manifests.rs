@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::file::signing::Signing;
 use crate::config::file::{Identity, Secret, access};
 
 /// The repositories that manifests are pushed to.
@@ -42,6 +43,9 @@ pub struct ManifestRepository {
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,
+    /// The key that commits are signed with. Default: they are not.
+    #[serde(default)]
+    pub signing: Option<Signing>,
     /// How often the repository may be pushed to. Default: on github.com what GitHub advises, 3 at
     /// once and 6 a minute; elsewhere 100 at once and 1,200 a minute.
     #[serde(default)]

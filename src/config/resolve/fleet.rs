@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use crate::config::file;
+use crate::config::file::{self, argocd};
 use crate::config::resolve::Resolver;
 use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
@@ -137,6 +137,7 @@ impl Resolver<'_> {
             auth,
             ssh,
             identity,
+            signing,
             push_budget,
             push,
         } = repository;
@@ -146,11 +147,14 @@ impl Resolver<'_> {
         self.branch(&format!("{path}.branch"), &branch);
         let keys = folder.join("ssh").join(format!("manifests-{name}"));
         let access = self.access(path, &url, (token, auth, ssh), app, keys);
+        let home = folder.join("gnupg").join(&name);
+        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
             identity: identity_of(identity.unwrap_or_default()),
             embedded: false,
+            signing,
             budget: budget_of(push_budget, &url),
             push: push_by(push),
             name,
@@ -211,8 +215,9 @@ impl Resolver<'_> {
 }
 
 /// `None` where the namespace is no name; its form has been told.
-fn argocd_of(argocd: file::ArgoCd) -> Option<ArgoCd> {
-    let file::ArgoCd { namespace, project } = argocd;
+fn argocd_of(argocd: argocd::ArgoCd) -> Option<ArgoCd> {
+    // Its webhook is no part of how manifests are made.
+    let argocd::ArgoCd { namespace, project, webhook: _ } = argocd;
     let default = ArgoCd::default().namespace;
     let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
     Some(ArgoCd { namespace, project })
@@ -240,6 +245,7 @@ fn embedded(folder: &Path) -> Manifests {
         targets: Targets::default(),
         access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
+        signing: None,
         clone_dir: path,
         embedded: true,
         budget: PushBudget::GENEROUS,

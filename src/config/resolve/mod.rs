@@ -23,9 +23,11 @@ mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod intake; // whose events are for us, and what looks for lost ones
 mod outbound; // how everything outside is reached
+mod signing; // how commits are signed
 mod templates; // where templates come from
 mod slack; // people on Slack
 mod webhooks; // programs that receive events
+mod argocd; // Argo CDs that are told of pushes
 
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -73,6 +75,7 @@ impl Resolver<'_> {
         let app = App::of(host.as_ref().map(|(forge, _)| forge));
         let clusters = clusters.unwrap_or_default();
         let asked = clusters.iter().map(|one| (one.name.clone(), one.lookups.clone())).collect();
+        let argocd = self.argocd_webhooks(&clusters);
         let clusters = self.clusters(clusters, platform.as_ref());
         let outbound = self.outbound(outbound.unwrap_or_default());
         let lookups = self.lookups(registries.unwrap_or_default(), asked, &clusters);
@@ -99,6 +102,7 @@ impl Resolver<'_> {
             lookups,
             slack: slack.flatten(),
             event_webhooks,
+            argocd,
             tokens,
             pages,
             limits,

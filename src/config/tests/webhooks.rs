@@ -1,4 +1,4 @@
-//! Programs that receive events, and who may see the pages.
+//! Programs that receive events, Argo CDs that hear of pushes, and who may see the pages.
 
 use super::{loaded, refused};
 use crate::config::file::auth::Pages;
@@ -63,4 +63,45 @@ fn pages_are_behind_the_tokens_unless_they_are_opened() {
     assert_eq!(loaded("{}").settings.pages, Pages::Token);
     assert_eq!(loaded("auth: {pages: open}").settings.pages, Pages::Open);
     assert!(refused("auth: {pages: public}").contains("public"));
+}
+
+const ARGOCD: &str = "clusters:\n- name: prod-1\n  environment: production\n  domain: p.example.com\n  \
+                      argocd:\n    webhook: ";
+
+#[test]
+fn an_argo_cd_is_told_where_its_cluster_says_so() {
+    let settings = loaded(&format!(
+        "{ARGOCD}{{url: 'http://argocd-server.argocd.svc/api/webhook', secret: {{env: TOKEN}}}}\n\
+         - {{name: dev, environment: development, domain: d.example.com, argocd: {{project: x}}}}\n"
+    ));
+    assert_eq!(settings.warnings, []);
+    let argocd = settings.settings.argocd;
+    let [(cluster, one)] = &argocd.iter().collect::<Vec<_>>()[..] else { panic!("{argocd:?}") };
+    assert_eq!(cluster.as_str(), "prod-1");
+    assert_eq!(one.url, "http://argocd-server.argocd.svc/api/webhook");
+    assert!(!format!("{argocd:?}").contains("t0ken"), "a secret does not print");
+}
+
+#[test]
+fn an_argo_cd_that_cannot_be_meant_is_told_at_its_place() {
+    for (webhook, wrong) in [
+        ("{url: 'ftp://a.example.com/api/webhook', secret: {env: TOKEN}}", "6:20"),
+        ("{url: 'https://me:pw@a.example.com/api/webhook', secret: {env: TOKEN}}", "ends in logs"),
+        ("{url: 'https://a.example.com/api/webhook', secret: {env: NONE}}", "NONE is not set"),
+        ("{url: 'https://a.example.com/api/webhook', secret: h00k}", "holds a secret itself"),
+        ("{url: 'https://a.example.com/api/webhook'}", "secret"),
+        ("{url: 'https://a.example.com/api/webhook', secret: {env: TOKEN}, sha: 1}", "sha"),
+    ] {
+        let text = refused(&format!("{ARGOCD}{webhook}\n"));
+        assert!(text.contains(wrong), "{wrong} is missing in\n{text}");
+        assert!(!text.contains("me:pw") && !text.contains("h00k"), "{text}");
+    }
+}
+
+#[test]
+fn an_argo_cd_at_another_path_would_not_hear() {
+    let webhook = "{url: 'https://a.example.com/webhook', secret: {env: TOKEN}}";
+    let loaded = loaded(&format!("{ARGOCD}{webhook}\n"));
+    let [one] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+    assert!(one.message.contains("/api/webhook"), "{one:?}");
 }

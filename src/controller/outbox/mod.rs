@@ -1,5 +1,5 @@
 //! People and programs are told what the store has for them: in order per deployment and sink,
-//! deployments side by side, and each family of sinks by a sender of its own, so that one that is
+//! deployments side by side (but one after the other where a family is in order), and each family of sinks by a sender of its own, so that one that is
 //! down or slow holds up no other.
 //!
 //! ```text
@@ -73,7 +73,8 @@ impl<O: Outside> Parts<O> {
         sender.turned_back(admitted.saturating_sub(came));
         let messages = taken?.into_iter();
         let told = stream::iter(messages.map(|message| self.tell(sender, message, now)));
-        let mut told = told.buffer_unordered(AT_ONCE);
+        let at_once = if sender.family.in_order() { 1 } else { AT_ONCE };
+        let mut told = told.buffer_unordered(at_once);
         let (done, answers) = mpsc::unbounded_channel();
         let telling = async move {
             while let Some(dealt) = told.next().await {

@@ -28,11 +28,13 @@ pub struct Rates {
     pub slack: Rate,
     /// Each webhook for events.
     pub events: Rate,
+    /// Each cluster's Argo CD.
+    pub argocd: Rate,
 }
 
 impl Default for Rates {
     fn default() -> Self {
-        Self { forge: Rate::FREE, slack: Rate::FREE, events: Rate::FREE }
+        Self { forge: Rate::FREE, slack: Rate::FREE, events: Rate::FREE, argocd: Rate::FREE }
     }
 }
 

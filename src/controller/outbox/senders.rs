@@ -51,6 +51,7 @@ impl Sender {
             Family::Forge => rates.forge,
             Family::Slack => rates.slack,
             Family::Events(_) => rates.events,
+            Family::ArgoCd(_) => rates.argocd,
         };
         Self { family, bell: Notify::new(), door: Mutex::new(Door::new(rate)) }
     }

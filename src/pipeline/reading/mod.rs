@@ -3,6 +3,7 @@
 //! The files may be anybody's: another version of us, another tool, a person with an editor. What
 //! cannot be read is left out and named, and never a fault.
 
+pub mod application; // whose an app is
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
 

@@ -13,6 +13,7 @@ use crate::server::ports::Backend;
 use crate::server::problem::Problem;
 
 mod apps; // what people do with an app
+mod placed; // what is where
 mod deployments; // the handlers
 pub(super) mod query; // the list's parameters
 mod view; // deployments as callers see them
@@ -22,6 +23,7 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     Router::new()
         .route("/deployments", get(deployments::list::<B>))
         .route("/deployments/{id}", get(deployments::one::<B>))
+        .route("/apps", get(placed::list::<B>))
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }

@@ -1,4 +1,4 @@
-//! The parameters of the list of deployments. Pure.
+//! The parameters of the list of deployments, and what other lists share. Pure.
 
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, IdError, RepoName, TargetName};
@@ -12,11 +12,9 @@ const KNOWN: &str = "target, repository, state, limit, cursor";
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
 pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
+    once(pairs)?;
     let mut query = Query { limit: DEFAULT_LIMIT, ..Query::default() };
-    for (at, (name, value)) in pairs.iter().enumerate() {
-        if pairs.iter().take(at).any(|(before, _)| before == name) {
-            return Err(format!("{} is given twice", shown(name)));
-        }
+    for (name, value) in pairs {
         match name.as_str() {
             "target" => query.target = Some(id(name, value, TargetName::parse)?),
             "repository" => query.repository = Some(id(name, value, RepoName::parse)?),
@@ -37,7 +35,17 @@ pub(in crate::server) fn from(pairs: &[(String, String)], cursor: &DeployId) -> 
     kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
 }
 
-fn id<T>(
+/// Whether each parameter is given once.
+pub(super) fn once(pairs: &[(String, String)]) -> Result<(), String> {
+    for (at, (name, _)) in pairs.iter().enumerate() {
+        if pairs.iter().take(at).any(|(before, _)| before == name) {
+            return Err(format!("{} is given twice", shown(name)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn id<T>(
     name: &str,
     value: &str,
     parse: impl Fn(String) -> Result<T, IdError>,
@@ -52,13 +60,13 @@ fn state(value: &str) -> Result<State, String> {
     })
 }
 
-fn limit(value: &str) -> Result<u32, String> {
+pub(super) fn limit(value: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| (1..=MOST).contains(number));
     number.ok_or_else(|| format!("limit: {} is not a number from 1 to {MOST}", shown(value)))
 }
 
 /// A caller's text, escaped and cut.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 

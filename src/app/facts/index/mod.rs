@@ -1,22 +1,31 @@
-//! The routes of all apps of a target, and the objects of one, from the manifest repository.
+//! THE INDEX: every app of every target with its live revision, its hosts and whose it is, and the
+//! objects of one, from the manifest repositories.
+//!
+//! One part a target, so that who asks after one waits for no other. Built when the program starts
+//! (`keep`), and read from then on only where something has changed (`target`).
 //!
 //! Our own pushes are seen at once. What others push to a server is seen when it is asked, at most
 //! every half minute; when it does not answer, what is known counts for some minutes more.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod keep; // built at the start, kept current
+mod target; // the index of one target
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
+pub use crate::app::facts::index::keep::Metrics;
+use crate::app::facts::index::target::Index;
 use crate::app::facts::{Dated, Repository, not_known};
 use crate::facts::NotKnown;
-use crate::git::index::{Changes, Follower};
 use crate::git::writer::ManifestRepository;
 use crate::model::facts::{LiveObject, Route};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::revision::ManifestFile;
-use crate::pipeline::reading::{self, Read, routes};
+use crate::model::placed::{Placed, Spot};
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -40,6 +49,10 @@ pub(super) struct Looked {
 pub(super) struct Indexes {
     places: Vec<Place>,
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
+    /// How many apps they have together.
+    count: Arc<AtomicUsize>,
+    /// Rings when something was pushed.
+    pushed: Notify,
 }
 
 /// A manifest repository, and when its server was asked last.
@@ -51,7 +64,12 @@ struct Place {
 impl Indexes {
     pub(super) fn new(repositories: Vec<Repository>) -> Self {
         let place = |repository| Place { repository, asked: tokio::sync::Mutex::default() };
-        Self { places: repositories.into_iter().map(place).collect(), targets: Mutex::default() }
+        Self {
+            places: repositories.into_iter().map(place).collect(),
+            targets: Mutex::default(),
+            count: Arc::default(),
+            pushed: Notify::new(),
+        }
     }
 
     /// Routes of other apps on these hosts, and the objects of this one.
@@ -90,6 +108,79 @@ impl Indexes {
         }
     }
 
+    /// Apps after that one in the order of their spots, of one target or of all; what others have
+    /// pushed to a server counts if it was asked within half a minute.
+    pub(super) async fn page(
+        &self,
+        target: Option<&TargetName>,
+        after: Option<&Spot>,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Placed>, NotKnown> {
+        let from = after.map(|spot| &spot.target);
+        self.freshen_all(now).await?;
+        let mut targets = self.targets().await?;
+        // One that has no manifests gets no index: a caller can name many.
+        targets.retain(|one| target.is_none_or(|target| one == target));
+        targets.retain(|one| from.is_none_or(|from| one >= from));
+        let mut found = Vec::new();
+        for one in targets {
+            let after = after.filter(|spot| spot.target == one).map(|spot| spot.app.clone());
+            let left = most - found.len();
+            let Some(index) = self.indexed(&one).filter(|_| left > 0) else { break };
+            found.extend(blocking(&index, move |index| index.page(after.as_ref(), left)).await?);
+        }
+        Ok(found)
+    }
+
+    /// Reads what has changed on a target.
+    async fn update(&self, target: &TargetName) -> Result<(), NotKnown> {
+        let Some(index) = self.indexed(target) else { return Ok(()) };
+        blocking(&index, Index::update).await
+    }
+
+    /// How many apps the index has.
+    fn apps(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The targets that have manifests in the repository that is for them, in order. A repository
+    /// whose server has no branch yet has none.
+    async fn targets(&self) -> Result<BTreeSet<TargetName>, NotKnown> {
+        let mut all = BTreeSet::new();
+        for place in &self.places {
+            let repository = place.repository.repository.clone();
+            let found = tokio::task::spawn_blocking(move || repository.targets()).await;
+            match found.map_err(|_| fault())? {
+                Ok(found) => {
+                    let is_for = |one: &TargetName| self.is_for(one, place);
+                    all.extend(found.into_iter().filter(is_for));
+                }
+                Err(_) if place.has_no_branch().await => {}
+                Err(error) => return Err(not_known(&error)),
+            }
+        }
+        Ok(all)
+    }
+
+    fn is_for(&self, target: &TargetName, place: &Place) -> bool {
+        self.place(target).is_ok_and(|found| std::ptr::eq(found, place))
+    }
+
+    /// Asks every server what is new that was not asked just now.
+    async fn freshen_all(&self, now: Timestamp) -> Result<(), NotKnown> {
+        for place in self.places.iter().filter(|place| !place.repository.repository.is_local()) {
+            place.freshen(now, FRESH).await?;
+        }
+        Ok(())
+    }
+
+    /// The index of a target that a repository is for.
+    fn indexed(&self, target: &TargetName) -> Option<Arc<tokio::sync::Mutex<Index>>> {
+        let place = self.place(target).ok()?;
+        Some(self.index(target, &place.repository.repository))
+    }
+
     fn place(&self, target: &TargetName) -> Result<&Place, NotKnown> {
         let found = self.places.iter().find(|place| place.repository.targets.have(target));
         found.ok_or_else(|| NotKnown::new(format!("no manifest repository is for {target}")))
@@ -104,7 +195,8 @@ impl Indexes {
         if targets.len() >= TARGETS && !targets.contains_key(target) {
             targets.clear();
         }
-        let made = || Arc::new(tokio::sync::Mutex::new(Index::new(repository, target)));
+        let index = || Index::new(repository, target, Arc::clone(&self.count));
+        let made = || Arc::new(tokio::sync::Mutex::new(index()));
         Arc::clone(targets.entry(target.clone()).or_insert_with(made))
     }
 }
@@ -118,6 +210,11 @@ struct Seen {
 }
 
 impl Place {
+    /// Whether the server said, when it was asked last, that there is no branch.
+    async fn has_no_branch(&self) -> bool {
+        self.asked.lock().await.is_some_and(|seen| !seen.branch)
+    }
+
     /// Asks the server unless it was asked within that time; one asks for all that wait.
     async fn freshen(&self, now: Timestamp, within: SignedDuration) -> Result<Seen, NotKnown> {
         let mut asked = self.asked.lock().await;
@@ -137,103 +234,27 @@ impl Place {
     }
 }
 
-/// Reads on a thread where one may block.
+/// Does something with an index on a thread where one may block.
+async fn blocking<T: Send + 'static>(
+    index: &Arc<tokio::sync::Mutex<Index>>,
+    work: impl FnOnce(&mut Index) -> Result<T, NotKnown> + Send + 'static,
+) -> Result<T, NotKnown> {
+    let mut index = Arc::clone(index).lock_owned().await;
+    let done = tokio::task::spawn_blocking(move || work(&mut index)).await;
+    done.map_err(|_| fault())?
+}
+
 async fn read(
     index: &Arc<tokio::sync::Mutex<Index>>,
     app: &AppKey,
     hosts: &[String],
 ) -> Result<Looked, NotKnown> {
-    let mut index = Arc::clone(index).lock_owned().await;
     let (app, hosts) = (app.clone(), hosts.to_vec());
-    let looked = tokio::task::spawn_blocking(move || index.look(&app, &hosts)).await;
-    let fault = |_| NotKnown::new("reading the manifest repository failed by a fault of ours");
-    looked.map_err(fault)?
+    blocking(index, move |index| index.look(&app, &hosts)).await
 }
 
-/// The routes of one target.
-struct Index {
-    target: TargetName,
-    follower: Follower,
-    /// The hosts of each app, so that they can be taken out again.
-    hosts: BTreeMap<AppKey, BTreeSet<String>>,
-    routes: HashMap<String, Vec<Route>>,
-}
-
-impl Index {
-    fn new(repository: &ManifestRepository, target: &TargetName) -> Self {
-        Self {
-            target: target.clone(),
-            follower: repository.follow(target, routes::can_be_in),
-            hosts: BTreeMap::new(),
-            routes: HashMap::new(),
-        }
-    }
-
-    /// Reads what has changed, and answers. Blocks.
-    fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
-        let routes = if hosts.is_empty() { Vec::new() } else { self.others(app, hosts)? };
-        let latest = self.follower.latest(&self.target, app);
-        let (files, left_out) = latest.map_err(|error| not_known(&error))?;
-        let Read { found, unreadable } = reading::objects(&files);
-        self.tell(app, &unreadable);
-        let missed = unreadable.first().or(left_out.first());
-        let live = match missed {
-            None => Ok(found),
-            Some(file) => {
-                Err(format!("{file} in the app's `latest` is no manifest that can be read"))
-            }
-        };
-        Ok(Looked { routes, live })
-    }
-
-    fn others(&mut self, app: &AppKey, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
-        let changes = self.follower.changes().map_err(|error| not_known(&error))?;
-        self.apply(changes);
-        let hosts: BTreeSet<String> =
-            hosts.iter().filter_map(|host| routes::normal_host(host)).collect();
-        let found = hosts.iter().filter_map(|host| self.routes.get(host)).flatten();
-        Ok(found.filter(|route| route.app != *app).cloned().collect())
-    }
-
-    fn apply(&mut self, changes: Changes) {
-        let Changes { changed, gone } = changes;
-        for app in gone {
-            self.forget(&app);
-        }
-        for (app, files) in changed {
-            self.forget(&app);
-            self.learn(app, &files);
-        }
-    }
-
-    fn forget(&mut self, app: &AppKey) {
-        for host in self.hosts.remove(app).unwrap_or_default() {
-            let Some(routes) = self.routes.get_mut(&host) else { continue };
-            routes.retain(|route| route.app != *app);
-            if routes.is_empty() {
-                self.routes.remove(&host);
-            }
-        }
-    }
-
-    fn learn(&mut self, app: AppKey, files: &[ManifestFile]) {
-        let Read { found, unreadable } = routes::of(&app, files);
-        self.tell(&app, &unreadable);
-        let mut hosts = BTreeSet::new();
-        for route in found {
-            hosts.insert(route.host.clone());
-            self.routes.entry(route.host.clone()).or_default().push(route);
-        }
-        if !hosts.is_empty() {
-            self.hosts.insert(app, hosts);
-        }
-    }
-
-    fn tell(&self, app: &AppKey, unreadable: &[String]) {
-        for file in unreadable {
-            tracing::warn!(target = %self.target, %app, file, "a manifest cannot be read");
-        }
-    }
+fn fault() -> NotKnown {
+    NotKnown::new("reading the manifest repository failed by a fault of ours")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

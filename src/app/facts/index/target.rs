@@ -1,0 +1,181 @@
+//! The index of one target: its apps, and who has which host. Reads what has changed when it is
+//! asked, so that it is never older than what is known of the branch here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::app::facts::index::Looked;
+use crate::app::facts::not_known;
+use crate::facts::NotKnown;
+use crate::git::index::{Application, Changed, Changes, Follower};
+use crate::git::writer::ManifestRepository;
+use crate::model::facts::Route;
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::placed::{Placed, Spot};
+use crate::model::revision::ManifestFile;
+use crate::pipeline::reading::application::{self, Whose};
+use crate::pipeline::reading::{self, Read, routes};
+
+/// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
+/// large companies; a repository with more is not one of ours.
+pub(super) const MOST_APPS: usize = 100_000;
+
+/// One target's apps.
+pub(super) struct Index {
+    target: TargetName,
+    follower: Follower,
+    apps: BTreeMap<AppKey, Known>,
+    routes: HashMap<String, Vec<Route>>,
+    /// How many apps all indexes have together.
+    count: Arc<AtomicUsize>,
+}
+
+/// What is known of an app.
+#[derive(Debug, Default)]
+struct Known {
+    live: Option<DeployId>,
+    /// So that its routes can be taken out again.
+    hosts: BTreeSet<String>,
+    whose: Whose,
+}
+
+impl Index {
+    pub(super) fn new(
+        repository: &ManifestRepository,
+        target: &TargetName,
+        count: Arc<AtomicUsize>,
+    ) -> Self {
+        Self {
+            target: target.clone(),
+            follower: repository.follow(target, routes::can_be_in),
+            apps: BTreeMap::new(),
+            routes: HashMap::new(),
+            count,
+        }
+    }
+
+    /// Reads what has changed. Blocks.
+    pub(super) fn update(&mut self) -> Result<(), NotKnown> {
+        let changes = self.follower.changes().map_err(|error| not_known(&error))?;
+        let before = self.apps.len();
+        self.apply(changes);
+        let all = if self.apps.len() >= before {
+            let more = self.apps.len() - before;
+            self.count.fetch_add(more, Ordering::Relaxed) + more
+        } else {
+            self.count.fetch_sub(before - self.apps.len(), Ordering::Relaxed)
+        };
+        if all > MOST_APPS {
+            return Err(NotKnown::new(format!(
+                "the manifest repositories have more than {MOST_APPS} apps, which is more than are kept"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Routes of other apps on these hosts, and the objects of this one. Blocks.
+    pub(super) fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
+        let routes = if hosts.is_empty() { Vec::new() } else { self.others(app, hosts)? };
+        let latest = self.follower.latest(&self.target, app);
+        let (files, left_out) = latest.map_err(|error| not_known(&error))?;
+        let Read { found, unreadable } = reading::objects(&files);
+        self.tell(app, &unreadable);
+        let missed = unreadable.first().or(left_out.first());
+        let live = match missed {
+            None => Ok(found),
+            Some(file) => {
+                Err(format!("{file} in the app's `latest` is no manifest that can be read"))
+            }
+        };
+        Ok(Looked { routes, live })
+    }
+
+    /// Apps after that one, in order. Blocks.
+    pub(super) fn page(
+        &mut self,
+        after: Option<&AppKey>,
+        most: usize,
+    ) -> Result<Vec<Placed>, NotKnown> {
+        self.update()?;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let placed = |(app, known): (&AppKey, &Known)| Placed {
+            spot: Spot { target: self.target.clone(), app: app.clone() },
+            live: known.live.clone(),
+            hosts: known.hosts.clone(),
+            owner: known.whose.owner.clone(),
+            repository: known.whose.repository.clone(),
+        };
+        Ok(self.apps.range((from, Bound::Unbounded)).take(most).map(placed).collect())
+    }
+
+    fn others(&mut self, app: &AppKey, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
+        self.update()?;
+        let hosts: BTreeSet<String> =
+            hosts.iter().filter_map(|host| routes::normal_host(host)).collect();
+        let found = hosts.iter().filter_map(|host| self.routes.get(host)).flatten();
+        Ok(found.filter(|route| route.app != *app).cloned().collect())
+    }
+
+    fn apply(&mut self, changes: Changes) {
+        let Changes { changed, gone } = changes;
+        for app in gone {
+            self.forget_routes(&app);
+            self.apps.remove(&app);
+        }
+        for one in changed {
+            self.learn(one);
+        }
+    }
+
+    fn learn(&mut self, changed: Changed) {
+        let Changed { app, live, files, application } = changed;
+        if let Some(files) = files {
+            self.forget_routes(&app);
+            let hosts = self.learn_routes(&app, &files);
+            self.apps.entry(app.clone()).or_default().hosts = hosts;
+        }
+        let known = self.apps.entry(app).or_default();
+        known.live = live;
+        match application {
+            Application::Same => {}
+            Application::Gone => known.whose = Whose::default(),
+            Application::Now(bytes) => known.whose = application::whose(&bytes),
+        }
+    }
+
+    fn forget_routes(&mut self, app: &AppKey) {
+        let hosts = self.apps.get_mut(app).map(|known| std::mem::take(&mut known.hosts));
+        for host in hosts.unwrap_or_default() {
+            let Some(routes) = self.routes.get_mut(&host) else { continue };
+            routes.retain(|route| route.app != *app);
+            if routes.is_empty() {
+                self.routes.remove(&host);
+            }
+        }
+    }
+
+    fn learn_routes(&mut self, app: &AppKey, files: &[ManifestFile]) -> BTreeSet<String> {
+        let Read { found, unreadable } = routes::of(app, files);
+        self.tell(app, &unreadable);
+        let mut hosts = BTreeSet::new();
+        for route in found {
+            hosts.insert(route.host.clone());
+            self.routes.entry(route.host.clone()).or_default().push(route);
+        }
+        hosts
+    }
+
+    fn tell(&self, app: &AppKey, unreadable: &[String]) {
+        for file in unreadable {
+            tracing::warn!(target = %self.target, %app, file, "a manifest cannot be read");
+        }
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.apps.len(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,244 @@
+//! What a target has now against what it had at the last look, by object ids from the target's
+//! folder down: what nobody touched is not opened, and no file is read here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use git2::{ObjectType, Oid, Repository, Tree};
+
+use crate::git::layout::{self, LATEST, RepoPath};
+use crate::git::tree;
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
+
+/// Where a target's things are, and which files of `latest` are wanted.
+pub(super) struct Scope {
+    manifests: RepoPath,
+    applications: RepoPath,
+    wanted: fn(&str) -> bool,
+    /// The most files of one app.
+    files: usize,
+}
+
+/// Object ids as they were at the last look. What is the same is shared with the look before.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    manifests: Option<Oid>,
+    applications: Option<Oid>,
+    /// The file of each app's Application.
+    application: Arc<BTreeMap<AppKey, Oid>>,
+    namespaces: BTreeMap<Namespace, Arc<SeenNamespace>>,
+}
+
+#[derive(Debug)]
+struct SeenNamespace {
+    tree: Oid,
+    apps: BTreeMap<Slug, Arc<SeenApp>>,
+}
+
+#[derive(Debug)]
+struct SeenApp {
+    tree: Oid,
+    latest: Option<Oid>,
+    live: Option<DeployId>,
+    files: Vec<(String, Oid)>,
+}
+
+/// What is new, not read yet.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) changed: Vec<FoundApp>,
+    pub(super) gone: Vec<AppKey>,
+}
+
+/// An app that is new or another than before.
+#[derive(Debug)]
+pub(super) struct FoundApp {
+    pub(super) app: AppKey,
+    pub(super) live: Option<DeployId>,
+    /// `None` where they are as they were.
+    pub(super) files: Option<Vec<(String, Oid)>>,
+    pub(super) application: Application,
+}
+
+/// What became of an app's Application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Application {
+    Same,
+    Gone,
+    Now(Oid),
+}
+
+impl Scope {
+    pub(super) fn new(target: &TargetName, wanted: fn(&str) -> bool, files: usize) -> Self {
+        let manifests = layout::target_folder(target);
+        Self { manifests, applications: layout::applications_folder(target), wanted, files }
+    }
+
+    /// What is there now, and what of it is new; `None` where nothing is.
+    pub(super) fn compare(
+        &self,
+        repo: &Repository,
+        root: Option<&Tree<'_>>,
+        before: &Seen,
+    ) -> Result<Option<(Seen, Found)>, git2::Error> {
+        let manifests = folder(root, &self.manifests)?;
+        let applications = folder(root, &self.applications)?;
+        if (manifests, applications) == (before.manifests, before.applications) {
+            return Ok(None);
+        }
+        let application = if applications == before.applications {
+            Arc::clone(&before.application)
+        } else {
+            Arc::new(application_files(repo, applications)?)
+        };
+        let mut now =
+            Seen { manifests, applications, application, namespaces: BTreeMap::default() };
+        let mut found = Found::default();
+        for (name, id) in folders(repo, manifests)? {
+            let Ok(namespace) = Namespace::parse(name) else { continue };
+            let known = before.namespaces.get(&namespace);
+            let seen = match known {
+                Some(known) if known.tree == id => Arc::clone(known),
+                _ => Arc::new(self.namespace(repo, &namespace, id, known, &mut found)?),
+            };
+            now.namespaces.insert(namespace, seen);
+        }
+        found.gone = before.apps_missing_in(&now);
+        now.tell_applications(before, &mut found);
+        Ok(Some((now, found)))
+    }
+
+    fn namespace(
+        &self,
+        repo: &Repository,
+        namespace: &Namespace,
+        id: Oid,
+        before: Option<&Arc<SeenNamespace>>,
+        found: &mut Found,
+    ) -> Result<SeenNamespace, git2::Error> {
+        let mut apps = BTreeMap::new();
+        for (name, id) in folders(repo, Some(id))? {
+            let Ok(slug) = Slug::parse(name) else { continue };
+            let known = before.and_then(|before| before.apps.get(&slug));
+            if let Some(known) = known.filter(|known| known.tree == id) {
+                apps.insert(slug, Arc::clone(known));
+                continue;
+            }
+            let now = self.app(repo, id, known)?;
+            let same = known.is_some_and(|known| known.files == now.files);
+            if !same || known.is_some_and(|known| known.live != now.live) {
+                found.changed.push(FoundApp {
+                    app: AppKey { namespace: namespace.clone(), slug: slug.clone() },
+                    live: now.live.clone(),
+                    files: (!same).then(|| now.files.clone()),
+                    application: Application::Same,
+                });
+            }
+            apps.insert(slug, Arc::new(now));
+        }
+        Ok(SeenNamespace { tree: id, apps })
+    }
+
+    fn app(
+        &self,
+        repo: &Repository,
+        id: Oid,
+        before: Option<&Arc<SeenApp>>,
+    ) -> Result<SeenApp, git2::Error> {
+        let inside = folders(repo, Some(id))?;
+        let latest = inside.iter().find(|(name, _)| name == LATEST).map(|(_, id)| *id);
+        let same = inside.iter().filter(|(_, id)| Some(*id) == latest);
+        let live = same.filter_map(|(name, _)| DeployId::parse(name.as_str()).ok()).max();
+        let files = match (latest, before) {
+            (Some(_), Some(before)) if before.latest == latest => before.files.clone(),
+            (Some(latest), _) => {
+                let mut files = files(&repo.find_tree(latest)?, self.wanted);
+                files.truncate(self.files);
+                files
+            }
+            (None, _) => Vec::new(),
+        };
+        Ok(SeenApp { tree: id, latest, live, files })
+    }
+}
+
+impl Seen {
+    /// Apps of this look that another one has no more.
+    fn apps_missing_in(&self, now: &Self) -> Vec<AppKey> {
+        let gone = self.namespaces.iter().flat_map(|(namespace, before)| {
+            let now = now.namespaces.get(namespace);
+            let same = now.is_some_and(|now| Arc::ptr_eq(now, before));
+            let apps = (!same).then(|| before.apps.keys()).into_iter().flatten();
+            let gone = apps.filter(move |slug| now.is_none_or(|now| !now.apps.contains_key(slug)));
+            gone.map(|slug| AppKey { namespace: namespace.clone(), slug: slug.clone() })
+        });
+        gone.collect()
+    }
+
+    fn app(&self, app: &AppKey) -> Option<&Arc<SeenApp>> {
+        self.namespaces.get(&app.namespace)?.apps.get(&app.slug)
+    }
+
+    /// Adds what is new of Applications: to the apps that are told anyway, and by themselves.
+    fn tell_applications(&self, before: &Self, found: &mut Found) {
+        for one in &mut found.changed {
+            let known = before.app(&one.app).map(|_| before.application.get(&one.app).copied());
+            one.application = match (known, self.application.get(&one.app).copied()) {
+                (Some(known), now) if known == now => Application::Same,
+                (_, Some(now)) => Application::Now(now),
+                (_, None) => Application::Gone,
+            };
+        }
+        if Arc::ptr_eq(&self.application, &before.application) {
+            return;
+        }
+        let told: BTreeSet<_> = found.changed.iter().map(|one| one.app.clone()).collect();
+        let all = self.application.keys().chain(before.application.keys());
+        let all: BTreeSet<_> = all.filter(|app| !told.contains(app)).collect();
+        for app in all {
+            let (known, now) = (before.application.get(app), self.application.get(app));
+            let Some(seen) = self.app(app).filter(|_| known != now) else { continue };
+            found.changed.push(FoundApp {
+                app: app.clone(),
+                live: seen.live.clone(),
+                files: None,
+                application: now.map_or(Application::Gone, |now| Application::Now(*now)),
+            });
+        }
+    }
+}
+
+/// `NAMESPACE.SLUG.yaml`; the folder has other files, too.
+fn application_files(
+    repo: &Repository,
+    id: Option<Oid>,
+) -> Result<BTreeMap<AppKey, Oid>, git2::Error> {
+    let Some(id) = id else { return Ok(BTreeMap::new()) };
+    let files = files(&repo.find_tree(id)?, |_| true).into_iter();
+    Ok(files.filter_map(|(name, id)| Some((layout::app_of_application(&name)?, id))).collect())
+}
+
+fn folder(root: Option<&Tree<'_>>, path: &RepoPath) -> Result<Option<Oid>, git2::Error> {
+    Ok(match tree::find(root, path)? {
+        Some((id, ObjectType::Tree)) => Some(id),
+        _ => None,
+    })
+}
+
+/// The folders in a folder, by name.
+pub(super) fn folders(
+    repo: &Repository,
+    id: Option<Oid>,
+) -> Result<Vec<(String, Oid)>, git2::Error> {
+    let Some(id) = id else { return Ok(Vec::new()) };
+    let tree = repo.find_tree(id)?;
+    let folders = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Tree));
+    Ok(folders.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id()))).collect())
+}
+
+/// The files in a folder that are wanted.
+pub(super) fn files(tree: &Tree<'_>, wanted: impl Fn(&str) -> bool) -> Vec<(String, Oid)> {
+    let blobs = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
+    let named = blobs.filter_map(|entry| Some((entry.name().ok()?.to_owned(), entry.id())));
+    named.filter(|(name, _)| wanted(name)).collect()
+}

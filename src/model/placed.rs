@@ -1,0 +1,62 @@
+//! An app where it is: what the manifest repository has of it on one target.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::model::id::{AppKey, DeployId, Namespace, RepoName, Slug, TargetName};
+
+/// An app on a target. Written `target/namespace/slug`; ordered by these.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// The target.
+    pub target: TargetName,
+    /// The app.
+    pub app: AppKey,
+}
+
+/// What the manifest repository has of an app on a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Which app, and where.
+    pub spot: Spot,
+    /// The newest revision whose files `latest` has; `None` if somebody edited it by hand, or there
+    /// is no `latest`.
+    pub live: Option<DeployId>,
+    /// The hosts that it is reached at.
+    pub hosts: BTreeSet<String>,
+    /// The owning team's e-mail address, as its Application says.
+    pub owner: Option<String>,
+    /// The service's repository, as its Application says.
+    pub repository: Option<RepoName>,
+}
+
+impl Spot {
+    /// Reads `target/namespace/slug`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (rest, slug) = text.rsplit_once('/')?;
+        let (target, namespace) = rest.split_once('/')?;
+        let namespace = Namespace::parse(namespace).ok()?;
+        let app = AppKey { namespace, slug: Slug::parse(slug).ok()? };
+        Some(Self { target: TargetName::parse(target).ok()?, app })
+    }
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.target, self.app)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spot_is_read_as_it_was_written() {
+        let spot = Spot::parse("prod-1.eu/devx/shop").unwrap();
+        assert_eq!(spot.to_string(), "prod-1.eu/devx/shop");
+        for text in ["", "a", "a/b", "a/b/c/d", "A/b/c", "a//c", "../b/c"] {
+            assert_eq!(Spot::parse(text), None, "{text}");
+        }
+    }
+}

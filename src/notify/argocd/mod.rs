@@ -1,0 +1,191 @@
+//! A cluster's Argo CD is told of a push, so that it need not wait for its next look: one POST,
+//! signed, with an end. Tries nothing twice by itself, and goes nowhere but where it was told to.
+
+pub mod event; // what is said, and its signature, pure
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use secrecy::SecretString;
+
+use crate::model::id::TargetName;
+use crate::notify::innermost;
+use crate::notify::webhook::wish;
+
+/// The webhook of one cluster's Argo CD.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    /// The cluster, for people.
+    pub cluster: TargetName,
+    /// `https://HOST/api/webhook`
+    pub url: String,
+    /// What events are signed with; Argo CD's `webhook.github.secret`.
+    pub secret: SecretString,
+    /// How they are sent; it must follow no redirects, or a signed event would go to strangers.
+    pub client: reqwest::Client,
+    /// How long one try may take.
+    pub timeout: Duration,
+}
+
+/// Why Argo CD did not take an event; says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// No answer: it may have arrived nevertheless.
+    #[error("Argo CD of {cluster} cannot be reached: {reason}")]
+    Unreachable {
+        /// Whose.
+        cluster: TargetName,
+        /// Why, without the address.
+        reason: String,
+    },
+    /// It is busy or down.
+    #[error("Argo CD of {cluster} is busy or down: it answered {status}")]
+    Later {
+        /// Whose.
+        cluster: TargetName,
+        /// Its answer.
+        status: u16,
+        /// When it wants to be asked again.
+        after: Option<Duration>,
+    },
+    /// It takes nothing from us, until a person mends that.
+    #[error("Argo CD of {cluster} refuses us with {status}: {hint}")]
+    Refused {
+        /// Whose.
+        cluster: TargetName,
+        /// Its answer.
+        status: u16,
+        /// What is probably wrong.
+        hint: &'static str,
+    },
+    /// It, or a proxy before it, will not take this event, however often it comes.
+    #[error("Argo CD of {cluster} does not take this event: it answered {status}")]
+    Unfit {
+        /// Whose.
+        cluster: TargetName,
+        /// Its answer.
+        status: u16,
+    },
+}
+
+impl Hook {
+    /// Sends one event; the same one may be sent again, and does no harm.
+    ///
+    /// # Errors
+    /// [`NotTaken`]
+    pub async fn send(&self, id: &str, body: String, now: Timestamp) -> Result<(), NotTaken> {
+        let signature = event::sign(&self.secret, body.as_bytes());
+        let request = self
+            .client
+            .post(&self.url)
+            .timeout(self.timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .header(event::KIND, event::PUSH)
+            .header(event::DELIVERY, id)
+            .header(event::SIGNATURE, signature)
+            .body(body);
+        match request.send().await {
+            Ok(answer) => self.judge(answer.status(), answer.headers(), now),
+            Err(error) => {
+                let reason = innermost(&error.without_url());
+                Err(NotTaken::Unreachable { cluster: self.cluster.clone(), reason })
+            }
+        }
+    }
+
+    /// Argo CD says 400 to everything that it does not believe, also to a wrong signature, and
+    /// shows its page at addresses that it does not know.
+    fn judge(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<(), NotTaken> {
+        let (cluster, status) = (self.cluster.clone(), status.as_u16());
+        let hint = match status {
+            200..=299 if is_a_page(headers) => {
+                "it shows a page there; the address ends with /api/webhook"
+            }
+            200..=299 => return Ok(()),
+            408 | 425 | 429 | 500..=599 => {
+                return Err(NotTaken::Later { cluster, status, after: wish(headers, now) });
+            }
+            413 | 415 | 422 => return Err(NotTaken::Unfit { cluster, status }),
+            300..=399 => {
+                "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now"
+            }
+            400 => {
+                "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret"
+            }
+            404 | 405 | 410 => "nobody takes events there; the address ends with /api/webhook",
+            401 | 403 => "something before it wants a login; let POST /api/webhook through",
+            _ => "look into its log",
+        };
+        Err(NotTaken::Refused { cluster, status, hint })
+    }
+}
+
+fn is_a_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("text/html"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(status: u16, header: Option<(&'static str, &str)>) -> Result<(), NotTaken> {
+        let hook = Hook {
+            cluster: TargetName::parse("prod-1").unwrap(),
+            url: "https://hidden.example.com/t0ken".to_owned(),
+            secret: "h00k".into(),
+            client: reqwest::Client::new(),
+            timeout: Duration::from_secs(1),
+        };
+        let mut headers = HeaderMap::new();
+        if let Some((name, value)) = header {
+            headers.insert(name, value.parse().unwrap());
+        }
+        hook.judge(StatusCode::from_u16(status).unwrap(), &headers, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn every_answer_means_one_of_four_things() {
+        for status in [200, 202, 204] {
+            assert_eq!(judged(status, None), Ok(()));
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            assert!(matches!(judged(status, None), Err(NotTaken::Later { .. })), "{status}");
+        }
+        for status in [413, 415, 422] {
+            assert!(matches!(judged(status, None), Err(NotTaken::Unfit { .. })), "{status}");
+        }
+        for status in [301, 307, 400, 401, 403, 404, 405, 410, 418] {
+            let refused = judged(status, None).unwrap_err();
+            assert!(matches!(refused, NotTaken::Refused { .. }), "{status}");
+            assert!(!refused.to_string().contains("t0ken"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_no_answer_to_an_event() {
+        let page = judged(200, Some(("content-type", "text/html; charset=utf-8"))).unwrap_err();
+        assert!(page.to_string().contains("/api/webhook"), "{page}");
+        assert_eq!(judged(200, Some(("content-type", "text/plain"))), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_secret_is_told_where_to_look() {
+        let refused = judged(400, None).unwrap_err().to_string();
+        assert!(refused.contains("webhook.github.secret"), "{refused}");
+    }
+
+    #[test]
+    fn a_wish_to_wait_is_heard() {
+        let later = judged(503, Some(("retry-after", "30"))).unwrap_err();
+        let NotTaken::Later { after, .. } = later else { panic!("{later:?}") };
+        assert_eq!(after, Some(Duration::from_secs(30)));
+    }
+}

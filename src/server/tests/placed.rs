@@ -1,0 +1,98 @@
+//! `/api/v1/apps`: what is where.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::world::{Fake, World, world, world_with};
+use crate::model::id::{DeployId, RepoName};
+use crate::model::placed::{Placed, Spot};
+use crate::server::Limits;
+use crate::server::auth::{Token, Tokens};
+use crate::server::ports::{Apps, AppsPage, AppsQuery};
+
+/// The apps `shop` and `cart` on `prod`, and `shop` on `dev`.
+impl Apps for Fake {
+    async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
+        self.trouble().await.map_err(|_| "m.git does not answer".to_owned())?;
+        let spots = ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"];
+        let spots = spots.map(|text| Spot::parse(text).unwrap()).into_iter();
+        let spots = spots.filter(|spot| query.target.as_ref().is_none_or(|t| *t == spot.target));
+        let mut spots: Vec<_> = spots.filter(|spot| Some(spot) > query.after.as_ref()).collect();
+        let more = spots.len() > query.limit as usize;
+        spots.truncate(query.limit as usize);
+        let next = spots.last().filter(|_| more).cloned();
+        Ok(AppsPage { apps: spots.into_iter().map(placed).collect(), next })
+    }
+}
+
+/// `cart` was edited by hand, and has no Application.
+fn placed(spot: Spot) -> Placed {
+    let ours = spot.app.slug.as_str() == "shop";
+    Placed {
+        live: ours.then(|| DeployId::parse("20261121-054812123-3f9a2c").unwrap()),
+        hosts: BTreeSet::from(["b.example.com".to_owned(), "a.example.com".to_owned()]),
+        owner: ours.then(|| "squad@example.com".to_owned()),
+        repository: ours.then(|| RepoName::parse("acme/shop").unwrap()),
+        spot,
+    }
+}
+
+async fn list(world: &World, query: &str) -> (Vec<String>, Value) {
+    let answer = world.get(&format!("/api/v1/apps{query}")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let json = answer.json();
+    let spot = |one: &Value| {
+        let text = |key: &str| one[key].as_str().unwrap().to_owned();
+        format!("{}/{}/{}", text("target"), text("namespace"), text("app"))
+    };
+    (json["apps"].as_array().unwrap().iter().map(spot).collect(), json["next"].clone())
+}
+
+#[tokio::test]
+async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is() {
+    let json = world().get("/api/v1/apps?target=prod").await.json();
+    let hosts = json!(["a.example.com", "b.example.com"]);
+    assert_eq!(
+        json,
+        json!({"apps": [
+            {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
+             "hosts": hosts, "owner": null, "repository": null},
+            {"target": "prod", "namespace": "devx", "app": "shop",
+             "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
+             "owner": "squad@example.com", "repository": "acme/shop"},
+        ], "next": null})
+    );
+}
+
+#[tokio::test]
+async fn pages_follow_one_another_without_a_gap() {
+    let world = world();
+    let (mut all, mut query) = (vec![], "?limit=1".to_owned());
+    loop {
+        let (some, next) = list(&world, &query).await;
+        all.extend(some);
+        let Some(cursor) = next.as_str() else { break };
+        query = format!("?limit=1&cursor={cursor}");
+    }
+    assert_eq!(all, ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"]);
+    assert_eq!(list(&world, "?target=dev").await.0, ["dev/devx/shop"]);
+    assert_eq!(list(&world, "?target=test").await, (vec![], Value::Null));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    let world = world();
+    let wrong = world.get("/api/v1/apps?state=live").await;
+    assert!(wrong.problem(400, "bad-request").contains("target, limit, cursor"));
+    world.fake.inner.lock().unwrap().broken = true;
+    let away = world.get("/api/v1/apps").await;
+    assert_eq!(away.problem(503, "unavailable"), "m.git does not answer");
+}
+
+#[tokio::test]
+async fn it_is_behind_the_tokens_as_all_of_the_api() {
+    let tokens = Tokens(vec![Token::of_text("ci", "t0ken-text")]);
+    let answer = world_with(Limits::default(), tokens).get("/api/v1/apps").await;
+    answer.problem(401, "unauthorized");
+}

@@ -1,0 +1,162 @@
+//! What is where: the whole service, and what it says of the manifest repository.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::deployer::Deployer;
+use crate::harness::events::{Event, waml};
+use crate::harness::git::Bare;
+use crate::harness::git_host::{GitHost, TOKEN};
+use crate::harness::process::Home;
+
+const TARGET: &str = "prod-cluster-1";
+
+async fn deploys(deployer: &Deployer, app: &str, tag: &str) -> String {
+    let repository = deployer.github.repository(&format!("example/{app}"));
+    repository.commit(&waml(app));
+    // Ids of one moment are in no order.
+    deployer.clock.advance(Duration::from_secs(1));
+    repository.deploys(TARGET, tag).await;
+    deployer.settle().await;
+    deployer.deployments().await.pop().unwrap().id.to_string()
+}
+
+async fn get(deployer: &Deployer, query: &str) -> Json {
+    let url = format!("http://{}/api/v1/apps{query}", deployer.hands().address());
+    let answer = reqwest::Client::new().get(url).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.json().await.unwrap()
+}
+
+/// `target/app live` of each.
+async fn list(deployer: &Deployer) -> Vec<String> {
+    let apps = get(deployer, "").await["apps"].as_array().unwrap().clone();
+    let shown = |one: &Json| {
+        let live = one["live_revision"].as_str().unwrap_or("by hand");
+        format!("{} {} {live}", one["target"].as_str().unwrap(), one["app"].as_str().unwrap())
+    };
+    apps.iter().map(shown).collect()
+}
+
+fn on(app: &str, live: &str) -> String {
+    format!("{TARGET} {app} {live}")
+}
+
+#[tokio::test]
+async fn every_app_is_listed_as_it_is_now() {
+    let deployer = Deployer::start().await;
+    assert_eq!(get(&deployer, "").await, json!({"apps": [], "next": null}));
+    let shop = deploys(&deployer, "shop", "v1").await;
+    let cart = deploys(&deployer, "cart", "v1").await;
+    let page = get(&deployer, "?limit=1").await;
+    assert_eq!(
+        page,
+        json!({"apps": [{
+            "target": TARGET, "namespace": "devx", "app": "cart", "live_revision": cart,
+            "hosts": ["cart.prod-cluster-1.internal"], "owner": "squad@example.com",
+            "repository": "example/cart",
+        }], "next": "prod-cluster-1/devx/cart"})
+    );
+    let rest = get(&deployer, "?limit=1&cursor=prod-cluster-1/devx/cart").await;
+    assert_eq!((&rest["apps"][0]["app"], &rest["next"]), (&json!("shop"), &Json::Null));
+    assert_eq!(get(&deployer, "?target=prod-2").await["apps"], json!([]));
+    assert_eq!(list(&deployer).await, [on("cart", &cart), on("shop", &shop)]);
+    let newer = deploys(&deployer, "shop", "v2").await;
+    assert_eq!(list(&deployer).await, [on("cart", &cart), on("shop", &newer)]);
+    let bare = deployer.manifests();
+    bare.somebody_writes("manifests/prod-cluster-1/devx/cart/latest/more.yaml", "by: hand\n");
+    bare.somebody_writes(
+        "manifests/prod-2/devx/theirs/latest/ingress.yaml",
+        &ingress("x.example.com"),
+    );
+    let all = get(&deployer, "").await;
+    let [theirs, cart, _] = &all["apps"].as_array().unwrap()[..] else { panic!("{all}") };
+    assert_eq!(cart["live_revision"], Json::Null, "edited by hand");
+    assert_eq!(theirs["hosts"], json!(["x.example.com"]), "somebody else's, and no Application");
+    assert_eq!((&theirs["owner"], &theirs["target"]), (&Json::Null, &json!("prod-2")));
+    remove(&deployer, "shop").await;
+    let left = list(&deployer).await;
+    assert_eq!(left, ["prod-2 theirs by hand".to_owned(), on("cart", "by hand")]);
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+fn ingress(host: &str) -> String {
+    format!(
+        "kind: Ingress\nspec:\n  rules:\n  - host: {host}\n    http: {{paths: [{{path: /}}]}}\n"
+    )
+}
+
+async fn remove(deployer: &Deployer, app: &str) {
+    deployer.clock.advance(Duration::from_secs(1));
+    let address = deployer.hands().address();
+    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/remove");
+    let ask = json!({"reason": "moved away", "with_data": true});
+    let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+}
+
+#[tokio::test]
+async fn what_others_push_to_a_server_is_listed_when_the_server_was_asked_again() {
+    let host = GitHost::start().await;
+    let bare = host.create("m.git");
+    let mut deployer = behind(&host).await;
+    deployer.starts().await;
+    assert_eq!(list(&deployer).await, Vec::<String>::new(), "there is no branch yet");
+    let shop = deploys(&deployer, "shop", "v1").await;
+    assert_eq!(list(&deployer).await, [on("shop", &shop)], "ours at once");
+    theirs(&bare);
+    assert_eq!(list(&deployer).await, [on("shop", &shop)]);
+    deployer.clock.advance(Duration::from_secs(31));
+    assert_eq!(list(&deployer).await, [on("shop", &shop), on("theirs", "by hand")]);
+    host.behave(crate::harness::git_host::Behaviour::Status(503, None));
+    deployer.clock.advance(Duration::from_secs(31));
+    assert_eq!(list(&deployer).await.len(), 2, "what is known counts for some minutes");
+    deployer.clock.advance(Duration::from_mins(6));
+    let url = format!("http://{}/api/v1/apps", deployer.hands().address());
+    let answer = reqwest::Client::new().get(url).send().await.unwrap();
+    assert_eq!(answer.status(), 503, "and then nobody is told what may not be so");
+    assert!(answer.text().await.unwrap().contains("m.git"));
+    deployer.github.settled();
+}
+
+fn theirs(bare: &Bare) {
+    bare.somebody_writes("manifests/prod-cluster-1/devx/theirs/latest/a.yaml", "kind: A\n");
+}
+
+async fn behind(host: &GitHost) -> Deployer {
+    let mut deployer = Deployer::prepared().await;
+    let url = host.url("m.git");
+    deployer.configure(|config| {
+        format!(
+            "{config}manifests:\n  repositories:\n  - {{name: main, url: \"{url}\", token: {{env: TOKEN}}}}\n"
+        )
+    });
+    deployer.variable("TOKEN", TOKEN);
+    deployer
+}
+
+/// The real process: nobody asks, and the index is there.
+#[tokio::test]
+async fn the_index_is_built_at_the_start_and_kept_current_by_pushes() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let deployed = Event::of_app(&home, 1, "shop").accepted(&process).await;
+    process.ended(&deployed).await;
+    process.until("the push in the index", async || has_apps(&process, 1).await).await;
+    process.kill();
+    let process = home.start().await;
+    process.line("the index", |line| line["message"] == "the index over all apps is built").await;
+    let metrics = process.get("/metrics").await.1;
+    let seconds = metrics.lines().find_map(|l| l.strip_prefix("the_deployer_index_build_seconds "));
+    assert!(seconds.unwrap().parse::<f64>().unwrap() > 0.0, "{metrics}");
+    assert!(has_apps(&process, 1).await.is_some(), "{metrics}");
+    assert!(metrics.contains("the_deployer_index_targets 1\n"), "{metrics}");
+    process.kill();
+}
+
+async fn has_apps(process: &crate::harness::process::Process, n: usize) -> Option<()> {
+    let (_, metrics) = process.get("/metrics").await;
+    metrics.contains(&format!("the_deployer_index_apps {n}\n")).then_some(())
+}

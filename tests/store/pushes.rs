@@ -1,0 +1,121 @@
+//! Who is told of commits hears of each, with what made it, and in order.
+
+use the_deployer::model::deployment::ForgeState;
+use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
+use the_deployer::model::notice::{Audience, Family, Sink};
+use the_deployer::model::removal::{Ended, Removal, Taken};
+use the_deployer::store::{
+    ActTurn, Answer, End, Ending, Held, Known, Message, PushTurn, Store, Told,
+};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::{at, id};
+use crate::store::{LEASE, accept, claim, push, succeeded};
+
+fn prod() -> TargetName {
+    TargetName::parse("prod").unwrap()
+}
+
+fn app() -> AppKey {
+    AppKey { namespace: Namespace::parse("shop").unwrap(), slug: Slug::parse("web").unwrap() }
+}
+
+fn telling(store: &Store, clusters: &[&str]) -> Store {
+    let argocd = clusters.iter().map(|name| TargetName::parse(*name).unwrap()).collect();
+    store.clone().telling(Audience { argocd, ..Audience::default() })
+}
+
+/// The deployment `n` of the lane ends like that at second `n`.
+async fn ends(store: &Store, lane: &str, n: i64, end: End) {
+    accept(store, lane, n).await;
+    let claimed = claim(store, n).await.unwrap();
+    assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
+    let known = Known { app: Some(app()), ..Known::default() };
+    let ending = Ending { end, known, ..succeeded() };
+    assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+}
+
+async fn messages(store: &Store, n: i64) -> Vec<Told> {
+    let mut all = store.messages(&id(n)).await.unwrap();
+    all.retain(|told| told.sink == Sink::ArgoCd(prod()));
+    all
+}
+
+async fn take(store: &Store, seconds: i64) -> Vec<Message> {
+    let family = Family::ArgoCd(prod());
+    store.take_messages(&family, at(seconds), LEASE, 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_success_that_changed_something_is_told_to_its_cluster_with_its_commit() {
+    run_on_both(async |db| {
+        let store = telling(&db.store, &["prod", "other"]);
+        let End::Succeeded(pushed) = succeeded().end else { unreachable!() };
+        ends(&store, "web", 1, End::Succeeded(pushed.clone())).await;
+        let [told] = &messages(&store, 1).await[..] else { panic!("one") };
+        assert_eq!(told.status.state, ForgeState::Success);
+        assert_eq!(told.status.commit().as_ref(), Some(&pushed.commit));
+        let mut same = pushed.clone();
+        same.changed = false;
+        ends(&store, "web", 2, End::Succeeded(same)).await;
+        ends(&store, "web", 3, End::Failed).await;
+        assert_eq!((messages(&store, 2).await, messages(&store, 3).await), (vec![], vec![]));
+        ends(&telling(&db.store, &["other"]), "web", 4, End::Succeeded(pushed)).await;
+        assert_eq!(messages(&store, 4).await, []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_removal_is_told_with_its_commit_once() {
+    run_on_both(async |db| {
+        let store = telling(&db.store, &["prod"]);
+        ends(&store, "web", 1, succeeded().end).await;
+        let removal = Removal {
+            id: id(2),
+            target: prod(),
+            app: app(),
+            actor: "jane".to_owned(),
+            reason: "gone".to_owned(),
+            taken: Taken {
+                repository: Some(RepoName::parse("acme/web").unwrap()),
+                ..Taken::default()
+            },
+            asked_at: at(2),
+            ended: None,
+        };
+        let turn = store.begin_removal(&removal, at(2), LEASE).await.unwrap();
+        assert_eq!(turn, ActTurn::Yes);
+        let commit = CommitSha::parse("cd".repeat(20)).unwrap();
+        let summary = "removed".to_owned();
+        let ended = Ended { at: at(3), commit: Some(commit.clone()), summary };
+        for _ in 0..2 {
+            store.end_removal(&removal.id, &ended).await.unwrap();
+        }
+        let [_, told] = &messages(&store, 1).await[..] else { panic!("two") };
+        assert_eq!(told.status.state, ForgeState::Inactive);
+        assert_eq!(told.status.commit(), Some(commit));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_was_not_taken_stays_before_the_later_ones() {
+    run_on_both(async |db| {
+        let store = telling(&db.store, &["prod"]);
+        for n in 1..=3 {
+            ends(&store, &format!("app{n}"), n, succeeded().end).await;
+        }
+        let order =
+            |taken: &[Message]| taken.iter().map(|one| one.deployment.clone()).collect::<Vec<_>>();
+        let taken = take(&store, 4).await;
+        assert_eq!(order(&taken), [id(1), id(2), id(3)]);
+        let back = |one: &Message, seconds| {
+            (one.clone(), Answer::Again { at: at(seconds), unsure: false, failed: true })
+        };
+        let answers = [back(&taken[0], 9), back(&taken[1], 5), back(&taken[2], 5)];
+        store.answered(&answers, at(5)).await.unwrap();
+        assert_eq!(order(&take(&store, 9).await), [id(1), id(2), id(3)]);
+    })
+    .await;
+}
