@@ -240,7 +240,7 @@ impl App {
             world,
             grace,
             home,
-            manifests: _,
+            manifests,
         } = self;
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
@@ -273,6 +273,9 @@ impl App {
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
+        for repository in manifests.values() {
+            repository.close().await;
+        }
         drop(home);
         match served.map_err(boxed("the listener"))? {
             server::serve::Stopped::Clean => tracing::info!("stopped"),

@@ -109,6 +109,7 @@ async fn repository(
     let settings = writer::Settings { alone: false, clone_dir: clone.clone(), signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
     let done = write(&repository, wanted, options, clock).await;
+    repository.close().await;
     drop(repository);
     if clone.exists() {
         // Nothing is in it that is not on the server; what is left of it is in nobody's way.

@@ -126,6 +126,7 @@ pub struct ManifestRepository {
     coming: Coming,
     counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
+    signing: Option<Arc<Signing>>,
     door: Door,
 }
 
@@ -159,6 +160,7 @@ impl ManifestRepository {
     fn begin(writer: Writer, door: Door, budget: PushBudget, now: Now) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
+        let signing = writer.committer.signing.clone();
         let writer = Arc::new(Mutex::new(writer));
         let budget = match door {
             Door::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
@@ -174,7 +176,16 @@ impl ManifestRepository {
             alone: 0,
         };
         tokio::spawn(rounds.run());
-        Self { jobs, coming, counters, writer, door }
+        Self { jobs, coming, counters, writer, signing, door }
+    }
+
+    /// Takes away what lies on this disk for signing only. A process that ends calls it: the writer
+    /// may not be dropped any more. What is written afterwards is signed nevertheless.
+    pub async fn close(&self) {
+        if let Some(signing) = self.signing.clone() {
+            // Nothing of it can panic; and if the process is faster, the next one does it.
+            let _ = tokio::task::spawn_blocking(move || signing.close()).await;
+        }
     }
 
     /// Makes an empty bare repository at a local path; leaves an existing one alone.

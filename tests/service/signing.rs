@@ -53,6 +53,10 @@ async fn a_locked_key_signs_and_its_passphrase_is_nowhere() {
     assert_eq!(process.ended(&id).await["state"], "succeeded", "{}", process.log());
     assert!(bare.run(&["cat-file", "commit", "main"]).contains("-----BEGIN PGP SIGNATURE-----"));
     assert!(!process.log().contains(PASSPHRASE));
+    assert!(home.state("gnupg/fleet").exists());
+    process.terminate();
+    assert!(process.end().await.0.success());
+    assert!(!home.state("gnupg/fleet").exists(), "nothing of the key is left");
 }
 
 #[tokio::test]

@@ -110,6 +110,14 @@ impl Signing {
         }
     }
 
+    /// Takes away what lies on the disk; another signature brings it back. Blocks.
+    pub fn close(&self) {
+        match &self.0 {
+            Means::Ssh(_) => {}
+            Means::OpenPgp(home) => home.close(),
+        }
+    }
+
     /// What others know the key by: `SHA256:…` or an OpenPGP fingerprint.
     pub fn fingerprint(&self) -> String {
         match &self.0 {

@@ -61,6 +61,15 @@ impl Home {
         self.signature(&folder, payload)
     }
 
+    /// Takes the home away; another signature makes a new one.
+    pub(super) fn close(&self) {
+        let folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if folder.exists() {
+            remove(&folder);
+        }
+        tidy(&self.base);
+    }
+
     fn signature(&self, folder: &Path, payload: &[u8]) -> Result<String, SigningError> {
         let mut arguments = ARGUMENTS.to_vec();
         let mut input = Zeroizing::new(Vec::with_capacity(payload.len() + 256));
@@ -86,8 +95,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        remove(&self.current.lock().unwrap_or_else(PoisonError::into_inner));
-        tidy(&self.base);
+        self.close();
     }
 }
 
