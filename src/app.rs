@@ -51,6 +51,7 @@ use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
 use crate::git::writer::{self, ManifestRepository};
+use crate::model::ssh::SshAddress;
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::server::{self, Limits, State};
@@ -333,7 +334,7 @@ fn gatherer(
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read
 /// from elsewhere.
 fn as_others_see_it(one: &settings::Manifests) -> String {
-    if one.url.contains("://") {
+    if one.url.contains("://") || SshAddress::is_meant(&one.url) {
         return one.url.clone();
     }
     let whole = std::path::absolute(&one.url);
@@ -360,6 +361,7 @@ fn repository_settings(
         people: people.to_owned(),
         signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),
+        ssh: access::ssh(&one.access),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

@@ -152,7 +152,7 @@ pub enum Templates {
 /// A branch of a repository that templates come from.
 #[derive(Debug, Clone)]
 pub struct TemplatesRepository {
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, ssh's, or a path.
     pub url: String,
     /// The branch.
     pub branch: String,
@@ -175,6 +175,19 @@ pub enum GitAccess {
     Token(Credential),
     /// As the forge's GitHub App, which is installed on that repository.
     App(RepoName),
+    /// Over ssh, with a key.
+    Ssh(SshAccess),
+}
+
+/// How we come to a git repository over ssh.
+#[derive(Debug, Clone)]
+pub struct SshAccess {
+    /// The private key.
+    pub key: Credential,
+    /// The file with the host keys that are believed.
+    pub known_hosts: PathBuf,
+    /// The folder that ssh runs in, of this repository alone.
+    pub folder: PathBuf,
 }
 
 /// One repository that manifests are pushed to.
@@ -182,7 +195,7 @@ pub enum GitAccess {
 pub struct Manifests {
     /// What it is called.
     pub name: String,
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, ssh's, or a path.
     pub url: String,
     /// The branch that Argo CD follows.
     pub branch: String,

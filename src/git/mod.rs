@@ -9,7 +9,7 @@
 //! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! remote: http; transport, wire, token  the way to that server, and as whom
+//! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
@@ -53,6 +53,7 @@ mod round;
 mod rounds;
 pub mod signing;
 pub mod snapshot;
+pub mod ssh;
 mod stale;
 mod tidy;
 pub mod token;

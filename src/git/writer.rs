@@ -36,6 +36,7 @@ use crate::git::round::Writer;
 pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
 use crate::git::signing::{Signing, SigningKey};
+use crate::git::ssh::{self, Ssh};
 use crate::git::token::Tokens;
 use crate::model::id::CommitSha;
 use crate::model::release::Release;
@@ -64,7 +65,7 @@ pub enum Written {
 /// Where the repository is and how to come in.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A path, `file://`, `http://` or `https://`, without credentials.
+    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
     pub url: String,
     /// The branch that Argo CD follows: `main`.
     pub branch: String,
@@ -79,8 +80,11 @@ pub struct Settings {
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
+    /// private key.
     pub tokens: Tokens,
+    /// How to come in, where it is behind ssh.
+    pub ssh: Option<ssh::Access>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -139,7 +143,7 @@ impl ManifestRepository {
         let address = Address::parse(&settings.url).map_err(WriteError::Invalid)?;
         let reference = reference(&settings.branch)?;
         commit::check(&settings.identity)?;
-        let door = door(address.clone(), &reference, &settings);
+        let door = door(address.clone(), &reference, &settings)?;
         let (opening, by) = (door.clone(), settings.push);
         let Settings { identity, people, signing, branch, budget, now, .. } = settings;
         let writer = blocking(move || {
@@ -312,16 +316,20 @@ impl Door {
     }
 }
 
-fn door(address: Address, reference: &str, settings: &Settings) -> Door {
-    match address {
+fn door(address: Address, reference: &str, settings: &Settings) -> Result<Door, WriteError> {
+    let server = |remote| Door::Server { remote, clone: settings.clone_dir.clone() };
+    Ok(match address {
         Address::Local(path) => {
             Door::Local { path, reference: reference.to_owned(), alone: settings.alone }
         }
-        Address::Http(base) => Door::Server {
-            remote: Remote::Http(Arc::new(wire(base, settings))),
-            clone: settings.clone_dir.clone(),
-        },
-    }
+        Address::Http(base) => server(Remote::Http(Arc::new(wire(base, settings)))),
+        Address::Ssh(address) => {
+            let Settings { ssh, tokens, silence, total, .. } = settings;
+            let limits = (*silence, *total);
+            let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), limits);
+            server(Remote::Ssh(Arc::new(ssh.map_err(WriteError::Invalid)?)))
+        }
+    })
 }
 
 fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {

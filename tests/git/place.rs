@@ -80,6 +80,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         signing: None,
         identity: Identity { name: "the-deployer".into(), email: "deployer@example.com".into() },
         tokens: Tokens::fixed(TOKEN.into(), HELP),
+        ssh: None,
         client: reqwest::Client::builder().no_proxy().build().unwrap(),
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),

@@ -18,6 +18,7 @@ pub(crate) mod requests;
 pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;
+pub(crate) mod sshd;
 pub(crate) mod tls;
 pub(crate) mod world;
 

@@ -15,4 +15,5 @@ mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
 mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
+mod ssh; // manifests behind ssh
 mod templates; // templates from a repository, kept current

@@ -21,7 +21,8 @@ pub struct ManifestRepository {
     /// What it is called in logs; also the name of its clone.
     #[schemars(extend("format" = "slug"))]
     pub name: String,
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, `git@HOST:PATH` or `ssh://USER@HOST:PORT/PATH`,
+    /// or a path.
     pub url: String,
     /// The branch that Argo CD follows. Default: `main`.
     #[serde(default)]
@@ -36,6 +37,9 @@ pub struct ManifestRepository {
     /// repository is on its host; otherwise `none`.
     #[serde(default)]
     pub auth: Option<access::RepositoryAuth>,
+    /// How to come in over ssh; needed where `url` is ssh's, and only there.
+    #[serde(default)]
+    pub ssh: Option<access::Ssh>,
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,

@@ -12,6 +12,7 @@ use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
+use crate::model::ssh::SshAddress;
 use crate::model::target::{ArgoCd, Clusters, Target};
 
 /// The longest name that DNS takes.
@@ -134,6 +135,7 @@ impl Resolver<'_> {
             targets,
             token,
             auth,
+            ssh,
             identity,
             signing,
             push_budget,
@@ -143,7 +145,8 @@ impl Resolver<'_> {
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
-        let access = self.access(path, &url, (token, auth), app);
+        let keys = folder.join("ssh").join(format!("manifests-{name}"));
+        let access = self.access(path, &url, (token, auth, ssh), app, keys);
         let home = folder.join("gnupg").join(&name);
         let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
         Manifests {
@@ -170,12 +173,17 @@ impl Resolver<'_> {
     /// An address that we can speak to; `unusable` says what cannot be done with another one.
     pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
         self.without_credentials(path, url);
+        if SshAddress::is_meant(url) {
+            if let Err(why) = SshAddress::parse(url) {
+                self.report.wrong(path, unusable, &why);
+            }
+            return;
+        }
         let known = ["https://", "http://", "file://"];
         let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
-        // `git@host:path`, which git itself takes for ssh.
-        let ssh = !url.contains("://") && url.split('/').next().is_some_and(|s| s.contains(':'));
-        if url.is_empty() || other || ssh {
-            let help = "write https://HOST/PATH.git with a token under `token`, or a path";
+        if url.is_empty() || other {
+            let help = "write https://HOST/PATH.git with a token under `token`, git@HOST:PATH.git \
+                        with a key under `ssh`, or a path";
             self.report.wrong(path, unusable, help);
         }
     }

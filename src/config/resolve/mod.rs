@@ -15,6 +15,7 @@ use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
 mod access; // as whom we come to git repositories
+mod ssh; // the same over ssh: keys and known hosts
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod previews; // which pull requests are previewed

@@ -5,6 +5,7 @@ mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
 mod signing; // the key for commits
 mod slack; // people on Slack
+mod ssh; // repositories behind ssh
 mod webhooks;
 mod mistakes;
 
@@ -381,7 +382,7 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);

@@ -32,7 +32,7 @@ impl Libgit2 {
         update: &Update<'_>,
         report: &Report,
     ) -> Result<(), WireError> {
-        let Update { base, tip, reference, new: _ } = update;
+        let Update { base, tip, reference, load: _ } = update;
         transport::over(&self.remote, |address| {
             let mut options = PushOptions::new();
             options.remote_callbacks(report.callbacks(base.unwrap_or(Oid::ZERO_SHA1)));
@@ -59,12 +59,14 @@ impl Libgit2 {
 
 impl Push for Libgit2 {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
-        kept::save(repo, update.new)?;
+        kept::save(repo, update.load)?;
         let report = Report::default();
         let pushed = self.send(repo, update, &report);
         match (pushed, report.word.into_inner()) {
             (Ok(()), Word::Done) => Ok(Published::Done),
-            (Ok(()), Word::Not(status)) => {
+            // Of a pack that the server did not read libgit2 says that the push failed. The server's
+            // word on the branch is there nevertheless.
+            (Ok(()) | Err(WireError { failure: None, .. }), Word::Not(status)) => {
                 let printed = report.printed.into_inner();
                 Ok(match refusal::classify(&status, &String::from_utf8_lossy(&printed)) {
                     Verdict::LostRace => Published::Lost,

@@ -13,6 +13,8 @@ use crate::facts::NotKnown;
 
 /// Commits of others that the writer has fetched are seen within this, also if nobody asks.
 const LOOK: Duration = Duration::from_secs(30);
+/// Under load nobody looks more often: who asks sees what is new anyway.
+const PAUSE: Duration = Duration::from_secs(1);
 /// A repository that cannot be read at the start is tried again after this, then twice as long,
 const AGAIN: Duration = Duration::from_secs(5);
 /// up to this.
@@ -51,6 +53,8 @@ impl Gatherer {
             }
             loop {
                 let _timer = tokio::time::timeout(LOOK, self.0.indexes.pushed.notified()).await;
+                // Many pushes are one look.
+                tokio::time::sleep(PAUSE).await;
                 if let Err(NotKnown(why)) = self.update_index(&metrics).await {
                     tracing::warn!(why, "the index over all apps is not current");
                 }

@@ -61,18 +61,9 @@ impl Index {
         let changes = self.follower.changes().map_err(|error| not_known(&error))?;
         let before = self.apps.len();
         self.apply(changes);
-        let all = if self.apps.len() >= before {
-            let more = self.apps.len() - before;
-            self.count.fetch_add(more, Ordering::Relaxed) + more
-        } else {
-            self.count.fetch_sub(before - self.apps.len(), Ordering::Relaxed)
-        };
-        if all > MOST_APPS {
-            return Err(NotKnown::new(format!(
-                "the manifest repositories have more than {MOST_APPS} apps, which is more than are kept"
-            )));
-        }
-        Ok(())
+        self.count.fetch_add(self.apps.len(), Ordering::Relaxed);
+        let all = self.count.fetch_sub(before, Ordering::Relaxed) - before;
+        within_bounds(all)
     }
 
     /// Routes of other apps on these hosts, and the objects of this one. Blocks.
@@ -174,8 +165,30 @@ impl Index {
     }
 }
 
+/// Half an index would say of a host that nobody has it.
+fn within_bounds(apps: usize) -> Result<(), NotKnown> {
+    if apps <= MOST_APPS {
+        return Ok(());
+    }
+    Err(NotKnown::new(format!(
+        "the manifest repositories have more than {MOST_APPS} apps, and no more are kept"
+    )))
+}
+
 impl Drop for Index {
     fn drop(&mut self) {
         self.count.fetch_sub(self.apps.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_apps_than_are_kept_are_not_passed_over_in_silence() {
+        assert!(within_bounds(MOST_APPS).is_ok());
+        let NotKnown(why) = within_bounds(MOST_APPS + 1).unwrap_err();
+        assert!(why.contains("more than 100000 apps"), "{why}");
     }
 }
