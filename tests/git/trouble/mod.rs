@@ -3,6 +3,7 @@
 
 mod branches; // missing, renamed, empty, rewritten
 mod doors; // keys, tokens, and what is not there
+mod edits; // signed commits, and what somebody edits meanwhile
 mod lines; // slow, cut, and answers that are lost
 mod place; // the ways to a server
 mod races; // others are faster
