@@ -20,6 +20,7 @@ mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
 mod removal; // an app taken off a target
+pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment
 mod templates; // the templates in use, kept current
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
-use crate::app::code_host::{forge, forge_url};
+use crate::app::code_host::{forge, forge_url, people};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -50,6 +51,7 @@ use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
 use crate::git::writer::{self, ManifestRepository};
+use crate::model::ssh::SshAddress;
 use crate::model::violation::Rejection;
 use crate::pipeline::application::Source;
 use crate::server::{self, Limits, State};
@@ -238,7 +240,7 @@ impl App {
             world,
             grace,
             home,
-            manifests: _,
+            manifests,
         } = self;
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
@@ -271,6 +273,9 @@ impl App {
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
+        for repository in manifests.values() {
+            repository.close().await;
+        }
         drop(home);
         match served.map_err(boxed("the listener"))? {
             server::serve::Stopped::Clean => tracing::info!("stopped"),
@@ -291,13 +296,15 @@ async fn manifests(
     clock: &Clock,
 ) -> Result<Vec<Manifests>, StartError> {
     let mut opened = Vec::new();
+    let people = people(&settings.forge);
     for one in &settings.manifests {
         if one.embedded {
             let path = std::path::Path::new(&one.url);
             ManifestRepository::create_local(path, &one.branch)
                 .map_err(boxed("the manifest repository"))?;
         }
-        let repository = ManifestRepository::open(repository_settings(one, client, forge, clock));
+        let repository =
+            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
@@ -327,7 +334,7 @@ fn gatherer(
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read
 /// from elsewhere.
 fn as_others_see_it(one: &settings::Manifests) -> String {
-    if one.url.contains("://") {
+    if one.url.contains("://") || SshAddress::is_meant(&one.url) {
         return one.url.clone();
     }
     let whole = std::path::absolute(&one.url);
@@ -339,6 +346,7 @@ fn repository_settings(
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,
+    people: &str,
 ) -> writer::Settings {
     writer::Settings {
         url: one.url.clone(),
@@ -350,7 +358,10 @@ fn repository_settings(
             name: one.identity.name.clone(),
             email: one.identity.email.clone(),
         },
+        people: people.to_owned(),
+        signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),
+        ssh: access::ssh(&one.access),
         client: client.clone(),
         silence: GIT_SILENCE,
         total: GIT_TOTAL,

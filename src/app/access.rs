@@ -1,18 +1,19 @@
 //! As whom we come to git repositories: the sources of their tokens.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use secrecy::SecretString;
 
 use crate::config::secret::{self, SecretError, Source};
-use crate::config::settings::{Credential, GitAccess};
+use crate::config::settings::{Credential, GitAccess, SshAccess};
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::owned::TokenSource;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::{self, Forge};
+use crate::git::ssh;
 use crate::git::token::{Answer, Ask, NoToken, Tokens};
 use crate::git::writer::Disposition;
 use crate::model::id::RepoName;
@@ -43,10 +44,33 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
         ),
         GitAccess::Token(Credential { secret, file: Some(file) }) => {
             let help = format!("put a token that may {may} there into {}", file.display());
-            let kept = Kept { file: file.clone(), last: Mutex::new(secret.clone()) };
-            Tokens::new(&help, move |ask| std::future::ready(kept.answer(&ask)))
+            of_file(file, secret, &help)
+        }
+        GitAccess::Ssh(SshAccess { key: Credential { secret, file: None }, .. }) => Tokens::fixed(
+            secret.clone(),
+            &format!("add the public half of its `ssh.key` there, so that it may {may}"),
+        ),
+        GitAccess::Ssh(SshAccess { key: Credential { secret, file: Some(file) }, .. }) => {
+            let file_name = file.display();
+            let help = format!("add the public half of {file_name} there, so that it may {may}");
+            of_file(file, secret, &help)
         }
     }
+}
+
+/// How to come in over ssh; `None` where it is not reached so. The key is asked of [`tokens`].
+pub(super) fn ssh(access: &GitAccess) -> Option<ssh::Access> {
+    match access {
+        GitAccess::Ssh(SshAccess { key: _, known_hosts, folder }) => {
+            Some(ssh::Access { known_hosts: known_hosts.clone(), folder: folder.clone() })
+        }
+        GitAccess::Anybody | GitAccess::Token(_) | GitAccess::App(_) => None,
+    }
+}
+
+fn of_file(file: &Path, last: &SecretString, help: &str) -> Tokens {
+    let kept = Kept { file: file.to_owned(), last: Mutex::new(last.clone()) };
+    Tokens::new(help, move |ask| std::future::ready(kept.answer(&ask)))
 }
 
 /// The App's tokens, which the client keeps while they are good.

@@ -45,3 +45,33 @@ pub(super) fn forge_url(forge: &settings::Forge) -> Option<String> {
         settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
     }
 }
+
+/// The domain of the addresses that a code host gives its people, which take no mail.
+pub(super) fn people(forge: &settings::Forge) -> String {
+    let url = forge_url(forge).and_then(|url| reqwest::Url::parse(&url).ok());
+    match url.as_ref().and_then(reqwest::Url::host_str) {
+        Some(host) => format!("users.noreply.{host}"),
+        None => "localhost".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::{Credential, Credentials as Given};
+
+    #[test]
+    fn people_have_the_addresses_of_their_code_host() {
+        let github = |api_url: &str| settings::Forge::GitHub {
+            api_url: api_url.to_owned(),
+            credentials: Given::Token(Credential { secret: "t".into(), file: None }),
+        };
+        for (forge, domain) in [
+            (github("https://api.github.com"), "users.noreply.github.com"),
+            (github("https://git.acme.com:8443/api/v3"), "users.noreply.git.acme.com"),
+            (settings::Forge::Local { root: "repos".into() }, "localhost"),
+        ] {
+            assert_eq!(people(&forge), domain);
+        }
+    }
+}

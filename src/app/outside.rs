@@ -15,7 +15,7 @@ use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
@@ -250,10 +250,14 @@ impl Outside for World {
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
-    ) -> Result<Written, Problem> {
-        let manifests = self.manifests_of(&deployment.request.target)?;
+    ) -> Wrote {
+        let manifests = match self.manifests_of(&deployment.request.target) {
+            Ok(manifests) => manifests,
+            Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
+        };
         let Ready { change, on_its_way } = *planned.extra;
-        match push::push(&manifests.repository, change, at, on_its_way).await {
+        let (written, edit) = push::push(&manifests.repository, change, at, on_its_way).await;
+        let ended = match written {
             Ok(writer::Written::Pushed { commit }) => {
                 self.facts.pushed();
                 Ok(Written::Pushed { commit })
@@ -261,10 +265,15 @@ impl Outside for World {
             Ok(writer::Written::Unchanged { commit }) => Ok(Written::Unchanged { commit }),
             Ok(writer::Written::AlreadyPushed { commit }) => Ok(Written::AlreadyPushed { commit }),
             Err(error) => Err(problem::of_write(&error)),
+        };
+        if let Some(edit) = &edit {
+            let (id, replaced) = (&deployment.id, edit.replaced);
+            tracing::warn!(deployment = %id, replaced, %edit, "somebody had edited manifests by hand");
         }
+        Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
-    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };
@@ -272,12 +281,11 @@ impl Outside for World {
         let folder = layout::revision_folder(target, app, &deployment.id).to_string();
         let files = repository.files(&folder).await.map_err(failed)?;
         let tip = repository.tip().await.map_err(failed)?;
-        Ok(render::digest_of(&files).zip(tip).map(|(digest, commit)| Pushed {
-            commit,
-            changed: true,
-            digest,
-            files: files.into_iter().map(|file| file.name).collect(),
-        }))
+        let Some((digest, commit)) = render::digest_of(&files).zip(tip) else { return Ok(None) };
+        let files = files.into_iter().map(|file| file.name).collect();
+        let pushed = Pushed { commit, changed: true, digest, files };
+        let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;
+        Ok(Some(Earlier { pushed, hand_edit: edit.map(Box::new) }))
     }
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {

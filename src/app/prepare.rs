@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use crate::app::code_host::people;
 use crate::app::{CONNECT, StartError, as_others_see_it, boxed, forge, repository_settings};
 use crate::clock::Clock;
 use crate::config::settings::{self, Manifests, Settings};
@@ -11,6 +12,7 @@ use crate::forge::Forge;
 use crate::forge::local::Local;
 use crate::git::footprint::Found;
 use crate::git::layout::RepoPath;
+use crate::git::signing::SigningKey;
 use crate::git::writer::{self, Amendment, Edit, ManifestRepository, Message, WriteError, Written};
 use crate::model::id::CommitSha;
 use crate::model::target::{Clusters, Target};
@@ -75,7 +77,7 @@ pub async fn all(
     };
     let mut prepared = Vec::new();
     for one in &settings.manifests {
-        let writer = repository_settings(one, &client, &forge, clock);
+        let writer = repository_settings(one, &client, &forge, clock, &people(&settings.forge));
         prepared.push(repository(settings, one, options, clock, writer).await?);
     }
     Ok(prepared)
@@ -99,9 +101,15 @@ async fn repository(
         ManifestRepository::create_local(path, &one.branch).map_err(boxed(PART))?;
     }
     let clone = one.clone_dir.with_extension(format!("init-{}", std::process::id()));
-    let settings = writer::Settings { alone: false, clone_dir: clone.clone(), ..writer };
+    let beside = |key: SigningKey| {
+        let home = key.home.with_extension(format!("init-{}", std::process::id()));
+        SigningKey { home, ..key }
+    };
+    let signing = writer.signing.map(beside);
+    let settings = writer::Settings { alone: false, clone_dir: clone.clone(), signing, ..writer };
     let repository = ManifestRepository::open(settings).await.map_err(boxed(PART))?;
     let done = write(&repository, wanted, options, clock).await;
+    repository.close().await;
     drop(repository);
     if clone.exists() {
         // Nothing is in it that is not on the server; what is left of it is in nobody's way.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::CliError;
 use crate::model::deployment::{StageTime, State};
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::CommitSha;
 use crate::model::violation::Violation;
 
@@ -57,6 +58,8 @@ pub(super) struct Detail {
     pub(super) overview: Overview,
     pub(super) stages: Vec<StageTime>,
     pub(super) violations: Vec<Violation>,
+    #[serde(default)]
+    pub(super) hand_edit: Option<HandEdit>,
     pub(super) statuses: Vec<Status>,
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::diagnostics::{self, Sources as Texts};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
+use crate::app::signing;
 use crate::config::{self, Loaded, Sources};
 use crate::model::violation::Violation;
 
@@ -20,7 +21,7 @@ pub(super) enum Config {
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
 ///
 /// All violations are told at once, each with its line and what to do. Secrets are read, and never
-/// shown. Exit code 0 when it can be used, 1 when not.
+/// shown; a key for commits is tried. Exit code 0 when it can be used, 1 when not.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     #[command(flatten)]
@@ -54,6 +55,10 @@ impl Config {
 impl Check {
     fn run(&self) -> Outcome {
         let loaded = self.source.load(self.output)?;
+        let refused = signing::tried(&loaded.settings);
+        if !refused.is_empty() {
+            return self.refuse(&refused);
+        }
         if self.output == Format::Json {
             return output::json(
                 &serde_json::json!({"valid": true, "violations": loaded.warnings}),
@@ -65,6 +70,17 @@ impl Check {
             .as_deref()
             .map_or("the built-in configuration".into(), Path::to_string_lossy);
         output::print(&format!("{GOOD}ok{GOOD:#} {name} can be used\n"))
+    }
+
+    /// What was found by trying has no line.
+    fn refuse(&self, violations: &[Violation]) -> Outcome {
+        match self.output {
+            Format::Text => output::note(&diagnostics::render(violations, &Texts::default())),
+            Format::Json => {
+                output::json(&serde_json::json!({"valid": false, "violations": violations}))?;
+            }
+        }
+        Err(CliError::rejected())
     }
 }
 

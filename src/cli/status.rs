@@ -74,7 +74,7 @@ fn table(deployments: &[Overview]) -> String {
 }
 
 fn page(detail: &Detail) -> String {
-    let Detail { overview, stages, violations, statuses } = detail;
+    let Detail { overview, stages, violations, hand_edit, statuses } = detail;
     let colour = colour(overview.state);
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {colour}{}{colour:#}\n{}\n\n",
@@ -100,6 +100,10 @@ fn page(detail: &Detail) -> String {
     }
     if !violations.is_empty() {
         text += &format!("\n{}", diagnostics::render(violations, &Sources::default()));
+    }
+    if let Some(edit) = hand_edit {
+        let became = if edit.replaced { "replaced" } else { "in the way" };
+        text += &format!("\n{BOLD}edited by hand, {became}{BOLD:#}\n  {edit}\n{}", edit.diff);
     }
     if !statuses.is_empty() {
         text += &format!("\n{BOLD}statuses{BOLD:#}\n");

@@ -11,7 +11,9 @@ pub mod argocd; // how Argo CD sees a cluster
 pub mod access; // as whom a git repository is reached
 pub mod github; // who we are to GitHub
 pub mod outbound; // how we get out
+pub mod signing; // how commits are signed
 mod previews; // what pull requests are shown
+mod templates; // where templates come from
 
 use std::collections::BTreeMap;
 
@@ -23,6 +25,7 @@ use crate::config::file::auth::Auth;
 use crate::config::file::manifests::Manifests;
 use crate::config::file::notify::Notify;
 pub use crate::config::file::previews::Previews;
+pub use crate::config::file::templates::{Templates, TemplatesRepository};
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 use crate::model::target::Environment;
@@ -174,41 +177,7 @@ pub struct Waml {
     pub max_bytes: Option<u32>,
 }
 
-/// The templates that manifests are rendered from: at most one of the two. Default: the built-in ones.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Templates {
-    /// A folder with `apps/TEMPLATE/VERSION/`.
-    pub path: Option<String>,
-    /// A git repository; what is pushed to its branch is taken over.
-    pub repository: Option<TemplatesRepository>,
-}
-
-/// A repository that templates come from.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TemplatesRepository {
-    /// An http or https address without credentials, or a path.
-    pub url: String,
-    /// The branch. Default: `main`.
-    #[serde(default)]
-    pub branch: Option<String>,
-    /// The folder in it that has `apps/`. Default: its root.
-    #[serde(default)]
-    pub path: Option<String>,
-    /// How often it is looked at without a push event, `1s` to a day. Default: `5m`.
-    #[serde(default)]
-    pub refresh: Option<String>,
-    /// A token that may read. A file is read anew for each exchange, so that it may be renewed.
-    #[serde(default)]
-    pub token: Option<Secret>,
-    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
-    /// repository is on its host; otherwise `none`.
-    #[serde(default)]
-    pub auth: Option<access::RepositoryAuth>,
-}
-
-/// Author and committer of the commits.
+/// The committer of the commits. Their author is the person who asked.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Identity {

@@ -31,6 +31,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     let mut found = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
+            ["manifests" | "templates", .., "ssh", "key"] => true,
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
@@ -58,11 +59,12 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     }
 }
 
-/// Whether an address has a name or a password in it.
+/// Whether an address has a name or a password in it. Over ssh a name is none: the key is the secret.
 pub(super) fn has_credentials(text: &str) -> bool {
-    let authority = text.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.contains('@') || text.contains("password=")
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let in_front = authority.rsplit_once('@').map(|(user, _)| user);
+    in_front.is_some_and(|user| scheme != "ssh" || user.contains(':')) || text.contains("password=")
 }
 
 /// Whether an address is one of Slack's for incoming webhooks, or a text a token of Slack's: either
@@ -84,6 +86,7 @@ fn is_secret_place(path: &Path) -> bool {
         Some(&("file" | "env" | "sha256" | "name")) => false,
         Some(&"tokens") => true,
         _ if keys.starts_with(&["notify", "slack", "webhook"]) => true,
+        _ if keys.ends_with(&["ssh", "key"]) => true,
         _ => keys.iter().any(names_one),
     }
 }
@@ -135,10 +138,14 @@ mod tests {
 
     #[test]
     fn credentials_are_seen_in_addresses_only() {
-        for text in ["https://a@b", "postgres://u:p@h/d", "postgres://h/d?password=x"] {
+        for text in
+            ["https://a@b", "postgres://u:p@h/d", "postgres://h/d?password=x", "ssh://a:b@h/x"]
+        {
             assert!(has_credentials(text), "{text}");
         }
-        for text in ["a@example.com", "https://host/a@b", "https://host?a@b", "git@host:x"] {
+        for text in
+            ["a@example.com", "https://host/a@b", "https://host?a@b", "git@host:x", "ssh://git@h/x"]
+        {
             assert!(!has_credentials(text), "{text}");
         }
     }

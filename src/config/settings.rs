@@ -18,6 +18,7 @@ use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
+use crate::git::signing::SigningKey;
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
@@ -151,7 +152,7 @@ pub enum Templates {
 /// A branch of a repository that templates come from.
 #[derive(Debug, Clone)]
 pub struct TemplatesRepository {
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, ssh's, or a path.
     pub url: String,
     /// The branch.
     pub branch: String,
@@ -174,6 +175,19 @@ pub enum GitAccess {
     Token(Credential),
     /// As the forge's GitHub App, which is installed on that repository.
     App(RepoName),
+    /// Over ssh, with a key.
+    Ssh(SshAccess),
+}
+
+/// How we come to a git repository over ssh.
+#[derive(Debug, Clone)]
+pub struct SshAccess {
+    /// The private key.
+    pub key: Credential,
+    /// The file with the host keys that are believed.
+    pub known_hosts: PathBuf,
+    /// The folder that ssh runs in, of this repository alone.
+    pub folder: PathBuf,
 }
 
 /// One repository that manifests are pushed to.
@@ -181,7 +195,7 @@ pub enum GitAccess {
 pub struct Manifests {
     /// What it is called.
     pub name: String,
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, ssh's, or a path.
     pub url: String,
     /// The branch that Argo CD follows.
     pub branch: String,
@@ -191,6 +205,8 @@ pub struct Manifests {
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
     pub identity: Identity,
+    /// How commits are signed, if they are.
+    pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
     pub clone_dir: PathBuf,
     /// Whether it is the local one that the program makes itself when it is not there.
@@ -247,7 +263,7 @@ impl fmt::Debug for Targets {
     }
 }
 
-/// Author and committer of the commits.
+/// The committer of the commits, and the author of those that no person asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// A name.

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::violation::{Rejection, Violation};
@@ -34,20 +35,20 @@ pub trait Outside: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Planned<Self::Extra>, NotPlanned>> + Send;
 
     /// Puts the plan into the manifest repository. A deploy id that is there already is not
-    /// pushed again.
+    /// pushed again. What somebody had edited by hand there is told, whatever became of the write.
     fn write(
         &self,
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
-    ) -> impl Future<Output = Result<Written, Problem>> + Send;
+    ) -> impl Future<Output = Wrote> + Send;
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
     /// was begun and nobody knows how it ended.
     fn pushed(
         &self,
         deployment: &Deployment,
-    ) -> impl Future<Output = Result<Option<Pushed>, Problem>> + Send;
+    ) -> impl Future<Output = Result<Option<Earlier>, Problem>> + Send;
 
     /// Tells somebody what became of a deployment. One that may have arrived before
     /// ([`Message::unsure`]) is looked for first, and not sent a second time.
@@ -123,6 +124,24 @@ pub enum NotPlanned {
     },
     /// Planning could not be done.
     Problem(Problem),
+}
+
+/// What an earlier attempt has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// What it pushed.
+    pub pushed: Pushed,
+    /// What it replaced of somebody's hand.
+    pub hand_edit: Option<Box<HandEdit>>,
+}
+
+/// How a write ended, and what was found on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrote {
+    /// How it ended.
+    pub ended: Result<Written, Problem>,
+    /// What somebody had changed by hand there.
+    pub hand_edit: Option<Box<HandEdit>>,
 }
 
 /// How a write ended well.

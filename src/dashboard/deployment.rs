@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::dashboard::edit::{self, Edit};
 use crate::dashboard::messages::{self, Line};
 use crate::dashboard::stages::{self, Bar};
 use crate::dashboard::words::{self, Moment, Part};
@@ -66,6 +67,7 @@ struct Page {
     bars: Vec<Bar>,
     total: String,
     pushed: Option<Push>,
+    edit: Option<Edit>,
     lines: Vec<Line>,
 }
 
@@ -118,6 +120,7 @@ fn view(log: Log, still: bool) -> Page {
         summary,
         violations,
         pushed,
+        hand_edit,
         template,
         templates_commit,
         contact,
@@ -171,6 +174,7 @@ fn view(log: Log, still: bool) -> Page {
         total: words::duration(stages::total(&stages)),
         bars: stages::bars(&stages),
         pushed: pushed.map(push),
+        edit: hand_edit.map(edit::edit),
         lines: messages::lines(&told),
     }
 }

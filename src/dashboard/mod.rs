@@ -11,6 +11,7 @@ pub mod deployment; // the log of one deployment
 pub mod list; // the newest ones
 pub mod problem; // what went wrong with a request
 
+mod edit; // what somebody had edited by hand
 mod messages; // who was told what
 mod stages; // how long what took
 mod words; // states, times and durations as people read them

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use crate::model::ssh::SshAddress;
+
 /// A repository's address, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -12,10 +14,12 @@ pub enum Address {
     Local(PathBuf),
     /// A repository behind git's smart HTTP; without a slash at its end, query or credentials.
     Http(reqwest::Url),
+    /// A repository behind ssh.
+    Ssh(SshAddress),
 }
 
 impl Address {
-    /// Reads a path, a `file://`, `http://` or `https://` address.
+    /// Reads a path, a `file://`, `http://`, `https://` or `ssh://` address, or `USER@HOST:PATH`.
     ///
     /// # Errors
     /// A sentence with what is wrong and what to write instead.
@@ -23,15 +27,16 @@ impl Address {
         if let Some(path) = text.strip_prefix("file://") {
             return local(path);
         }
+        if SshAddress::is_meant(text) {
+            return SshAddress::parse(text).map(Self::Ssh);
+        }
         match text.split_once("://") {
             Some(("http" | "https", _)) => http(text),
             Some((scheme, _)) => Err(format!(
-                "a repository cannot be reached by {:?}: use https:// with a token file, or a path",
+                "a repository cannot be reached by {:?}: use https:// with a token file, ssh:// \
+                 with a key, or a path",
                 scheme.chars().take(20).collect::<String>()
             )),
-            None if is_scp_like(text) => Err("a repository cannot be reached over ssh: \
-                 use https:// with a token file, or a path"
-                .to_owned()),
             None => local(text),
         }
     }
@@ -43,6 +48,7 @@ impl std::fmt::Display for Address {
         match self {
             Self::Local(path) => write!(f, "{}", path.display()),
             Self::Http(url) => f.write_str(url.as_str()),
+            Self::Ssh(address) => address.fmt(f),
         }
     }
 }
@@ -71,23 +77,21 @@ fn http(text: &str) -> Result<Address, String> {
     Ok(Address::Http(url))
 }
 
-/// `git@github.com:owner/name.git`, which would otherwise be taken for a folder of that name.
-fn is_scp_like(text: &str) -> bool {
-    let before_slash = text.split('/').next().unwrap_or_default();
-    before_slash.contains(':')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn paths_files_and_http_are_addresses() {
+    fn paths_files_http_and_ssh_are_addresses() {
         let path = |text: &str| Address::Local(PathBuf::from(text));
         assert_eq!(Address::parse("./x/m.git"), Ok(path("./x/m.git")));
         assert_eq!(Address::parse("file:///srv/m.git"), Ok(path("/srv/m.git")));
         let address = Address::parse("https://git.example/a/m.git/").unwrap();
         assert_eq!(address.to_string(), "https://git.example/a/m.git");
+        for text in ["git@git.example:a/m.git", "ssh://git@git.example:2222/a/m.git"] {
+            let Ok(Address::Ssh(address)) = Address::parse(text) else { panic!("{text}") };
+            assert_eq!(address.to_string(), text);
+        }
     }
 
     #[test]
@@ -106,9 +110,9 @@ mod tests {
 
     #[test]
     fn what_we_cannot_speak_is_refused_with_a_way_out() {
-        for text in ["ssh://git@h/x", "git@github.com:o/n.git", "git://h/x", "ext::sh -c x", ""] {
+        for text in ["git+ssh://git@h/x", "git://h/x", "ext::sh -c x", "github.com:o/n", ""] {
             assert!(Address::parse(text).is_err(), "{text}");
         }
-        assert!(Address::parse("git@github.com:o/n").unwrap_err().contains("https://"));
+        assert!(Address::parse("git://h/x").unwrap_err().contains("https://"));
     }
 }

@@ -9,6 +9,8 @@ use crate::git::commit::Committer;
 use crate::git::edits::{EditError, Edited};
 use crate::git::objects::{New, Objects};
 use crate::git::queue::Job;
+use crate::git::signing::SigningError;
+use crate::model::hand_edit::HandEdit;
 
 /// What the changes make of a tip.
 pub(super) struct Built {
@@ -33,6 +35,10 @@ pub(super) enum Fate {
     Blocked(String),
     /// What is at that path is not what the change was decided on.
     Moved(String),
+    /// Somebody edited that folder by hand, which is to stop the change.
+    HandEdited(String, Box<HandEdit>),
+    /// Its commit cannot be signed.
+    NotSigned(SigningError),
 }
 
 /// Applies the jobs' changes to the tip, one after the other.
@@ -43,22 +49,25 @@ pub(super) fn build(
     committer: &Committer,
 ) -> Result<Built, git2::Error> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
-    let mut objects = Objects::over(repo)?;
+    let mut objects = Objects::over(repo, tip)?;
     let (mut at, mut made) = (tip, None);
     let mut fates = Vec::with_capacity(jobs.len());
     for job in jobs {
         let mark = objects.mark();
         let fate = match job.change.edit(&mut objects, root) {
-            Ok(Edited::Changed(tree)) => {
-                let text = committer.commit(tree, at, &job.change.message(), job.at);
-                let commit = objects.commit(text)?;
-                (root, at, made) = (Some(tree), Some(commit), Some(commit));
-                Fate::Commit(commit)
-            }
+            Ok(Edited::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at) {
+                Ok(text) => {
+                    let commit = objects.commit(text)?;
+                    (root, at, made) = (Some(tree), Some(commit), Some(commit));
+                    Fate::Commit(commit)
+                }
+                Err(why) => Fate::NotSigned(why),
+            },
             Ok(Edited::Unchanged) => Fate::Unchanged,
             Ok(Edited::AlreadyThere) => Fate::AlreadyThere,
             Err(EditError::Blocked(path)) => Fate::Blocked(path),
             Err(EditError::Moved(path)) => Fate::Moved(path),
+            Err(EditError::HandEdited(path, edit)) => Fate::HandEdited(path, edit),
             Err(EditError::Git(error)) => return Err(error),
         };
         if !matches!(fate, Fate::Commit(_)) {

@@ -32,7 +32,8 @@ impl PushBudget {
         let rest = rest.split('/').next().unwrap_or_default();
         let rest = rest.rsplit('@').next().unwrap_or_default();
         let host = rest.split(':').next().unwrap_or_default().to_lowercase();
-        let github = host == "github.com" || host.ends_with(".ghe.com");
+        let github =
+            matches!(&*host, "github.com" | "ssh.github.com") || host.ends_with(".ghe.com");
         if github { Self::GITHUB } else { Self::GENEROUS }
     }
 }
@@ -142,6 +143,7 @@ mod tests {
             "https://GitHub.com:443/acme/m",
             "git@github.com:acme/m.git",
             "ssh://git@github.com/acme/m",
+            "ssh://git@ssh.github.com:443/acme/m",
             "https://acme.ghe.com/acme/m",
         ] {
             assert_eq!(PushBudget::of_address(address), PushBudget::GITHUB, "{address}");

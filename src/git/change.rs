@@ -34,8 +34,19 @@ impl Change {
     /// The commit's message.
     pub(super) fn message(&self) -> String {
         match self {
-            Self::Deploy(write) => commit_message(&write.revision, &write.note),
+            Self::Deploy(write) => {
+                let edit = write.hand_edits.found();
+                commit_message(&write.revision, &write.note, edit.as_ref())
+            }
             Self::Amend(amendment) => amendment.message.text().to_owned(),
+        }
+    }
+
+    /// Who asked for it; free text, and `None` where no person did.
+    pub(super) fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Deploy(write) => Some(&write.note.actor),
+            Self::Amend(amendment) => amendment.message.actor(),
         }
     }
 

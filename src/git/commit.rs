@@ -1,33 +1,50 @@
-//! A commit's text: who wrote it, who committed it, and over what. Pure but for its signature.
+//! A commit's text: who asked for it, who committed it, and over what. Pure but for its signature.
+
+use std::sync::Arc;
 
 use git2::Oid;
 use jiff::Timestamp;
 
+use crate::git::author::author;
+use crate::git::change::Change;
 use crate::git::error::WriteError;
+use crate::git::signing::{Signing, SigningError};
 use crate::git::writer::Identity;
 
 /// Who makes commits.
 #[derive(Debug, Clone)]
 pub(super) struct Committer {
     pub(super) identity: Identity,
+    /// The domain of the addresses that people have.
+    pub(super) people: String,
+    /// What proves that a commit is ours.
+    pub(super) signing: Option<Arc<Signing>>,
 }
 
 impl Committer {
-    /// The text of a commit.
+    /// The text of a change's commit. Its author is the person who asked; ourselves, where none did.
     pub(super) fn commit(
         &self,
         tree: Oid,
         parent: Option<Oid>,
-        message: &str,
+        change: &Change,
         at: Timestamp,
-    ) -> Vec<u8> {
-        let who = stamp(&self.identity, at);
-        let mut text = format!("tree {tree}\n");
+    ) -> Result<Vec<u8>, SigningError> {
+        let asked = change.actor().and_then(|actor| author(actor, &self.people));
+        let author = stamp(asked.as_ref().unwrap_or(&self.identity), at);
+        let committer = stamp(&self.identity, at);
+        let mut head = format!("tree {tree}\n");
         if let Some(parent) = parent {
-            text += &format!("parent {parent}\n");
+            head += &format!("parent {parent}\n");
         }
-        text += &format!("author {who}\ncommitter {who}\n\n{message}");
-        text.into_bytes()
+        head += &format!("author {author}\ncommitter {committer}\n");
+        let message = change.message();
+        if let Some(signing) = &self.signing {
+            let signature = signing.sign(format!("{head}\n{message}").as_bytes())?;
+            // The last header, each of its lines but the first behind a space, as git writes it.
+            head += &format!("gpgsig {}\n", signature.replace('\n', "\n "));
+        }
+        Ok(format!("{head}\n{message}").into_bytes())
     }
 }
 

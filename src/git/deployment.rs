@@ -5,9 +5,11 @@ use git2::Oid;
 
 use crate::git::edits::{self, EditError, Edited, Edits, Leaf};
 use crate::git::folder::Kind;
+use crate::git::handedit::{self, Watch};
 use crate::git::layout::{self, LATEST};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
+use crate::model::hand_edit::{HandEdit, HandEdits};
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
 
@@ -24,6 +26,8 @@ pub struct Write {
     pub parent: Option<Vec<u8>>,
     /// What the commit says.
     pub note: Note,
+    /// What is to be done about what somebody edited by hand, and where that is told.
+    pub hand_edits: Watch,
 }
 
 /// Applies a deployment to the root of a tip; `None` is an empty repository.
@@ -32,10 +36,10 @@ pub(super) fn edit(
     root: Option<Oid>,
     write: &Write,
 ) -> Result<Edited, EditError> {
-    let Write { revision, application, project, parent, note: _ } = write;
+    let Write { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
     let present = History::read(objects, root, write)?;
-    if present.revisions.contains(&revision.id) {
+    if present.revisions.iter().any(|(id, _)| *id == revision.id) {
         return Ok(Edited::AlreadyThere);
     }
     let files = edits::folder_of(objects, &revision.files)?;
@@ -48,9 +52,12 @@ pub(super) fn edit(
         edits.file_if(objects, root, &path, bytes.as_deref(), |now, _| now.is_none())?;
     }
     if edits.is_empty() && present.latest == Some(files) {
+        hand_edits.note(None);
         return Ok(Edited::Unchanged);
     }
-    for id in layout::pruned(&present.revisions, &revision.id, &revision.id) {
+    watch(objects, &present, files, write)?;
+    let revisions: Vec<_> = present.revisions.into_iter().map(|(id, _)| id).collect();
+    for id in layout::pruned(&revisions, &revision.id, &revision.id) {
         edits.put(&layout::revision_folder(target, app, &id), Leaf::Gone);
     }
     edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));
@@ -58,10 +65,33 @@ pub(super) fn edit(
     Ok(Edited::Changed(edits.apply(objects, root)?))
 }
 
+/// Notes what somebody edited by hand, if it would be replaced by other files.
+fn watch(
+    objects: &Objects<'_>,
+    present: &History,
+    files: Oid,
+    write: &Write,
+) -> Result<(), EditError> {
+    let Write { revision, hand_edits, .. } = write;
+    let (repo, tip) = objects.base();
+    let latest = layout::latest_folder(&revision.target, &revision.app).to_string();
+    let found = match present.latest {
+        Some(now) if now == files => None,
+        now => handedit::look(repo, tip, &latest, now, &present.revisions)?,
+    };
+    let stops = hand_edits.policy == HandEdits::Stop;
+    let found = found.map(|found| HandEdit { replaced: !stops, ..found });
+    hand_edits.note(found.clone());
+    match found.filter(|_| stops) {
+        Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
+        None => Ok(()),
+    }
+}
+
 /// What an app has on a target.
 #[derive(Default)]
 struct History {
-    revisions: Vec<DeployId>,
+    revisions: Vec<(DeployId, Oid)>,
     latest: Option<Oid>,
 }
 
@@ -83,8 +113,8 @@ impl History {
         for (name, id) in named {
             if name == LATEST {
                 history.latest = Some(id);
-            } else if let Ok(id) = DeployId::parse(name) {
-                history.revisions.push(id);
+            } else if let Ok(name) = DeployId::parse(name) {
+                history.revisions.push((name, id));
             }
         }
         if let Some(latest) = history.latest {

@@ -12,6 +12,7 @@ use git2::Oid;
 use crate::git::folder::{Folder, Kind};
 use crate::git::layout::RepoPath;
 use crate::git::objects::Objects;
+use crate::model::hand_edit::HandEdit;
 use crate::model::revision::ManifestFile;
 
 /// What a change does to a root folder.
@@ -32,6 +33,8 @@ pub(super) enum EditError {
     Blocked(String),
     /// What is at that path is not what the change was decided on.
     Moved(String),
+    /// Somebody edited that folder by hand, which is to stop the change.
+    HandEdited(String, Box<HandEdit>),
     /// The object database failed.
     Git(git2::Error),
 }
@@ -163,7 +166,7 @@ impl EditError {
     fn below(self, folder: &str) -> Self {
         match self {
             Self::Blocked(path) => Self::Blocked(format!("{folder}/{path}")),
-            other @ (Self::Moved(_) | Self::Git(_)) => other,
+            other @ (Self::Moved(_) | Self::HandEdited(..) | Self::Git(_)) => other,
         }
     }
 }

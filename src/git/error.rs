@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use crate::git::refusal::Refusal;
+use crate::git::signing::SigningError;
 use crate::git::token::NoToken;
+use crate::model::hand_edit::HandEdit;
 
 /// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,14 +40,48 @@ pub enum WriteError {
         /// What is wrong, what to do, and what happens next.
         why: NoToken,
     },
-    /// Nothing is there, or the token may not see it.
+    /// The host is not the one that is believed, or nobody has said which one to believe.
+    #[error("{repository} is not trusted: {cause}. What to do: {help}")]
+    NotTrusted {
+        /// The manifest repository.
+        repository: String,
+        /// What ssh found.
+        cause: String,
+        /// Where the key of the host belongs.
+        help: String,
+    },
+    /// The host does not know our key, or the key may not do this.
+    #[error("{repository} does not accept our key ({said}). What to do: {help}")]
+    KeyRefused {
+        /// The manifest repository.
+        repository: String,
+        /// The words of ssh or of the host.
+        said: String,
+        /// What to do, as the key's source needs it.
+        help: String,
+    },
+    /// Nothing is there, or we may not see it.
     #[error(
         "there is no manifest repository at {repository}: \
-         create it, correct its address in the configuration, or let the token see it"
+         create it, correct its address in the configuration, or let our token or key see it"
     )]
     NotFound {
         /// The address that was tried.
         repository: String,
+    },
+    /// The repository has branches, and not this one. It is not begun anew: what would not be on it
+    /// would be taken off the clusters.
+    #[error(
+        "{repository} has no branch {branch}; it has {others}: name one of them in the configuration, \
+         or push {branch}"
+    )]
+    NoBranch {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was looked for.
+        branch: String,
+        /// The names of others.
+        others: String,
     },
     /// The server cannot be talked to at the moment, or asks us to wait.
     #[error("{repository} cannot be reached: {cause}")]
@@ -84,6 +120,27 @@ pub enum WriteError {
         repository: String,
         /// The path within it.
         path: String,
+    },
+    /// Somebody edited the app's files by hand, and the target wants that to stop a deployment.
+    #[error(
+        "somebody edited {path} by hand: {edit}. Take the change over into the service's \
+         repository, or revert it in {repository}; then deploy again"
+    )]
+    HandEdited {
+        /// The manifest repository.
+        repository: String,
+        /// The folder that was edited.
+        path: String,
+        /// What is there, and whose it is.
+        edit: Box<HandEdit>,
+    },
+    /// The commit could not be signed; nothing was done.
+    #[error("commits for {repository} cannot be signed: {why}")]
+    NotSigned {
+        /// The manifest repository.
+        repository: String,
+        /// What is wrong.
+        why: SigningError,
     },
     /// Objects are missing or damaged, and making the clone again did not help.
     #[error("{repository} is damaged ({cause}): run `git fsck` there")]
@@ -127,12 +184,18 @@ impl WriteError {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
             Self::NoToken { why, .. } => why.next,
             Self::LostRaces { .. } | Self::Disk { .. } => Disposition::Retry { after: None },
+            Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
             Self::Refused { .. }
             | Self::Unauthorized { .. }
+            | Self::NotTrusted { .. }
+            | Self::KeyRefused { .. }
             | Self::NotFound { .. }
+            | Self::NoBranch { .. }
             | Self::Blocked { .. }
             | Self::Moved { .. }
+            | Self::HandEdited { .. }
+            | Self::NotSigned { .. }
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }

@@ -17,9 +17,11 @@ use crate::git::http::Wire;
 use crate::git::kept;
 use crate::git::remote::Remote;
 use crate::git::snapshot::{self, Entry, Failed, Limits};
+use crate::git::ssh::{self, Ssh};
 use crate::git::token::{NoToken, Tokens};
 use crate::git::transport;
 use crate::model::id::CommitSha;
+use crate::model::ssh::SshAddress;
 
 /// The commit that was judged good last. A reference, so that its objects stay.
 const GOOD: &str = "refs/the-deployer/good";
@@ -27,14 +29,17 @@ const GOOD: &str = "refs/the-deployer/good";
 /// What to follow, and how to come in.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A path, `file://`, `http://` or `https://`, without credentials.
+    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
     pub url: String,
     /// The branch: `main`.
     pub branch: String,
     /// Where the bare clone is kept. Nobody else may use it.
     pub clone_dir: PathBuf,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
+    /// private key.
     pub tokens: Tokens,
+    /// How to come in, where it is behind ssh.
+    pub ssh: Option<ssh::Access>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -75,7 +80,7 @@ pub enum FollowError {
     /// Nothing is there, or the token may not see it.
     #[error(
         "there is no repository at {repository}: create it, correct its address in the configuration, \
-         or let the token see it"
+         or let our token or key see it"
     )]
     NotFound {
         /// The address that was tried.
@@ -152,6 +157,7 @@ impl Followed {
         let source = match address {
             Address::Local(path) => Source::Folder(path),
             Address::Http(base) => Source::Server(Remote::Http(Arc::new(wire(base, &settings)))),
+            Address::Ssh(address) => Source::Server(over_ssh(address, &settings)?),
         };
         let Settings { branch, clone_dir: folder, .. } = settings;
         let opened = blocking(move || {
@@ -252,11 +258,13 @@ impl OnDisk {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = path.to_string_lossy();
         transport::beside(|| kept::fetch(&self.repo, &path, reference, 0))
+            .map(|found| found.tip())
             .map_err(|error| self.broken(&error))
     }
 
     fn fetch_from(&self, remote: &Remote, reference: &str) -> Result<Option<Oid>, FollowError> {
-        kept::newest(remote, &self.repo, reference).map_err(|error| match error.failure {
+        let found = kept::newest(remote, &self.repo, reference);
+        found.map(|found| found.tip()).map_err(|error| match error.failure {
             Some(failure) => told(remote.error(failure)),
             None => self.broken(&error.git),
         })
@@ -331,6 +339,13 @@ fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
         total: *total,
         runtime: tokio::runtime::Handle::current(),
     }
+}
+
+fn over_ssh(address: SshAddress, settings: &Settings) -> Result<Remote, FollowError> {
+    let Settings { ssh, tokens, silence, total, .. } = settings;
+    let limits = (*silence, *total);
+    let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), limits);
+    Ok(Remote::Ssh(Arc::new(ssh.map_err(FollowError::Invalid)?)))
 }
 
 /// The transport's errors in our words.

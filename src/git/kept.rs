@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use git2::{AutotagOption, Direction, FetchOptions, Oid, Repository};
+use git2::{AutotagOption, Direction, FetchOptions, Oid, RemoteHead, Repository};
 
 use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
@@ -24,6 +24,11 @@ use crate::git::transport::{self, WireError};
 const PACKED: usize = 100;
 /// After a clone could not be made anew, so many writes go by before the next attempt.
 const REST: u32 = 100;
+
+/// What a branch's reference begins with.
+const HEADS: &str = "refs/heads/";
+/// So many other branches are named to who has to find the right one.
+const FEW: usize = 5;
 
 /// The kept clone.
 pub(super) struct Kept {
@@ -45,6 +50,34 @@ pub(super) enum Seen {
     NotYet,
     /// It was there; `None` when there was no such branch.
     At(Option<Oid>),
+}
+
+/// Where a server has a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    At(Oid),
+    /// It has no branch at all.
+    Empty,
+    /// It has others; the names of a few.
+    Others(Vec<String>),
+}
+
+impl Found {
+    pub(super) fn tip(&self) -> Option<Oid> {
+        match self {
+            Self::At(tip) => Some(*tip),
+            Self::Empty | Self::Others(_) => None,
+        }
+    }
+
+    fn in_place_of(reference: &str, heads: &[RemoteHead<'_>]) -> Self {
+        if let Some(head) = heads.iter().find(|head| head.name() == reference) {
+            return Self::At(head.oid());
+        }
+        let names = heads.iter().filter_map(|head| head.name().strip_prefix(HEADS));
+        let names: Vec<String> = names.take(FEW).map(str::to_owned).collect();
+        if names.is_empty() { Self::Empty } else { Self::Others(names) }
+    }
 }
 
 /// The clone that takes this one's place when too much has piled up in it.
@@ -90,10 +123,17 @@ impl Kept {
     /// Asks the server where the branch is, and gets the objects that are new to us.
     pub(super) fn look(&mut self) -> Result<Option<Oid>, Trouble> {
         let found = newest(&self.remote, &self.repo, &self.reference);
-        let tip = found.map_err(|error| error.trouble(&self.remote))?;
-        if let Some(tip) = tip {
-            self.remember(tip)?;
-        }
+        let tip = match found.map_err(|error| error.trouble(&self.remote))? {
+            Found::At(tip) => {
+                self.remember(tip)?;
+                Some(tip)
+            }
+            Found::Empty => None,
+            Found::Others(others) => {
+                self.tip = Seen::NotYet;
+                return Err(self.no_branch(&others).into());
+            }
+        };
         self.tip = Seen::At(tip);
         Ok(tip)
     }
@@ -117,6 +157,17 @@ impl Kept {
             Published::Locked(_) | Published::Refused(_) | Published::Unclear(_) => {}
         }
         Ok(published)
+    }
+
+    /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
+    /// sees: it would take every other app away.
+    fn no_branch(&self, others: &[String]) -> WriteError {
+        let branch = self.reference.strip_prefix(HEADS).unwrap_or(&self.reference);
+        WriteError::NoBranch {
+            repository: self.remote.to_string(),
+            branch: branch.to_owned(),
+            others: others.join(", "),
+        }
     }
 
     fn remember(&self, tip: Oid) -> Result<(), Trouble> {
@@ -187,7 +238,7 @@ pub(super) fn newest(
     remote: &Remote,
     repo: &Repository,
     reference: &str,
-) -> Result<Option<Oid>, WireError> {
+) -> Result<Found, WireError> {
     let first = repo.refname_to_id(TRACKING).is_err();
     let fetch = |depth| transport::over(remote, |address| fetch(repo, address, reference, depth));
     match fetch(i32::from(first)) {
@@ -202,19 +253,17 @@ pub(super) fn fetch(
     address: &str,
     reference: &str,
     depth: i32,
-) -> Result<Option<Oid>, git2::Error> {
+) -> Result<Found, git2::Error> {
     let mut remote = repo.remote_anonymous(address)?;
     let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-    let heads = connection.list()?;
-    let tip = heads.iter().find(|head| head.name() == reference).map(git2::RemoteHead::oid);
-    let Some(tip) = tip else { return Ok(None) };
-    if repo.refname_to_id(TRACKING).ok() != Some(tip) {
+    let found = Found::in_place_of(reference, connection.list()?);
+    if found.tip().is_some() && repo.refname_to_id(TRACKING).ok() != found.tip() {
         let mut options = FetchOptions::new();
         options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
         let refspec = format!("+{reference}:{TRACKING}");
         connection.remote().fetch(&[refspec], Some(&mut options), None)?;
     }
-    Ok(Some(tip))
+    Ok(found)
 }
 
 fn marker(remote: &Remote, reference: &str) -> String {

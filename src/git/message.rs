@@ -3,6 +3,7 @@
 //! Other tools find a deployment or a removal by its trailers, so nobody but this file may write one: free text
 //! is made one bounded line behind its own key.
 
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::revision::Revision;
 
@@ -50,6 +51,7 @@ pub struct RemovalNote {
 pub struct Message {
     text: String,
     id: Option<DeployId>,
+    actor: Option<String>,
 }
 
 impl Message {
@@ -65,7 +67,7 @@ impl Message {
                 ("Reason", one_line(reason)),
             ],
         );
-        Self { text, id: Some(id.clone()) }
+        Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
     }
 
     /// The message of a preparation: how many files are new, and how many were replaced.
@@ -81,12 +83,17 @@ impl Message {
             "init: the layout that the-deployer writes into\n\n{}.\nREADME.md says what may be edited by hand.\n",
             parts.join(", ")
         );
-        Self { text, id: None }
+        Self { text, id: None, actor: None }
     }
 
     /// The whole text.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Who asked, if a person did.
+    pub(super) fn actor(&self) -> Option<&str> {
+        self.actor.as_deref()
     }
 
     /// The id in its trailer, if it has one.
@@ -95,8 +102,8 @@ impl Message {
     }
 }
 
-/// The whole commit message of a deployment.
-pub fn commit_message(revision: &Revision, note: &Note) -> String {
+/// The whole commit message of a deployment; `edit` is what it replaces of somebody's hand.
+pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>) -> String {
     let Revision { id, app, target, digest, .. } = revision;
     let Note { tag, repository, commit, actor, template, templates_commit, reason } = note;
     let trailers = [
@@ -108,6 +115,7 @@ pub fn commit_message(revision: &Revision, note: &Note) -> String {
         ("Template-Commit", templates_commit.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("Tree-Digest", one_line(&digest.0)),
         ("Reason", one_line(reason)),
+        (REPLACED_EDIT, edit.map(|edit| one_line(&edit.to_string())).unwrap_or_default()),
     ];
     with_trailers(format!("deploy {app} {tag} to {target}"), &trailers)
 }
@@ -126,6 +134,12 @@ pub fn is_of(message: &str, id: &DeployId) -> bool {
     message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
 }
 
+/// Whether a deployment's message says that it replaced what somebody had edited by hand.
+pub(super) fn says_replaced(message: &str) -> bool {
+    message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))
+}
+
+const REPLACED_EDIT: &str = "Replaced-Edit";
 const DEPLOY_ID: &str = "Deploy-Id";
 const REMOVAL_ID: &str = "Removal-Id";
 
@@ -148,9 +162,14 @@ fn is_separator_or_direction(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::hand_edit::{EditCommit, Edited, EditedFile};
     use crate::model::revision::Digest;
 
     fn message(actor: &str, reason: &str) -> String {
+        message_over(actor, reason, None)
+    }
+
+    fn message_over(actor: &str, reason: &str, edit: Option<&HandEdit>) -> String {
         let revision = Revision {
             id: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
             app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
@@ -167,7 +186,7 @@ mod tests {
             templates_commit: Some("b".repeat(40).parse().unwrap()),
             reason: reason.into(),
         };
-        commit_message(&revision, &note)
+        commit_message(&revision, &note, edit)
     }
 
     #[test]
@@ -195,6 +214,30 @@ mod tests {
             assert_eq!(keys.iter().filter(|(key, _)| *key == "Actor").count(), 1, "{text:?}");
             assert!(!text.contains('\r') && !text.contains('\0'), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_replaced_edit_is_said_and_forges_nothing() {
+        let file = |name: &str| EditedFile { name: name.to_owned(), how: Edited::Changed };
+        let edit = HandEdit {
+            replaced: true,
+            base: None,
+            files: ["a.yaml", "b\nActor: root", "c", "d", "e", "f", "g"].map(file).into(),
+            diff: "+secret".into(),
+            commit: Some(EditCommit {
+                id: "c".repeat(40).parse().unwrap(),
+                author: "Jo\nActor: root".into(),
+                at: jiff::Timestamp::UNIX_EPOCH,
+            }),
+        };
+        let text = message_over("alice", "", Some(&edit));
+        assert_eq!(
+            text.lines().last(),
+            Some(
+                "Replaced-Edit: a.yaml (changed), b Actor: root (changed), c (changed), d (changed), \
+                 e (changed) and 2 more, in cccccccccccc by Jo Actor: root"
+            )
+        );
     }
 
     #[test]

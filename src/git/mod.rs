@@ -3,11 +3,13 @@
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
 //! change: deployment | amendment      what may be done, each one commit
+//! handedit                            what somebody changed in an app's `latest` beside us
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
 //! batch, commit                       several changes, as many commits, one on top of the other
+//! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
-//! remote: http; transport, wire, token  the way to that server, and as whom
+//! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
@@ -19,6 +21,7 @@
 
 pub mod address;
 mod amendment;
+mod author;
 mod batch;
 pub mod budget;
 mod change;
@@ -30,6 +33,7 @@ mod edits;
 pub mod error;
 mod folder;
 pub mod follow;
+mod handedit;
 pub mod footprint;
 mod home;
 mod http;
@@ -47,7 +51,9 @@ pub mod refusal;
 mod remote;
 mod round;
 mod rounds;
+pub mod signing;
 pub mod snapshot;
+pub mod ssh;
 mod stale;
 mod tidy;
 pub mod token;

@@ -38,6 +38,9 @@ pub(super) type New = IndexMap<Oid, Object>;
 
 /// Objects on top of a repository's.
 pub(super) struct Objects<'r> {
+    repo: &'r Repository,
+    /// The commit that all this is on top of.
+    tip: Option<Oid>,
     odb: Odb<'r>,
     new: New,
     /// What the server has, as far as it was looked at.
@@ -49,8 +52,13 @@ pub(super) struct Objects<'r> {
 pub(super) struct Mark(usize);
 
 impl<'r> Objects<'r> {
-    pub(super) fn over(repo: &'r Repository) -> Result<Self, git2::Error> {
-        Ok(Self { odb: repo.odb()?, new: New::new(), there: HashSet::new() })
+    pub(super) fn over(repo: &'r Repository, tip: Option<Oid>) -> Result<Self, git2::Error> {
+        Ok(Self { repo, tip, odb: repo.odb()?, new: New::new(), there: HashSet::new() })
+    }
+
+    /// The repository, and the commit in it that all this is on top of.
+    pub(super) fn base(&self) -> (&'r Repository, Option<Oid>) {
+        (self.repo, self.tip)
     }
 
     pub(super) fn into_new(self) -> New {

@@ -98,12 +98,19 @@ fn is_lost_race(status: &str) -> bool {
 }
 
 fn kind(text: &str) -> Kind {
+    // A pack that is too large fails at being unpacked, too, and stays too large.
     const TABLE: [(Kind, &[&str]); 4] = [
+        (Kind::Quota, &["quota", "exceeds", "too large", "large files detected", "gh001"]),
         (
             Kind::ServerFault,
-            &["unpacker error", "unpack failed", "internal error", "no space left"],
+            &[
+                "unpacker error",
+                "unpack failed",
+                "abnormal exit",
+                "internal error",
+                "no space left",
+            ],
         ),
-        (Kind::Quota, &["quota", "exceeds", "too large", "large files detected", "gh001"]),
         (
             Kind::Protected,
             &["protected", "gh006", "gh013", "rule violation", "not allowed to push"],
@@ -162,6 +169,7 @@ mod tests {
         assert_eq!(kind_of("pre-receive hook declined", "no"), Some(Kind::Hook));
         assert_eq!(kind_of("pre-receive hook declined", "over quota"), Some(Kind::Quota));
         assert_eq!(kind_of("unpacker error", ""), Some(Kind::ServerFault));
+        assert_eq!(kind_of("unpacker error", "fatal: pack exceeds maximum"), Some(Kind::Quota));
         assert_eq!(kind_of("shallow update not allowed", ""), Some(Kind::Other));
     }
 

@@ -7,6 +7,7 @@ use git2::Oid;
 
 use crate::git::error::WriteError;
 use crate::git::http::{Exchange, Wire};
+use crate::git::ssh::Ssh;
 use crate::git::wire::Failure;
 
 /// The way to one repository. Clones share it.
@@ -14,6 +15,8 @@ use crate::git::wire::Failure;
 pub(super) enum Remote {
     /// Smart HTTP.
     Http(Arc<Wire>),
+    /// The system's ssh.
+    Ssh(Arc<Ssh>),
 }
 
 /// What came of a push that was carried to the server.
@@ -23,7 +26,6 @@ pub(super) enum Carried {
     Answer(Vec<u8>),
     /// The server said before anything was sent that the branch is elsewhere. Only a server that
     /// speaks first can say so.
-    #[expect(dead_code, reason = "a server that is reached over ssh speaks first")]
     Moved,
 }
 
@@ -40,8 +42,8 @@ impl Remote {
     /// the branch must be.
     pub(super) fn receive_pack(
         &self,
-        _base: Option<Oid>,
-        _reference: &str,
+        base: Option<Oid>,
+        reference: &str,
         body: Vec<u8>,
     ) -> Result<Carried, NotCarried> {
         match self {
@@ -49,6 +51,7 @@ impl Remote {
                 let answer = wire.whole(Exchange::RECEIVE_PACK, body);
                 answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
             }
+            Self::Ssh(ssh) => ssh.receive_pack(base, reference, &body),
         }
     }
 
@@ -56,6 +59,7 @@ impl Remote {
     pub(super) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Http(wire) => wire.whole(Exchange::RECEIVE_PACK_REFS, Vec::new()),
+            Self::Ssh(ssh) => Ok(ssh.advertised()?),
         }
     }
 
@@ -63,6 +67,7 @@ impl Remote {
     pub(super) fn probe(&self) -> Result<(), Failure> {
         match self {
             Self::Http(wire) => wire.send(Exchange::RECEIVE_PACK_REFS, Vec::new()).map(drop),
+            Self::Ssh(ssh) => Ok(ssh.advertised().map(drop)?),
         }
     }
 
@@ -70,6 +75,7 @@ impl Remote {
     pub(super) fn host(&self) -> &str {
         match self {
             Self::Http(wire) => wire.base.host_str().unwrap_or_default(),
+            Self::Ssh(_) => "ssh",
         }
     }
 
@@ -77,6 +83,7 @@ impl Remote {
     pub(super) fn error(&self, failure: Failure) -> WriteError {
         let help = match self {
             Self::Http(wire) => wire.tokens.help(),
+            Self::Ssh(ssh) => ssh.help(),
         };
         failure.into_error(self.to_string(), help)
     }
@@ -87,6 +94,7 @@ impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(wire) => f.write_str(wire.base.as_str()),
+            Self::Ssh(ssh) => ssh.address.fmt(f),
         }
     }
 }

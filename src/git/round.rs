@@ -177,6 +177,12 @@ impl Writer {
             (Fate::AlreadyThere, Some(tip)) => Ok(self.already(tip, change)),
             (Fate::Blocked(path), _) => Err(WriteError::Blocked { repository: repository(), path }),
             (Fate::Moved(path), _) => Err(WriteError::Moved { repository: repository(), path }),
+            (Fate::HandEdited(path, edit), _) => {
+                Err(WriteError::HandEdited { repository: repository(), path, edit })
+            }
+            (Fate::NotSigned(why), _) => {
+                Err(WriteError::NotSigned { repository: repository(), why })
+            }
             (Fate::Unchanged | Fate::AlreadyThere, None) => Err(WriteError::Corrupt {
                 repository: repository(),
                 cause: "an empty repository holds something".to_owned(),

@@ -14,10 +14,13 @@ use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Trans
 use crate::git::home::Trouble;
 use crate::git::http::{Exchange, Wire};
 use crate::git::remote::Remote;
+use crate::git::ssh::{Program, Session, Ssh};
 use crate::git::wire::Failure;
 
 /// What libgit2 takes for the address; the real one is in the call.
 const SCHEME: &str = "the-deployer";
+/// The same where all goes over one connection, in both directions.
+const SPOKEN_SCHEME: &str = "the-deployer-ssh";
 
 /// A failed exchange.
 pub(super) struct WireError {
@@ -51,7 +54,11 @@ pub(super) fn over<T>(
     });
     let result = register().and_then(|()| {
         let _guard = Entered::enter(Arc::clone(&call));
-        act(&format!("{SCHEME}://{}", remote.host()))
+        let scheme = match remote {
+            Remote::Http(_) => SCHEME,
+            Remote::Ssh(_) => SPOKEN_SCHEME,
+        };
+        act(&format!("{scheme}://{}", remote.host()))
     });
     result.map_err(|git| WireError {
         git,
@@ -75,9 +82,9 @@ struct Call {
 }
 
 impl Call {
-    /// Keeps the typed failure, and gives libgit2 its text.
+    /// Keeps the typed failure, and gives libgit2 its text, which must not hold a NUL.
     fn fail(&self, failure: Failure) -> io::Error {
-        let text = failure.to_string();
+        let text = failure.to_string().replace('\0', " ");
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
         io::Error::other(text)
     }
@@ -111,8 +118,11 @@ impl SmartSubtransport for Sub {
         service: Service,
     ) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
         let call = CALL.with_borrow(Clone::clone);
-        let call = call.ok_or_else(|| git2::Error::from_str("no HTTP call is under way here"))?;
-        let Remote::Http(wire) = &call.remote;
+        let call = call.ok_or_else(|| git2::Error::from_str("no call is under way here"))?;
+        let wire = match &call.remote {
+            Remote::Http(wire) => wire,
+            Remote::Ssh(ssh) => return spoken(&call, ssh, service),
+        };
         let exchange = match service {
             Service::UploadPackLs => Exchange::UPLOAD_PACK_REFS,
             Service::UploadPack => Exchange::UPLOAD_PACK,
@@ -125,6 +135,54 @@ impl SmartSubtransport for Sub {
 
     fn close(&self) -> Result<(), git2::Error> {
         Ok(())
+    }
+}
+
+/// libgit2 asks for this once a connection: what follows the list of branches goes over the same.
+fn spoken(
+    call: &Arc<Call>,
+    ssh: &Arc<Ssh>,
+    service: Service,
+) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
+    let program = match service {
+        Service::UploadPackLs | Service::UploadPack => Program::UploadPack,
+        Service::ReceivePackLs | Service::ReceivePack => Program::ReceivePack,
+    };
+    match ssh.open(program) {
+        Ok(session) => Ok(Box::new(Spoken { call: Arc::clone(call), session, program })),
+        Err(failure) => Err(git2::Error::from_str(&call.fail(failure.into()).to_string())),
+    }
+}
+
+/// A connection on which the server speaks first.
+struct Spoken {
+    call: Arc<Call>,
+    session: Session,
+    program: Program,
+}
+
+impl io::Write for Spoken {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // libgit2's goodbye, and nothing else: elsewhere a flush comes with what it ends.
+        if bytes == b"0000" {
+            self.session.say_goodbye();
+            return Ok(bytes.len());
+        }
+        if self.program == Program::ReceivePack {
+            self.call.pack_sent.store(true, Ordering::SeqCst);
+        }
+        self.session.write(bytes).map_err(|failure| self.call.fail(failure.into()))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Spoken {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.session.read(into).map_err(|failure| self.call.fail(failure.into()))
     }
 }
 
@@ -205,10 +263,14 @@ fn register() -> Result<(), git2::Error> {
         // made, and must not run beside such a reader or itself. It runs once, inside this lock.
         // All transports of this process are made by this module, in `over` and `beside`, after this lock; the
         // other users of git2 here open repositories and never connect a remote.
-        let result = unsafe {
+        let asked = unsafe {
             git2::transport::register(SCHEME, |remote| Transport::smart(remote, true, Sub))
         };
-        result.map_err(|error| error.message().to_owned())
+        // SAFETY: as above.
+        let spoken = unsafe {
+            git2::transport::register(SPOKEN_SCHEME, |remote| Transport::smart(remote, false, Sub))
+        };
+        asked.and(spoken).map_err(|error| error.message().to_owned())
     });
     registered.clone().map_err(|message| git2::Error::from_str(&message))
 }

@@ -7,9 +7,10 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 
 use crate::git::error::WriteError;
+use crate::git::ssh;
 use crate::git::token::NoToken;
 
-/// A failed HTTP exchange.
+/// A failed exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
@@ -30,6 +31,9 @@ pub(super) enum Failure {
     TooLarge { limit: u64 },
     #[error("{0}")]
     Broken(String),
+    /// Not HTTP at all.
+    #[error(transparent)]
+    Ssh(#[from] ssh::Failure),
 }
 
 impl Failure {
@@ -69,7 +73,8 @@ impl Failure {
             | Self::Moved { .. }
             | Self::NotGit { .. }
             | Self::TooLarge { .. }
-            | Self::Broken(_) => false,
+            | Self::Broken(_)
+            | Self::Ssh(_) => false,
         }
     }
 
@@ -89,6 +94,7 @@ impl Failure {
             Self::Server { .. } | Self::Broken(_) => {
                 WriteError::Unreachable { repository, cause, wait: None }
             }
+            Self::Ssh(failure) => failure.into_error(repository, help),
         }
     }
 }

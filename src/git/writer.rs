@@ -21,6 +21,7 @@ use crate::git::change::Change;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
 use crate::git::http::Wire;
 use crate::git::kept::Kept;
@@ -34,6 +35,8 @@ use crate::git::remote::Remote;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
+use crate::git::signing::{Signing, SigningKey};
+use crate::git::ssh::{self, Ssh};
 use crate::git::token::Tokens;
 use crate::model::id::CommitSha;
 use crate::model::release::Release;
@@ -62,7 +65,7 @@ pub enum Written {
 /// Where the repository is and how to come in.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A path, `file://`, `http://` or `https://`, without credentials.
+    /// A path, `file://`, `http://`, `https://` or ssh's, without credentials.
     pub url: String,
     /// The branch that Argo CD follows: `main`.
     pub branch: String,
@@ -73,8 +76,15 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
-    /// Asked before each exchange; sent as basic auth of the user `x-access-token`.
+    /// The domain of the addresses that people have as authors: `users.noreply.github.com`.
+    pub people: String,
+    /// The key that commits are signed with, if they are.
+    pub signing: Option<SigningKey>,
+    /// Asked before each exchange; sent as basic auth of the user `x-access-token`. For ssh its
+    /// private key.
     pub tokens: Tokens,
+    /// How to come in, where it is behind ssh.
+    pub ssh: Option<ssh::Access>,
     /// The HTTP client of the process.
     pub client: reqwest::Client,
     /// The longest silence of the server.
@@ -100,7 +110,7 @@ pub struct Done {
     pub waiting: usize,
 }
 
-/// Author and committer of our commits.
+/// Who commits, or has asked for what is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// `the-deployer`
@@ -116,6 +126,7 @@ pub struct ManifestRepository {
     coming: Coming,
     counters: Arc<Counters>,
     writer: Arc<Mutex<Writer>>,
+    signing: Option<Arc<Signing>>,
     door: Door,
 }
 
@@ -132,12 +143,13 @@ impl ManifestRepository {
         let address = Address::parse(&settings.url).map_err(WriteError::Invalid)?;
         let reference = reference(&settings.branch)?;
         commit::check(&settings.identity)?;
-        let door = door(address.clone(), &reference, &settings);
+        let door = door(address.clone(), &reference, &settings)?;
         let (opening, by) = (door.clone(), settings.push);
-        let Settings { identity, branch, budget, now, .. } = settings;
+        let Settings { identity, people, signing, branch, budget, now, .. } = settings;
         let writer = blocking(move || {
             let home = opening.enter(&reference, by)?;
-            let committer = Committer { identity };
+            let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
+            let committer = Committer { identity, people, signing };
             Ok(Writer { home, committer, branch, name: address.to_string() })
         })
         .await?;
@@ -148,6 +160,7 @@ impl ManifestRepository {
     fn begin(writer: Writer, door: Door, budget: PushBudget, now: Now) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
+        let signing = writer.committer.signing.clone();
         let writer = Arc::new(Mutex::new(writer));
         let budget = match door {
             Door::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
@@ -163,7 +176,16 @@ impl ManifestRepository {
             alone: 0,
         };
         tokio::spawn(rounds.run());
-        Self { jobs, coming, counters, writer, door }
+        Self { jobs, coming, counters, writer, signing, door }
+    }
+
+    /// Takes away what lies on this disk for signing only. A process that ends calls it: the writer
+    /// may not be dropped any more. What is written afterwards is signed nevertheless.
+    pub async fn close(&self) {
+        if let Some(signing) = self.signing.clone() {
+            // Nothing of it can panic; and if the process is faster, the next one does it.
+            let _ = tokio::task::spawn_blocking(move || signing.close()).await;
+        }
     }
 
     /// Makes an empty bare repository at a local path; leaves an existing one alone.
@@ -294,16 +316,28 @@ impl Door {
     }
 }
 
-fn door(address: Address, reference: &str, settings: &Settings) -> Door {
-    match address {
+fn door(address: Address, reference: &str, settings: &Settings) -> Result<Door, WriteError> {
+    let server = |remote| Door::Server { remote, clone: settings.clone_dir.clone() };
+    Ok(match address {
         Address::Local(path) => {
             Door::Local { path, reference: reference.to_owned(), alone: settings.alone }
         }
-        Address::Http(base) => Door::Server {
-            remote: Remote::Http(Arc::new(wire(base, settings))),
-            clone: settings.clone_dir.clone(),
-        },
-    }
+        Address::Http(base) => server(Remote::Http(Arc::new(wire(base, settings)))),
+        Address::Ssh(address) => {
+            let Settings { ssh, tokens, silence, total, .. } = settings;
+            let limits = (*silence, *total);
+            let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), limits);
+            server(Remote::Ssh(Arc::new(ssh.map_err(WriteError::Invalid)?)))
+        }
+    })
+}
+
+fn signing_by(key: &SigningKey, address: &Address) -> Result<Arc<Signing>, WriteError> {
+    let repository = address.to_string();
+    let signing = Signing::open(key)
+        .map_err(|why| WriteError::NotSigned { repository: repository.clone(), why })?;
+    tracing::info!(repository, key = signing.fingerprint(), "commits are signed");
+    Ok(Arc::new(signing))
 }
 
 fn reference(branch: &str) -> Result<String, WriteError> {

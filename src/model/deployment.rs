@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::event::DeploymentRequest;
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::revision::Digest;
 use crate::model::violation::Violation;
@@ -31,6 +32,8 @@ pub struct Deployment {
     pub violations: Vec<Violation>,
     /// What was pushed, if anything was.
     pub pushed: Option<Pushed>,
+    /// What somebody had changed by hand where this deployment wrote, or would have.
+    pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.
     pub template: Option<String>,
     /// The commit of the templates that it was planned with, where they come from a repository.

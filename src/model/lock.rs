@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, IdError, TargetName};
 
 /// A person's no, with a reason.
@@ -109,6 +110,9 @@ pub struct Policies {
     /// What happens when something that a rule must know cannot be found out.
     /// Default: `fail` in production, `warn` elsewhere.
     pub unknown: Option<OnUnknown>,
+    /// What happens to what somebody edited by hand in an app's `latest`, when the app is deployed:
+    /// `replace` or `stop`. Default: `replace`; either way the deployment's log shows it.
+    pub hand_edits: HandEdits,
 }
 
 /// What happens when something that a rule must know cannot be found out.

@@ -6,6 +6,7 @@
 pub mod id; // a newtype for each identifier
 pub mod platform; // what a cluster has to offer
 pub mod target; // one cluster
+pub mod ssh; // where a repository behind ssh is
 pub mod violation; // one broken rule, and all of them
 pub mod release; // what is to be deployed
 pub mod template; // the text of templates
@@ -15,6 +16,7 @@ pub mod window; // windows read: when a target is open
 pub mod stateful; // kinds of objects that keep data
 pub mod facts; // what rules must know of the world
 pub mod event; // what can come in from a forge
+pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
 pub mod placed; // an app where it is
 pub mod lane; // who is next, and who is superseded

@@ -4,8 +4,9 @@
 
 use jiff::Timestamp;
 
-use crate::git::writer::{ManifestRepository, Note, OnItsWay, Write, WriteError, Written};
+use crate::git::writer::{ManifestRepository, Note, OnItsWay, Watch, Write, WriteError, Written};
 use crate::model::event::DeploymentRequest;
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
 use crate::pipeline::application::{self, About, Source};
@@ -57,7 +58,8 @@ impl Change {
         let application = Some(application::of_app(&about, &rendered.target, source));
         let parent = Some(application::of_cluster(&rendered.target, source));
         let project = project::of_cluster(&rendered.target, source);
-        Self { write: Write { revision, application, project, parent, note } }
+        let hand_edits = Watch::new(rendered.target.policies.hand_edits);
+        Self { write: Write { revision, application, project, parent, note, hand_edits } }
     }
 
     /// The revision that will be written.
@@ -66,7 +68,8 @@ impl Change {
     }
 }
 
-/// Pushes a change. Doing it again does nothing: the deploy id says what was done.
+/// Pushes a change. Doing it again does nothing: the deploy id says what was done. Beside how it
+/// ended, what somebody had edited by hand where it wrote, or was stopped.
 ///
 /// # Errors
 /// Why the repository did not take it, and whether trying again can help.
@@ -75,6 +78,8 @@ pub async fn push(
     change: Change,
     at: Timestamp,
     on_its_way: OnItsWay,
-) -> Result<Written, WriteError> {
-    repository.write_announced(change.write, at, on_its_way).await
+) -> (Result<Written, WriteError>, Option<HandEdit>) {
+    let hand_edits = change.write.hand_edits.clone();
+    let ended = repository.write_announced(change.write, at, on_its_way).await;
+    (ended, hand_edits.found())
 }

@@ -52,6 +52,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (7, "failures to tell", include_str!("../../migrations/0007_outbox_failures.sql")),
     (10, "sweeps", include_str!("../../migrations/0010_sweeps.sql")),
     (11, "previews", include_str!("../../migrations/0011_previews.sql")),
+    (13, "hand edits", include_str!("../../migrations/0013_hand_edits.sql")),
 ];
 
 /// The connections to one database.

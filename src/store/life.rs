@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::{Contact, ForgeState, Pushed, StageTime, State};
+use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::Place;
 use crate::model::status::ForgeStatus;
@@ -25,6 +26,8 @@ pub struct Known {
     pub contact: Option<Contact>,
     /// Where the app is reached.
     pub address: Option<String>,
+    /// What somebody had changed by hand in the manifest repository.
+    pub hand_edit: Option<HandEdit>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
 }
@@ -177,12 +180,12 @@ async fn move_on(
     state: State,
     known: &Known,
 ) -> Result<Held, StoreError> {
-    let Known { app, template, templates_commit, contact, address, stages } = known;
+    let Known { app, template, templates_commit, contact, address, hand_edit, stages } = known;
     let done = sqlx::query(
         "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
          slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
          templates_commit = COALESCE($8, templates_commit), contact = COALESCE($9, contact), \
-         address = COALESCE($10, address) \
+         address = COALESCE($10, address), hand_edit = COALESCE($11, hand_edit) \
          WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
     )
     .bind(claim.deployment.id.as_str())
@@ -195,6 +198,7 @@ async fn move_on(
     .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
     .bind(contact.as_ref().map(to_json))
     .bind(address.clone())
+    .bind(hand_edit.as_ref().map(|edit| storable(&to_json(edit))))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording a deployment's progress"))?;

@@ -103,6 +103,7 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         summary: row.text("summary")?,
         violations: row.json("violations")?,
         pushed: row.json("pushed")?,
+        hand_edit: row.json("hand_edit")?,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,
         contact: row.json("contact")?,

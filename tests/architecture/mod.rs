@@ -30,7 +30,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("dashboard", &["model", "store"]),
     ("server", &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry"]),
-    // A webhook's rules and a key for events are settings; others say what they are made of.
+    // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["model", "waml", "git", "forge", "notify", "outbound"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),

@@ -6,6 +6,7 @@ mod init;
 mod named;
 mod operator;
 mod readme;
+mod signing;
 mod validators;
 mod templates;
 

@@ -20,6 +20,7 @@ pub(super) fn settings(place: &Place, clone: &str) -> Settings {
         branch: "main".to_owned(),
         clone_dir: place.folder.path().join(clone),
         tokens: Tokens::fixed(TOKEN.into(), "give it one that may read"),
+        ssh: None,
         client,
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),

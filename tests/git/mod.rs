@@ -2,6 +2,7 @@
 
 mod changes; // what a commit changed
 mod follow;
+mod hand_edits;
 mod http;
 mod index;
 mod locks;
@@ -9,6 +10,9 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod ssh;
+mod signing;
 mod together;
 mod tokens;
+mod trouble;
 mod writes;

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    Identity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Write, WriteError,
-    Written,
+    Identity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Watch, Write,
+    WriteError, Written,
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
@@ -76,8 +76,11 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         branch: "main".into(),
         clone_dir: clone_dir.to_owned(),
         alone: false,
+        people: "localhost".into(),
+        signing: None,
         identity: Identity { name: "the-deployer".into(), email: "deployer@example.com".into() },
         tokens: Tokens::fixed(TOKEN.into(), HELP),
+        ssh: None,
         client: reqwest::Client::builder().no_proxy().build().unwrap(),
         silence: Duration::from_secs(20),
         total: Duration::from_mins(1),
@@ -122,6 +125,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Write 
             template: "backend-default@latest".into(),
             reason: String::new(),
         },
+        hand_edits: Watch::default(),
     }
 }
 

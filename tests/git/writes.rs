@@ -23,7 +23,7 @@ async fn the_first_deployment_fills_an_empty_repository() {
             ])
         );
         let author = place.bare.run(&["log", "-1", "--format=%an %ae %cn %at", "main"]);
-        assert_eq!(author.trim(), "the-deployer deployer@example.com the-deployer 1795262400");
+        assert_eq!(author.trim(), "alice alice@localhost the-deployer 1795262400");
         assert_eq!(place.bare.trailer("Deploy-Id"), [id(1).to_string()]);
         assert_eq!(place.bare.trailer("Tree-Digest"), ["sha256:00ff"]);
         assert!(place.bare.message().starts_with("deploy devx/my-app 1.10 to prod-1\n\n"));

@@ -31,6 +31,8 @@ pub(crate) enum Behaviour {
     Status(u16, Option<u64>),
     /// Takes a push, then cuts the connection before it answers.
     CutAfterPush,
+    /// Cuts the connection in the middle of a push: git gets nothing of it.
+    CutDuringPush,
     /// Cuts the connection in the middle of a pack that it sends.
     CutDuringFetch,
     /// Sends every reader to another path on this host.
@@ -217,6 +219,9 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         }
         Behaviour::CutAfterPush if line.contains("POST") && line.contains("receive-pack") => {
             cut(backend(&world, request).await, 0).await
+        }
+        Behaviour::CutDuringPush if line.contains("POST") && line.contains("receive-pack") => {
+            cut(StatusCode::OK.into_response(), 0).await
         }
         Behaviour::CutDuringFetch if line.contains("POST") && line.contains("upload-pack") => {
             cut(backend(&world, request).await, 50).await

@@ -18,5 +18,19 @@ pub(crate) mod requests;
 pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;
+pub(crate) mod sshd;
 pub(crate) mod tls;
 pub(crate) mod world;
+
+/// Whether a program is not installed, which is said; where all tests are required, that is a failure.
+#[expect(clippy::print_stderr, reason = "who reads the tests' output must see what was left out")]
+pub(crate) fn is_missing(program: &str, tests: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let required = std::env::var("THE_DEPLOYER_TEST_REQUIRE_ALL").is_ok_and(|v| v == "1");
+    assert!(found || !required, "{program} is not installed, and all tests are required");
+    if !found {
+        eprintln!("SKIPPED: {tests}, because {program} is not installed");
+    }
+    !found
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use the_deployer::controller::outside::{
-    Delivered, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
 };
 use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
@@ -191,27 +191,25 @@ impl Outside for World {
         self.lock().plan(deployment)
     }
 
-    async fn write(
-        &self,
-        deployment: &Deployment,
-        planned: Planned<()>,
-        _at: Timestamp,
-    ) -> Result<Written, Problem> {
+    async fn write(&self, deployment: &Deployment, planned: Planned<()>, _at: Timestamp) -> Wrote {
         self.point(Point::BeforeWrite).await;
-        problem(self.lock().push_refused, "the branch is protected")?;
+        if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {
+            return Wrote { ended: Err(problem), hand_edit: None };
+        }
         let written = self.lock().write(deployment, &planned.revision);
         self.point(Point::AfterWrite).await;
-        Ok(written)
+        Wrote { ended: Ok(written), hand_edit: None }
     }
 
-    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Pushed>, Problem> {
+    async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {
         let commit = self.lock().commit_of(&deployment.id);
-        Ok(commit.map(|commit| Pushed {
+        let pushed = commit.map(|commit| Pushed {
             commit,
             changed: true,
             digest: self.lock().latest[&lane(deployment)].clone(),
             files: vec!["deployment.yaml".to_owned()],
-        }))
+        });
+        Ok(pushed.map(|pushed| Earlier { pushed, hand_edit: None }))
     }
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {

@@ -8,9 +8,12 @@ mod facts; // what is found out for a deployment
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
+mod hand_edits; // what somebody changed beside us
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
+mod ssh; // manifests behind ssh
 mod templates; // templates from a repository, kept current

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, State};
-use the_deployer::model::id::{AppKey, Namespace, Slug};
+use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
+use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
 use the_deployer::store::{End, Ending, Held, Known, PushTurn};
 
 use crate::harness::database::run_on_both;
@@ -32,6 +33,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
                 successes: false,
             }),
             address: Some("https://web.example.com/".to_owned()),
+            hand_edit: Some(hand_edit()),
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
@@ -42,6 +44,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(at(4))));
         assert_eq!((done.app, done.stages), (known.app, known.stages), "what was known stays");
         assert_eq!(done.templates_commit, known.templates_commit);
+        assert_eq!(done.hand_edit, known.hand_edit);
         assert_eq!((done.contact, done.address), (known.contact, known.address));
         assert_eq!(End::Succeeded(done.pushed.unwrap()), ending.end);
         let states = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
@@ -49,6 +52,21 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         assert_eq!(db.store.depth().await.unwrap().running, 0);
     })
     .await;
+}
+
+/// What somebody had edited, with a NUL that PostgreSQL takes in no text.
+fn hand_edit() -> HandEdit {
+    HandEdit {
+        replaced: true,
+        base: Some(DeployId::parse("20261121-054812123-3f9a2c").unwrap()),
+        files: vec![EditedFile { name: "a.yaml".to_owned(), how: Edited::Removed }],
+        diff: "--- a/a.yaml\n+++ /dev/null\n-é: \"\0\"\n".to_owned(),
+        commit: Some(EditCommit {
+            id: "c".repeat(40).parse().unwrap(),
+            author: "Jo".to_owned(),
+            at: at(1),
+        }),
+    }
 }
 
 #[tokio::test]

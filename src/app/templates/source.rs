@@ -60,6 +60,7 @@ impl Repository {
             branch: branch.clone(),
             clone_dir,
             tokens: access::tokens(&access, Access::Read, forge),
+            ssh: access::ssh(&access),
             client: client.clone(),
             silence: GIT_SILENCE,
             total: GIT_TOTAL,
@@ -119,7 +120,7 @@ impl Repository {
 fn is_address_of(url: &str, name: &str) -> bool {
     let url = url.trim_end_matches('/').to_ascii_lowercase();
     let path = url.strip_suffix(".git").unwrap_or(&url);
-    path.strip_suffix(&name.to_ascii_lowercase()).is_some_and(|before| before.ends_with('/'))
+    path.strip_suffix(&name.to_ascii_lowercase()).is_some_and(|before| before.ends_with(['/', ':']))
 }
 
 fn within(path: &str, name: &str) -> String {
@@ -188,6 +189,8 @@ mod tests {
             "https://github.com/Acme/Templates",
             "http://127.0.0.1:8080/acme/templates.git/",
             "/srv/git/acme/templates.git",
+            "git@github.com:acme/templates.git",
+            "ssh://git@github.com:22/acme/templates.git",
         ] {
             assert!(is_address_of(url, "acme/templates"), "{url}");
         }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::file::signing::Signing;
 use crate::config::file::{Identity, Secret, access};
 
 /// The repositories that manifests are pushed to.
@@ -20,7 +21,8 @@ pub struct ManifestRepository {
     /// What it is called in logs; also the name of its clone.
     #[schemars(extend("format" = "slug"))]
     pub name: String,
-    /// An http or https address without credentials, or a path.
+    /// An http or https address without credentials, `git@HOST:PATH` or `ssh://USER@HOST:PORT/PATH`,
+    /// or a path.
     pub url: String,
     /// The branch that Argo CD follows. Default: `main`.
     #[serde(default)]
@@ -35,9 +37,15 @@ pub struct ManifestRepository {
     /// repository is on its host; otherwise `none`.
     #[serde(default)]
     pub auth: Option<access::RepositoryAuth>,
+    /// How to come in over ssh; needed where `url` is ssh's, and only there.
+    #[serde(default)]
+    pub ssh: Option<access::Ssh>,
     /// Who commits.
     #[serde(default)]
     pub identity: Option<Identity>,
+    /// The key that commits are signed with. Default: they are not.
+    #[serde(default)]
+    pub signing: Option<Signing>,
     /// How often the repository may be pushed to. Default: on github.com what GitHub advises, 3 at
     /// once and 6 a minute; elsewhere 100 at once and 1,200 a minute.
     #[serde(default)]

@@ -1,10 +1,13 @@
 //! As whom we come to a git repository.
 
+use std::path::PathBuf;
+
 use crate::config::file;
-use crate::config::file::access::RepositoryAuth;
+use crate::config::file::access::{RepositoryAuth, Ssh};
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Credentials, Forge, GitAccess};
 use crate::forge::github::address::repository_at;
+use crate::model::ssh::SshAddress;
 
 /// The GitHub App that repositories may be reached as.
 #[derive(Debug, Clone)]
@@ -31,16 +34,29 @@ impl App {
     }
 }
 
+/// What a repository says of how to come in.
+pub(super) type Given = (Option<file::Secret>, Option<RepositoryAuth>, Option<Ssh>);
+
 impl Resolver<'_> {
     /// A repository's own token, else the App where it may be: an App that is there is there to be
-    /// used, and without any token nothing could be pushed.
+    /// used, and without any token nothing could be pushed. Over ssh its own key, which is kept in
+    /// the folder `keys`.
     pub(super) fn access(
         &mut self,
         path: &str,
         url: &str,
-        (token, auth): (Option<file::Secret>, Option<RepositoryAuth>),
+        (token, auth, ssh): Given,
         app: &App,
+        keys: PathBuf,
     ) -> GitAccess {
+        if SshAddress::is_meant(url) {
+            return self.over_ssh(path, url, (token, auth, ssh), keys);
+        }
+        if ssh.is_some() {
+            let message = "`ssh` is given, and the repository is not reached over ssh";
+            let help = "remove it, or write `url` like git@HOST:PATH.git";
+            self.report.wrong(&format!("{path}.ssh"), message, help);
+        }
         match (token, auth) {
             (Some(_), Some(_)) => {
                 let message = "`auth` and `token` are both given";

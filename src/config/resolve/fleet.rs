@@ -12,6 +12,7 @@ use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::platform::{Platform, Problem};
+use crate::model::ssh::SshAddress;
 use crate::model::target::{ArgoCd, Clusters, Target};
 
 /// The longest name that DNS takes.
@@ -134,7 +135,9 @@ impl Resolver<'_> {
             targets,
             token,
             auth,
+            ssh,
             identity,
+            signing,
             push_budget,
             push,
         } = repository;
@@ -142,12 +145,16 @@ impl Resolver<'_> {
         self.remote(&format!("{path}.url"), &url, unusable);
         let branch = branch.unwrap_or_else(|| "main".to_owned());
         self.branch(&format!("{path}.branch"), &branch);
-        let access = self.access(path, &url, (token, auth), app);
+        let keys = folder.join("ssh").join(format!("manifests-{name}"));
+        let access = self.access(path, &url, (token, auth, ssh), app, keys);
+        let home = folder.join("gnupg").join(&name);
+        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
         Manifests {
             targets: self.targets(&format!("{path}.targets"), targets),
             clone_dir: folder.join("clones").join(format!("{name}.git")),
             identity: identity_of(identity.unwrap_or_default()),
             embedded: false,
+            signing,
             budget: budget_of(push_budget, &url),
             push: push_by(push),
             name,
@@ -166,12 +173,17 @@ impl Resolver<'_> {
     /// An address that we can speak to; `unusable` says what cannot be done with another one.
     pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
         self.without_credentials(path, url);
+        if SshAddress::is_meant(url) {
+            if let Err(why) = SshAddress::parse(url) {
+                self.report.wrong(path, unusable, &why);
+            }
+            return;
+        }
         let known = ["https://", "http://", "file://"];
         let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
-        // `git@host:path`, which git itself takes for ssh.
-        let ssh = !url.contains("://") && url.split('/').next().is_some_and(|s| s.contains(':'));
-        if url.is_empty() || other || ssh {
-            let help = "write https://HOST/PATH.git with a token under `token`, or a path";
+        if url.is_empty() || other {
+            let help = "write https://HOST/PATH.git with a token under `token`, git@HOST:PATH.git \
+                        with a key under `ssh`, or a path";
             self.report.wrong(path, unusable, help);
         }
     }
@@ -233,6 +245,7 @@ fn embedded(folder: &Path) -> Manifests {
         targets: Targets::default(),
         access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
+        signing: None,
         clone_dir: path,
         embedded: true,
         budget: PushBudget::GENEROUS,

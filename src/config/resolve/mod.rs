@@ -15,6 +15,7 @@ use crate::config::secret::{self, Source};
 use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
 
 mod access; // as whom we come to git repositories
+mod ssh; // the same over ssh: keys and known hosts
 mod fleet; // clusters, and the repositories of their manifests
 mod lookups; // registries, and where secrets are looked up
 mod previews; // which pull requests are previewed
@@ -22,6 +23,7 @@ mod policies; // what a cluster asks of what is deployed to it
 mod host; // the code host and its webhooks
 mod intake; // whose events are for us, and what looks for lost ones
 mod outbound; // how everything outside is reached
+mod signing; // how commits are signed
 mod templates; // where templates come from
 mod slack; // people on Slack
 mod webhooks; // programs that receive events

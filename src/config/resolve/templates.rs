@@ -39,7 +39,7 @@ impl Resolver<'_> {
         folder: &Path,
         app: &App,
     ) -> TemplatesRepository {
-        let file::TemplatesRepository { url, branch, path, refresh, token, auth } = repository;
+        let file::TemplatesRepository { url, branch, path, refresh, token, auth, ssh } = repository;
         self.remote(
             "templates.repository.url",
             &url,
@@ -53,7 +53,8 @@ impl Resolver<'_> {
             let help = "write `1s` or more; a push event refreshes at once";
             self.report.wrong("templates.repository.refresh", message, help);
         }
-        let access = self.access("templates.repository", &url, (token, auth), app);
+        let keys = folder.join("ssh").join("templates");
+        let access = self.access("templates.repository", &url, (token, auth, ssh), app, keys);
         TemplatesRepository {
             path: self.inner_folder(path),
             clone_dir: folder.join("templates.git"),

@@ -224,7 +224,7 @@ fn a_templates_repository_that_cannot_be_followed_is_told_at_its_place() {
     let both = refused("templates: {path: x, repository: {url: /srv/t.git}}\n");
     assert!(both.contains("config.yaml:1:1: `path` and `repository` are both given"), "{both}");
     let lines = refused(
-        "templates:\n  repository:\n    url: 'git@github.com:acme/templates.git'\n    \
+        "templates:\n  repository:\n    url: 'github.com:acme/templates.git'\n    \
          branch: a..b\n    path: ../x\n    refresh: 10ms\n    token: {env: NOWHERE}\n",
     );
     for expected in [

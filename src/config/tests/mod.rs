@@ -3,7 +3,9 @@
 mod access; // as whom repositories are reached
 mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
+mod signing; // the key for commits
 mod slack; // people on Slack
+mod ssh; // repositories behind ssh
 mod webhooks;
 mod mistakes;
 
@@ -355,7 +357,8 @@ fn example() -> String {
     let own = |file: &str| format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
     let example = example
         .replace("/etc/ssl/company.pem", &own("tests/facts/tls/ca.pem"))
-        .replace("{file: /run/secrets/github-app.pem}", "{env: KEY}");
+        .replace("{file: /run/secrets/github-app.pem}", "{env: KEY}")
+        .replace("{file: /run/secrets/signing-key}", "{env: SIGNING_KEY}");
     let mut parts = example.split("{file: ");
     let first = parts.next().unwrap().to_owned();
     parts
@@ -368,7 +371,8 @@ fn example() -> String {
 #[test]
 fn the_example_of_the_page_can_be_used() {
     let key = ("KEY", include_str!("../../forge/github/auth/tests/app.pem"));
-    let loaded = sources(Some(&example()), &[&SECRETS[..], &[key]].concat()).load();
+    let signing = ("SIGNING_KEY", include_str!("../../git/signing/tests/open"));
+    let loaded = sources(Some(&example()), &[&SECRETS[..], &[key, signing]].concat()).load();
     assert_eq!(loaded.unwrap_or_else(|rejection| panic!("{rejection:#?}")).warnings, []);
 }
 
@@ -378,20 +382,9 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth"]);
-    names.extend([
-        "App",
-        "Outbound",
-        "Server",
-        "Storage",
-        "GitHub",
-        "Previews",
-        "Waml",
-        "Token",
-        "Limits",
-        "Forge",
-        "Templates",
-    ]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "Ssh"]);
+    names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
+    names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);
     for key in types.flat_map(|one| one["properties"].as_object().unwrap().keys()) {
         let written = page.contains(&format!("{key}:"));

@@ -2,7 +2,7 @@
 
 use crate::controller::Parts;
 use crate::controller::outcome::{self, Trouble};
-use crate::controller::outside::{NotPlanned, Outside, Planned, Problem};
+use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem};
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
@@ -66,7 +66,7 @@ async fn forward<O: Outside>(
     known: &mut Known,
 ) -> Result<Ending, Stop> {
     if claim.deployment.state == State::Pushing
-        && let Some(ending) = found(parts, claim).await?
+        && let Some(ending) = found(parts, claim, known).await?
     {
         return Ok(ending);
     }
@@ -74,7 +74,7 @@ async fn forward<O: Outside>(
     let planned = plan(parts, claim, waml, stages, known).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, planned, stages).await,
+        PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Lost => Err(Stop::Lost),
     }
@@ -82,10 +82,17 @@ async fn forward<O: Outside>(
 
 /// What an earlier attempt pushed before it died. The plan is not made again for that: by now
 /// the templates may be others, and what is in the repository counts.
-async fn found<O: Outside>(parts: &Parts<O>, claim: &Claim) -> Result<Option<Ending>, Stop> {
+async fn found<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    known: &mut Known,
+) -> Result<Option<Ending>, Stop> {
     let tag = &claim.deployment.request.release.tag;
-    let pushed = parts.outside.pushed(&claim.deployment).await?;
-    Ok(pushed.map(|pushed| outcome::succeeded(pushed, tag, vec![], Known::default())))
+    let earlier = parts.outside.pushed(&claim.deployment).await?;
+    Ok(earlier.map(|Earlier { pushed, hand_edit }| {
+        known.hand_edit = hand_edit.map(|edit| *edit);
+        outcome::succeeded(pushed, tag, vec![], Known::default())
+    }))
 }
 
 async fn fetch<O: Outside>(
@@ -126,14 +133,16 @@ async fn push<O: Outside>(
     claim: &Claim,
     planned: Planned<O::Extra>,
     stages: &Stages,
+    known: &mut Known,
 ) -> Result<Ending, Stop> {
     let digest = planned.revision.digest.clone();
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
     let warnings = planned.warnings.clone();
     let going = stages.begin(Stage::Push);
-    let written = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await?;
+    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await;
     drop(going);
-    let pushed = outcome::pushed(written, digest, files);
+    known.hand_edit = wrote.hand_edit.map(|edit| *edit);
+    let pushed = outcome::pushed(wrote.ended?, digest, files);
     let tag = &claim.deployment.request.release.tag;
     Ok(outcome::succeeded(pushed, tag, warnings, Known::default()))
 }

@@ -36,14 +36,14 @@ impl Direct {
 
     /// The server could not read the pack. If the branch is elsewhere, that is why: what our
     /// differences begin with may be gone. If not, differences are not for this server.
-    fn unreadable(&mut self, update: &Update<'_>, why: &str) -> Result<Published, Trouble> {
+    fn unreadable(&mut self, update: &Update<'_>, why: &Unread) -> Result<Published, Trouble> {
         let advertisement = self.remote.advertisement().map_err(|failure| self.trouble(failure))?;
         let there = report::advertised(&advertisement, update.reference);
         if there.is_ok_and(|there| there != update.base) {
             return Ok(Published::Lost);
         }
         if self.deltas == Deltas::None {
-            return Ok(refused(why, &[]));
+            return Ok(why.refused());
         }
         let carried = match self.send(update, Deltas::None) {
             Ok(carried) => carried,
@@ -51,7 +51,7 @@ impl Direct {
         };
         let published = match self.published(&carried, update) {
             Ok(published) => published,
-            Err(why) => return Ok(refused(&why, &[])),
+            Err(why) => return Ok(why.refused()),
         };
         if matches!(published, Published::Done) {
             tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
@@ -61,13 +61,13 @@ impl Direct {
     }
 
     /// What the answer says; the error is why the pack was not read.
-    fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, String> {
+    fn published(&self, carried: &Carried, update: &Update<'_>) -> Result<Published, Unread> {
         let Carried::Answer(answer) = carried else { return Ok(Published::Lost) };
         let Report { word, printed } = report::read(answer, update.reference);
         match word {
             Word::Done => Ok(Published::Done),
             Word::Not(status) => Ok(refused(&status, &printed)),
-            Word::NotUnpacked(why) => Err(why),
+            Word::NotUnpacked(why) => Err(Unread { why, printed }),
             // The server said something, but not what became of our branch.
             Word::None => Ok(Published::Unclear(WriteError::Unreachable {
                 repository: self.remote.to_string(),
@@ -85,6 +85,18 @@ impl Direct {
 
     fn trouble(&self, failure: Failure) -> Trouble {
         self.remote.error(failure).into()
+    }
+}
+
+/// A pack that the server did not read: its reason, and what it printed.
+struct Unread {
+    why: String,
+    printed: Vec<u8>,
+}
+
+impl Unread {
+    fn refused(&self) -> Published {
+        refused(&self.why, &self.printed)
     }
 }
 

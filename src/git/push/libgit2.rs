@@ -64,7 +64,9 @@ impl Push for Libgit2 {
         let pushed = self.send(repo, update, &report);
         match (pushed, report.word.into_inner()) {
             (Ok(()), Word::Done) => Ok(Published::Done),
-            (Ok(()), Word::Not(status)) => {
+            // Of a pack that the server did not read libgit2 says that the push failed. The server's
+            // word on the branch is there nevertheless.
+            (Ok(()) | Err(WireError { failure: None, .. }), Word::Not(status)) => {
                 let printed = report.printed.into_inner();
                 Ok(match refusal::classify(&status, &String::from_utf8_lossy(&printed)) {
                     Verdict::LostRace => Published::Lost,

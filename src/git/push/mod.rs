@@ -11,7 +11,7 @@
 mod direct;
 mod libgit2;
 mod pkt;
-mod report;
+pub(super) mod report;
 mod request;
 
 use git2::{Oid, Repository};

@@ -14,7 +14,7 @@ pub(super) enum Line<'a> {
 
 /// Why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(in crate::git) enum End {
     /// All was read.
     Whole,
     /// It ends within a line, or is not made of lines.

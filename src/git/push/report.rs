@@ -33,6 +33,11 @@ pub(super) fn read(answer: &[u8], reference: &str) -> Report {
     Report { word: word(&status, reference), printed }
 }
 
+/// Whether the answer says already what became of the branch, though more of it may come.
+pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
+    read(answer, reference).word != Word::None
+}
+
 /// Status and printed text: on two bands of one stream, or the status alone.
 fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut status, mut printed) = (Vec::new(), Vec::new());
@@ -75,7 +80,7 @@ fn word(status: &[u8], reference: &str) -> Word {
 
 /// Where a branch is by an advertisement of `receive-pack`, which may begin with a line of its
 /// service; `Err` where it is none.
-pub(super) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, End> {
+pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, End> {
     let mut lines = Lines(answer);
     let mut any = false;
     loop {
@@ -150,6 +155,7 @@ mod tests {
         let words = (0..whole.len()).map(|end| read(&whole[..end], MAIN).word);
         assert!(words.filter(|word| *word == Word::Done).count() <= 8, "only its last bytes");
         assert_eq!(read(&whole[..30], MAIN).word, Word::None);
+        assert!(!is_told(&whole[..30], MAIN) && is_told(&whole, MAIN));
         assert_eq!(read(b"<html>", MAIN).word, Word::None);
     }
 

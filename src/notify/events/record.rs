@@ -155,6 +155,7 @@ impl<'a> Ended<'a> {
             summary,
             violations,
             pushed,
+            hand_edit: _,
             template,
             templates_commit,
             contact,

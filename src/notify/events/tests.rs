@@ -39,6 +39,7 @@ fn deployment(state: State) -> Deployment {
             digest: Digest("sha256:cc".to_owned()),
             files: vec!["deployment.yaml".to_owned()],
         }),
+        hand_edit: None,
         template: None,
         templates_commit: None,
         contact: None,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::model::deployment::{Deployment, Pushed, StageTime, State};
 use crate::model::event::DeploymentRequest;
+use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
 use crate::model::violation::{Severity, Violation};
 use crate::server::ports::{Page, StatusRecord};
@@ -55,6 +56,8 @@ pub(super) struct Detail {
     overview: Overview,
     stages: Vec<StageTime>,
     violations: Vec<Violation>,
+    /// What somebody had changed by hand in the manifest repository.
+    hand_edit: Option<HandEdit>,
     statuses: Vec<StatusView>,
 }
 
@@ -91,6 +94,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         summary,
         violations,
         pushed,
+        hand_edit,
         template,
         templates_commit,
         contact: _,
@@ -126,7 +130,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         pushed,
     };
     let statuses = statuses.into_iter().map(status).collect();
-    Detail { overview, stages, violations, statuses }
+    Detail { overview, stages, violations, hand_edit, statuses }
 }
 
 fn status(record: StatusRecord) -> StatusView {

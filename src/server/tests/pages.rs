@@ -9,6 +9,7 @@ use super::world::{Answer, Fake, Log, World, now, world, world_for};
 use crate::dashboard::Places;
 use crate::dashboard::deployment::Log as Record;
 use crate::model::deployment::{Stage, StageTime, State};
+use crate::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
 use crate::model::id::DeployId;
 use crate::model::notice::Sink;
 use crate::model::status::ForgeStatus;
@@ -140,6 +141,40 @@ async fn what_is_wrong_comes_first_with_its_place_and_a_way_out() {
     let line = "/acme/shop/blob/a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d/.weave.yaml#L12";
     assert!(text.contains(line), "{text}");
     assert!(!text.contains("<b>"), "nothing of theirs is HTML");
+}
+
+#[tokio::test]
+async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
+    let world = with_one().await;
+    let edit = HandEdit {
+        replaced: true,
+        base: Some(DeployId::parse("20261120-054812123-3f9a2c").unwrap()),
+        files: vec![EditedFile { name: "a.yaml".to_owned(), how: Edited::Changed }],
+        diff: "--- a/a.yaml\n+++ b/a.yaml\n@@ -1 +1 @@\n-image: <b>\n+image: c\n".to_owned(),
+        commit: Some(EditCommit {
+            id: "c".repeat(40).parse().unwrap(),
+            author: "Jo <jo>".to_owned(),
+            at: now(),
+        }),
+    };
+    world.fake.inner.lock().unwrap().stored[0].1.hand_edit = Some(edit.clone());
+    let shown = browse(&world, FIRST, None).await;
+    let text = page(&shown, 200);
+    for part in [
+        "Edited by hand</h2>",
+        "This deployment replaced them",
+        "a.yaml (changed)",
+        "20261120-054812123-3f9a2c",
+        "Jo &#60;jo&#62;",
+        "<span class=\"old\">-image: &#60;b&#62;</span>\n<span class=\"new\">+image: c</span>",
+        "<span class=\"name\">--- a/a.yaml</span>",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let stopped = HandEdit { replaced: false, ..edit };
+    world.fake.inner.lock().unwrap().stored[0].1.hand_edit = Some(stopped);
+    let shown = browse(&world, FIRST, None).await;
+    assert!(page(&shown, 200).contains("nothing was replaced"));
 }
 
 #[tokio::test]

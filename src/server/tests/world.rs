@@ -99,6 +99,7 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
         summary: "waiting for a worker".to_owned(),
         violations: Vec::new(),
         pushed: None,
+        hand_edit: None,
         templates_commit: None,
         template: None,
         contact: None,

@@ -42,6 +42,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         summary: "given up after 20 attempts: the branch is protected".to_owned(),
         violations,
         pushed: None,
+        hand_edit: None,
         template: None,
         templates_commit: None,
         contact: None,

@@ -1,0 +1,140 @@
+use super::*;
+
+fn id(n: u32) -> DeployId {
+    DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap()
+}
+
+/// `a=1` is a file `a` whose object is `1`.
+fn listing(text: &str) -> Listing {
+    let item = |word: &str| {
+        let (name, n) = word.split_once('=').unwrap();
+        let id = Oid::from_str(&format!("{n:0>40}")).unwrap();
+        (name.to_owned(), Item { id, mode: 0o100_644 })
+    };
+    text.split_whitespace().map(item).collect()
+}
+
+fn told(latest: &str, revisions: &[(u32, &str)]) -> Option<(Option<DeployId>, Vec<String>)> {
+    let latest = listing(latest);
+    let revisions: Vec<_> = revisions.iter().map(|(n, text)| (id(*n), listing(text))).collect();
+    let found = difference(&latest, &revisions)?;
+    let words = found.changes.iter().map(|change| {
+        let EditedFile { name, how } = change.file();
+        format!("{name} {}", how.as_str())
+    });
+    Some((found.base.cloned(), words.collect()))
+}
+
+#[test]
+fn a_revision_that_is_live_is_no_edit_and_neither_is_nothing() {
+    assert_eq!(told("a=1 b=2", &[(1, "a=1"), (2, "a=1 b=2")]), None);
+    assert_eq!(told("a=1", &[(1, "a=1"), (2, "a=1 b=2")]), None, "rolled back by hand");
+    assert_eq!(told("", &[]), None, "the first deployment");
+}
+
+#[test]
+fn an_edit_is_told_against_the_revision_that_differs_least_and_then_the_newer() {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for (latest, revisions, base, expected) in [
+        ("a=9 b=2", &[(1, "a=1 b=2"), (2, "a=3 b=4")][..], Some(1), &["a changed"][..]),
+        ("a=9 b=2", &[(1, "a=1 b=2"), (2, "a=3 b=2")], Some(2), &["a changed"]),
+        ("a=1 c=5", &[(1, "a=1 b=2")], Some(1), &["b removed", "c added"]),
+        ("", &[(1, "a=1")], Some(1), &["a removed"]),
+        ("a=1", &[], None, &["a added"]),
+    ] {
+        assert_eq!(told(latest, revisions), Some((base.map(id), words(expected))), "{latest}");
+    }
+}
+
+fn diff_of(before: &str, after: &str, contents: &[(&str, Content)]) -> String {
+    let (before, after) = (listing(before), listing(after));
+    let read = |item: Item| {
+        let n = item.id.to_string().trim_start_matches('0').to_owned();
+        contents.iter().find(|(id, _)| *id == n).map(|(_, content)| content.clone()).unwrap()
+    };
+    diff(&changes(Some(&before), &after), read)
+}
+
+fn text(text: &str) -> Content {
+    Content::Text(text.to_owned())
+}
+
+#[test]
+fn a_diff_has_what_changed_with_three_lines_around_it() {
+    let old: String = (1..=9).map(|n| format!("line: {n}\n")).collect();
+    let new = old.replace("line: 5", "line: five");
+    let shown = diff_of(
+        "a=1 b=3",
+        "a=2 c=4",
+        &[("1", text(&old)), ("2", text(&new)), ("3", text("gone: 1\n")), ("4", text("new: 1\n"))],
+    );
+    insta::assert_snapshot!(shown, @"
+    --- a/a
+    +++ b/a
+    @@ -2,7 +2,7 @@
+     line: 2
+     line: 3
+     line: 4
+    -line: 5
+    +line: five
+     line: 6
+     line: 7
+     line: 8
+    --- a/b
+    +++ /dev/null
+    @@ -1 +0,0 @@
+    -gone: 1
+    --- /dev/null
+    +++ b/c
+    @@ -0,0 +1 @@
+    +new: 1
+    ");
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let shown = diff_of(
+        "a=1 b=3 d=7",
+        "a=2 b=4 c=5 e=8",
+        &[
+            ("1", text("kind: Deployment\n")),
+            ("2", text("apiVersion: v1\nkind: \"Secret\"\nstringData: {password: hunter2}\n")),
+            ("3", Content::Other("7 bytes that are no text".into())),
+            ("4", Content::Other("9 bytes that are no text".into())),
+            ("5", Content::Other("a symbolic link".into())),
+            ("7", text("- kind: Secret\n  data: hunter2\n")),
+            ("8", text("bell: \u{7} esc: \u{1b}[31m turn: \u{202e}\n")),
+        ],
+    );
+    assert!(!shown.contains("hunter2"), "{shown}");
+    insta::assert_snapshot!(shown, @"
+    --- a/a
+    +++ b/a
+    … a Secret, not shown
+    --- a/b
+    +++ b/b
+    … 7 bytes that are no text, then 9 bytes that are no text, not shown
+    --- /dev/null
+    +++ b/c
+    … a symbolic link, not shown
+    --- a/d
+    +++ /dev/null
+    … a Secret, not shown
+    --- /dev/null
+    +++ b/e
+    @@ -0,0 +1 @@
+    +bell: � esc: �[31m turn: �
+    ");
+}
+
+#[test]
+fn a_diff_is_bounded_and_says_so() {
+    let many: String = (0..10_000).map(|n| format!("line: {n}\n")).collect();
+    let shown =
+        diff_of("b=3", "a=2 b=4", &[("2", text(&many)), ("3", text("x\n")), ("4", text("y\n"))]);
+    assert_eq!(shown.lines().count(), DIFF_LINES + 1);
+    assert_eq!(shown.lines().last(), Some("… the rest is not shown: 2 files"));
+    let wide = "é".repeat(1_000_000);
+    let shown = diff_of("", "a=2", &[("2", text(&wide))]);
+    assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
+}

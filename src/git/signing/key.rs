@@ -1,0 +1,219 @@
+//! The key that commits are signed with, as the operator gave it. Pure.
+//!
+//! An ssh key is read whole here, its passphrase tried. Of an OpenPGP key the armor is read and
+//! that it is a secret key; what it can do only `gpg` knows.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use secrecy::{ExposeSecret, SecretString};
+use ssh_key::PrivateKey;
+
+use crate::git::signing::ssh::SshKey;
+
+/// A key of one of the two kinds that git signs with.
+#[derive(Debug, Clone)]
+pub enum Key {
+    /// `gpg.format = ssh`
+    Ssh(Box<SshKey>),
+    /// `gpg.format = openpgp`
+    OpenPgp(OpenPgpKey),
+}
+
+/// An armored secret key, and what unlocks it.
+#[derive(Clone)]
+pub struct OpenPgpKey {
+    pub(super) armored: SecretString,
+    pub(super) passphrase: Option<SecretString>,
+}
+
+/// What is wrong with a key or its passphrase. Nothing of them is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Something else.
+    #[error("this is no {0}")]
+    NoKey(&'static str),
+    /// The half that everybody may know.
+    #[error("this is the half of a key that everybody may know, and not the private one")]
+    Public,
+    /// A key of the other format.
+    #[error("this is {0}, which another `format` is for")]
+    OtherFormat(&'static str),
+    /// An ssh key of another kind.
+    #[error("this is an ssh key of another kind ({0}): commits are signed with ssh-ed25519")]
+    OtherKind(String),
+    /// Behind a passphrase that is not given.
+    #[error("this key is locked with a passphrase, and `passphrase` is not given")]
+    Locked,
+    /// Behind another passphrase.
+    #[error("the passphrase does not unlock this key")]
+    WrongPassphrase,
+    /// It would end in the middle.
+    #[error("a passphrase of several lines cannot be given to gpg")]
+    Lines,
+    /// Damaged.
+    #[error("this key is damaged, or not whole")]
+    Damaged,
+}
+
+impl KeyError {
+    /// Whether it is the passphrase that is wrong, and not the key.
+    pub fn is_of_passphrase(&self) -> bool {
+        match self {
+            Self::WrongPassphrase | Self::Lines => true,
+            Self::NoKey(_)
+            | Self::Public
+            | Self::OtherFormat(_)
+            | Self::OtherKind(_)
+            | Self::Locked
+            | Self::Damaged => false,
+        }
+    }
+}
+
+const SSH: &str = "OPENSSH PRIVATE KEY";
+const OPENPGP: &str = "PGP PRIVATE KEY BLOCK";
+
+impl Key {
+    /// The private key in a file that `ssh-keygen` made.
+    ///
+    /// # Errors
+    /// [`KeyError`]
+    pub fn ssh(text: &SecretString, passphrase: Option<&SecretString>) -> Result<Self, KeyError> {
+        let text = lines_of(text);
+        match begins_with(text.expose_secret()) {
+            Some(SSH) => {}
+            Some(OPENPGP) => return Err(KeyError::OtherFormat("an OpenPGP key")),
+            Some(kind) if kind.ends_with("PRIVATE KEY") => {
+                return Err(KeyError::OtherKind(kind.to_owned()));
+            }
+            _ if is_public(text.expose_secret()) => return Err(KeyError::Public),
+            _ => {
+                return Err(KeyError::NoKey(
+                    "private ssh key: one begins with -----BEGIN OPENSSH PRIVATE KEY-----",
+                ));
+            }
+        }
+        let key = PrivateKey::from_openssh(text.expose_secret()).map_err(unreadable)?;
+        let key = unlocked(key, passphrase)?;
+        let kind = key.algorithm();
+        if !matches!(kind, ssh_key::Algorithm::Ed25519) {
+            return Err(KeyError::OtherKind(kind.to_string()));
+        }
+        SshKey::new(&key).map(|key| Self::Ssh(Box::new(key))).ok_or(KeyError::Damaged)
+    }
+
+    /// The secret key that `gpg --armor --export-secret-keys KEY` prints.
+    ///
+    /// # Errors
+    /// [`KeyError`]
+    pub fn openpgp(
+        text: &SecretString,
+        passphrase: Option<&SecretString>,
+    ) -> Result<Self, KeyError> {
+        let armored = lines_of(text);
+        match begins_with(armored.expose_secret()) {
+            Some(OPENPGP) => {}
+            Some("PGP PUBLIC KEY BLOCK") => return Err(KeyError::Public),
+            Some(kind) if kind.ends_with("PRIVATE KEY") => {
+                return Err(KeyError::OtherFormat("a key of ssh or TLS"));
+            }
+            _ => {
+                return Err(KeyError::NoKey(
+                    "secret OpenPGP key: one begins with -----BEGIN PGP PRIVATE KEY BLOCK-----",
+                ));
+            }
+        }
+        if !holds_secret_key(armored.expose_secret()).unwrap_or(false) {
+            return Err(KeyError::Damaged);
+        }
+        if passphrase.is_some_and(|text| text.expose_secret().contains(['\n', '\r', '\0'])) {
+            return Err(KeyError::Lines);
+        }
+        Ok(Self::OpenPgp(OpenPgpKey { armored, passphrase: passphrase.cloned() }))
+    }
+}
+
+/// A variable often has the two characters in place of a line's end.
+fn lines_of(text: &SecretString) -> SecretString {
+    let text = text.expose_secret().replace("\\n", "\n").replace("\r\n", "\n");
+    format!("{}\n", text.trim()).into()
+}
+
+/// What stands in the first line of an armor: `OPENSSH PRIVATE KEY`.
+fn begins_with(text: &str) -> Option<&str> {
+    text.strip_prefix("-----BEGIN ")?.split("-----").next()
+}
+
+fn is_public(text: &str) -> bool {
+    ["ssh-", "ecdsa-", "sk-", "-----BEGIN PUBLIC KEY", "---- BEGIN SSH2 PUBLIC"]
+        .iter()
+        .any(|beginning| text.starts_with(beginning))
+}
+
+fn unreadable(error: ssh_key::Error) -> KeyError {
+    match error {
+        ssh_key::Error::AlgorithmUnknown => KeyError::OtherKind("ECDSA or a newer one".to_owned()),
+        _ => KeyError::Damaged,
+    }
+}
+
+fn unlocked(key: PrivateKey, passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyError> {
+    match (key.is_encrypted(), passphrase) {
+        (false, _) => Ok(key),
+        (true, None) => Err(KeyError::Locked),
+        (true, Some(passphrase)) => {
+            key.decrypt(passphrase.expose_secret()).map_err(|_| KeyError::WrongPassphrase)
+        }
+    }
+}
+
+/// Whether an armor is whole and its first packet is a secret key (RFC 9580, 6.2 and 5.5.1.3).
+fn holds_secret_key(armored: &str) -> Option<bool> {
+    let (_, rest) = armored.split_once("-----\n")?;
+    let (inner, _) = rest.split_once("-----END PGP PRIVATE KEY BLOCK-----")?;
+    // Headers such as `Comment: …` end with an empty line.
+    let body = inner.split_once("\n\n").map_or(inner, |(_, body)| body);
+    let (sum, data): (Vec<&str>, Vec<&str>) =
+        body.lines().map(str::trim).partition(|line| line.starts_with('='));
+    let bytes = BASE64_STANDARD.decode(data.concat()).ok()?;
+    let sum = sum.first().map(|sum| BASE64_STANDARD.decode(sum.trim_start_matches('=')));
+    let whole = match sum {
+        // RFC 9580 lets it be left out.
+        None => true,
+        Some(sum) => sum.ok()? == crc24(&bytes),
+    };
+    Some(whole && bytes.first().is_some_and(|head| tag(*head) == SECRET_KEY))
+}
+
+const SECRET_KEY: u8 = 5;
+
+/// The kind of a packet, from its first byte in the new or the old form.
+fn tag(head: u8) -> u8 {
+    if head & 0xc0 == 0xc0 { head & 0x3f } else { (head >> 2) & 0x0f }
+}
+
+/// RFC 9580, 6.1.1.
+fn crc24(bytes: &[u8]) -> [u8; 3] {
+    let mut crc: u32 = 0x00b7_04ce;
+    for byte in bytes {
+        crc ^= u32::from(*byte) << 16;
+        for _ in 0..8 {
+            crc <<= 1;
+            if crc & 0x0100_0000 != 0 {
+                crc ^= 0x0186_4cfb;
+            }
+        }
+    }
+    let [_, a, b, c] = crc.to_be_bytes();
+    [a, b, c]
+}
+
+impl fmt::Debug for OpenPgpKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { armored: _, passphrase } = self;
+        let locked = passphrase.is_some();
+        f.debug_struct("OpenPgpKey").field("locked", &locked).finish_non_exhaustive()
+    }
+}

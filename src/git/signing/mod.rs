@@ -1,0 +1,131 @@
+//! Signatures under commits, as git itself makes and checks them.
+//!
+//! ```text
+//! key        pure: what the operator gave, read and looked at
+//! ssh        a signature with an ssh key, made in this process
+//! openpgp    a signature by the system's `gpg`, in a home of its own
+//! program    runs that program: bounded in time and in what it says
+//! ```
+//!
+//! Knows no repository and no commit: bytes in, armored text out. What is signed is decided elsewhere.
+
+pub mod key;
+mod openpgp;
+mod program;
+mod ssh;
+
+use std::path::PathBuf;
+
+use crate::git::signing::key::Key;
+use crate::git::signing::openpgp::Home;
+pub use crate::git::signing::ssh::SshKey;
+
+/// A key, and where it may be kept while it is in use.
+#[derive(Debug, Clone)]
+pub struct SigningKey {
+    /// The key.
+    pub key: Key,
+    /// A folder for homes of `gpg`, which an ssh key has no use for. What is in it is removed; nobody
+    /// else may use it.
+    pub home: PathBuf,
+}
+
+/// Signs commits with one key. Dropped, nothing of it is left on the disk.
+#[derive(Debug)]
+pub struct Signing(Means);
+
+#[derive(Debug)]
+enum Means {
+    Ssh(Box<SshKey>),
+    OpenPgp(Home),
+}
+
+/// Why there is no signature. Nothing of a key is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SigningError {
+    /// `gpg` cannot be started.
+    #[error(
+        "the program gpg cannot be started ({0}): install GnuPG 2.2 or newer (`gpg` and `gpg-agent`)"
+    )]
+    NoProgram(String),
+    /// It did not end.
+    #[error("gpg did not end within {0} seconds")]
+    TimedOut(u64),
+    /// Its home cannot be made or used.
+    #[error("the folder {folder} cannot be used for signing: {cause}")]
+    Folder {
+        /// Where it is.
+        folder: String,
+        /// What is wrong, and what to do.
+        cause: String,
+    },
+    /// It has no use for the key.
+    #[error("gpg cannot use the key under `signing`: {0}")]
+    BadKey(String),
+    /// It made no signature.
+    #[error("gpg made no signature: {0}")]
+    NotSigned(String),
+    /// The ssh key made none.
+    #[error("no signature can be made with this ssh key")]
+    Ssh,
+}
+
+impl SigningError {
+    /// Whether trying again can help.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::TimedOut(_) => true,
+            Self::NoProgram(_)
+            | Self::Folder { .. }
+            | Self::BadKey(_)
+            | Self::NotSigned(_)
+            | Self::Ssh => false,
+        }
+    }
+}
+
+impl Signing {
+    /// Makes ready to sign. One signature is made for trial, so that a wrong passphrase or an
+    /// expired key is found now. Blocks.
+    ///
+    /// # Errors
+    /// [`SigningError`]
+    pub fn open(SigningKey { key, home }: &SigningKey) -> Result<Self, SigningError> {
+        let signing = match key {
+            Key::Ssh(key) => Self(Means::Ssh(key.clone())),
+            Key::OpenPgp(key) => Self(Means::OpenPgp(Home::open(key, home)?)),
+        };
+        signing.sign(b"a signature for trial\n").map(|_| signing)
+    }
+
+    /// The signature of those bytes, armored, without a line's end after it: the value of a
+    /// commit's header `gpgsig`. Blocks; some milliseconds for OpenPGP.
+    ///
+    /// # Errors
+    /// [`SigningError`]
+    pub fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
+        match &self.0 {
+            Means::Ssh(key) => key.sign(payload),
+            Means::OpenPgp(home) => home.sign(payload),
+        }
+    }
+
+    /// Takes away what lies on the disk; another signature brings it back. Blocks.
+    pub fn close(&self) {
+        match &self.0 {
+            Means::Ssh(_) => {}
+            Means::OpenPgp(home) => home.close(),
+        }
+    }
+
+    /// What others know the key by: `SHA256:…` or an OpenPGP fingerprint.
+    pub fn fingerprint(&self) -> String {
+        match &self.0 {
+            Means::Ssh(key) => key.fingerprint(),
+            Means::OpenPgp(home) => home.fingerprint().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A signature by the system's `gpg`, as git itself gets one.
+//!
+//! In a home of its own: the service knows one key and no other, and nobody's own settings, keys or
+//! agents count. The home is made anew at each start and is gone afterwards. The passphrase goes over
+//! standard input, before what is signed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use secrecy::ExposeSecret;
+use secrecy::zeroize::Zeroizing;
+
+use crate::git::signing::SigningError;
+use crate::git::signing::key::OpenPgpKey;
+use crate::git::signing::program::{self, Ran};
+
+/// The longest path of a home: the agent's sockets are in it, and a socket's path has 107 bytes at
+/// most, of which `/S.gpg-agent.browser` takes 20.
+const LONGEST: usize = 87;
+
+/// The agent remembers no passphrase: it gets one each time, so that a wrong one is never passed
+/// by. It unlocks the key for each signature, so that must not be made slow on purpose: who has the
+/// home has the passphrase beside it.
+const AGENT: &str =
+    "allow-loopback-pinentry\ndefault-cache-ttl 0\nmax-cache-ttl 0\ns2k-count 65536\n";
+
+/// A home of `gpg` with one secret key in it.
+#[derive(Debug)]
+pub(super) struct Home {
+    /// The folder that homes are made in.
+    base: PathBuf,
+    key: OpenPgpKey,
+    fingerprint: String,
+    /// The home in use. One program at a time: it may have to be made again.
+    current: Mutex<PathBuf>,
+}
+
+impl Home {
+    pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
+        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        // What a process left behind that was killed.
+        for left in fs::read_dir(&base).into_iter().flatten().flatten() {
+            remove(&left.path());
+        }
+        let (folder, fingerprint) = made_with(key, &base).inspect_err(|_| tidy(&base))?;
+        Ok(Self { base, key: key.clone(), fingerprint, current: Mutex::new(folder) })
+    }
+
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// A home that is gone, or was emptied by somebody who cleans up, is made again once.
+    pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
+        let mut folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !folder.join("pubring.kbx").exists() {
+            (*folder, _) = made_with(&self.key, &self.base)?;
+        }
+        self.signature(&folder, payload)
+    }
+
+    /// Takes the home away; another signature makes a new one.
+    pub(super) fn close(&self) {
+        let folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if folder.exists() {
+            remove(&folder);
+        }
+        tidy(&self.base);
+    }
+
+    fn signature(&self, folder: &Path, payload: &[u8]) -> Result<String, SigningError> {
+        let mut arguments = ARGUMENTS.to_vec();
+        let mut input = Zeroizing::new(Vec::with_capacity(payload.len() + 256));
+        if let Some(passphrase) = &self.key.passphrase {
+            // gpg reads the first line as the passphrase, byte by byte, and what follows is signed.
+            arguments.extend(["--passphrase-fd", "0"]);
+            input.extend_from_slice(passphrase.expose_secret().as_bytes());
+            input.push(b'\n');
+        }
+        input.extend_from_slice(payload);
+        arguments.extend(["--local-user", &self.fingerprint, "--armor", "--detach-sign"]);
+        let ran = program::run("gpg", folder, &arguments, input)?;
+        let text = String::from_utf8_lossy(&ran.output).trim_end().to_owned();
+        // git looks for the same line: gpg's exit code alone is no promise.
+        let signed = ran.status.success() && has(&ran, "SIG_CREATED");
+        if signed && text.starts_with("-----BEGIN PGP SIGNATURE-----") {
+            Ok(text)
+        } else {
+            Err(SigningError::NotSigned(why(&ran)))
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A new home below `base` that has the key, and the key's fingerprint.
+///
+/// Never in a place where one was before: the agent of that one may be about to end, and takes the
+/// sockets away by their names.
+fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), SigningError> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let folder = base.join(format!("{}-{number}", std::process::id()));
+    make(&folder)?;
+    let fingerprint = import(&folder, key).inspect_err(|_| remove(&folder))?;
+    Ok((folder, fingerprint))
+}
+
+/// The folder that homes were made in, if none is left there.
+fn tidy(base: &Path) {
+    let _ = fs::remove_dir(base);
+}
+
+/// Never asks, neither on a terminal nor in a window; says on standard error what it does.
+const ARGUMENTS: [&str; 7] =
+    ["--batch", "--no-tty", "--pinentry-mode", "loopback", "--disable-dirmngr", "--status-fd", "2"];
+
+/// Makes an empty home that nobody else may look into.
+fn make(folder: &Path) -> Result<(), SigningError> {
+    let unusable =
+        |cause: String| SigningError::Folder { folder: folder.display().to_string(), cause };
+    let length = folder.as_os_str().len();
+    if length > LONGEST {
+        return Err(unusable(format!(
+            "its path has {length} bytes, and the sockets of gpg-agent allow {LONGEST}: choose a shorter `storage.folder`"
+        )));
+    }
+    if folder.exists() {
+        remove(folder);
+    }
+    let failed = |error: std::io::Error| unusable(error.to_string());
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    private(folder).map_err(failed)?;
+    fs::write(folder.join("gpg-agent.conf"), AGENT).map_err(failed)
+}
+
+#[cfg(unix)]
+fn private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn private(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir(folder)
+}
+
+/// Ends the agent, which ends by itself too when its home is gone, and removes the home.
+fn remove(folder: &Path) {
+    if folder.join("S.gpg-agent").exists() {
+        let _ = program::run("gpgconf", folder, &["--kill", "gpg-agent"], Zeroizing::default());
+    }
+    if let Err(error) = fs::remove_dir_all(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "the home of gpg cannot be removed");
+    }
+}
+
+/// Takes the key in; its fingerprint.
+fn import(folder: &Path, key: &OpenPgpKey) -> Result<String, SigningError> {
+    let mut arguments = ARGUMENTS.to_vec();
+    arguments.push("--import");
+    let input = Zeroizing::new(key.armored.expose_secret().as_bytes().to_vec());
+    let ran = program::run("gpg", folder, &arguments, input)?;
+    match &*secret_keys(&ran.said) {
+        [one] => Ok(one.clone()),
+        [] => Err(SigningError::BadKey(why(&ran))),
+        _ => Err(SigningError::BadKey("it holds several secret keys: export one alone".to_owned())),
+    }
+}
+
+/// The fingerprints that gpg imported with their secret half: `[GNUPG:] IMPORT_OK 17 FPR`, where 16
+/// stands for that half (GnuPG's doc/DETAILS).
+fn secret_keys(said: &str) -> Vec<String> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix("[GNUPG:] IMPORT_OK "));
+    let secret = lines.filter_map(|line| {
+        let (flags, fingerprint) = line.split_once(' ')?;
+        let legal = fingerprint.bytes().all(|b| b.is_ascii_hexdigit());
+        (flags.parse::<u32>().ok()? & 16 != 0 && legal).then(|| fingerprint.to_owned())
+    });
+    let mut found: Vec<String> = secret.collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn has(ran: &Ran, status: &str) -> bool {
+    ran.said.lines().any(|line| {
+        line.strip_prefix("[GNUPG:] ").is_some_and(|rest| rest.split(' ').next() == Some(status))
+    })
+}
+
+/// What gpg says for people, in one line, and what to do about it.
+fn why(ran: &Ran) -> String {
+    let said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
+    let said =
+        said.filter(|line| !line.contains("created")).next_back().unwrap_or("it says nothing");
+    let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
+    format!("{said}{}", help(&ran.said))
+}
+
+fn help(said: &str) -> &'static str {
+    let says = |what: &str| said.to_ascii_lowercase().contains(what);
+    if says("bad passphrase") {
+        " (correct `passphrase`)"
+    } else if says("no passphrase given") || says("can't get input") {
+        " (the key is locked: give its `passphrase`)"
+    } else if says("keyexpired") || says("expired") {
+        " (the key has expired: prolong it, or give another)"
+    } else if says("keyrevoked") || says("revoked") {
+        " (the key is revoked: give another)"
+    } else if says("unusable secret key") || says("no secret key") {
+        " (the key cannot sign: export one whose secret half is there, neither expired nor revoked, and may sign)"
+    } else {
+        ""
+    }
+}

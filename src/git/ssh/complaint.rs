@@ -1,0 +1,202 @@
+//! What `ssh` and the program behind it mean by what they print. Pure: words in, a kind out.
+//!
+//! Neither has another way to say it. The samples in the tests are what OpenSSH 9 and the code
+//! hosts print.
+
+/// ssh's own exit status when it, and not the program behind it, has failed.
+const OF_SSH: i32 = 255;
+/// How many characters of it are kept for people.
+const WORDS_LIMIT: usize = 300;
+
+/// What was complained of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::git) enum Kind {
+    /// The host's key is in no known hosts file.
+    HostUnknown,
+    /// The host has another key than the file of known hosts says, or a revoked one.
+    HostChanged,
+    /// The host does not know our key, or ssh cannot use it.
+    KeyRefused,
+    /// The key may read and not write.
+    ReadOnly,
+    /// There is no such repository, or the key may not see it.
+    NoRepository,
+    /// No way to the host, or it was cut.
+    NoConnection,
+    /// Something else that the host said.
+    Other,
+}
+
+/// Reads what was printed by a child that ended with `status`; without one it was killed.
+pub(super) fn classify(printed: &str, status: Option<i32>) -> Kind {
+    let text = printed.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let found = TABLE.iter().find(|(_, words)| has(words));
+    match found {
+        Some((kind, _)) => *kind,
+        None if status.is_none_or(|status| status == OF_SSH) => Kind::NoConnection,
+        None => Kind::Other,
+    }
+}
+
+/// In this order: a changed host key is also one whose verification failed; a host that knows the
+/// key says more by it than that the connection ended.
+const TABLE: [(Kind, &[&str]); 7] = [
+    (Kind::HostChanged, &["host identification has changed", "revoked host key"]),
+    (Kind::HostUnknown, &["host key verification failed", "host key is known for"]),
+    (
+        Kind::ReadOnly,
+        &[
+            "marked as read only",
+            "read-only",
+            "does not have write access",
+            "not allowed to push",
+            "not authorized to write",
+            "write access to repository not granted",
+            "denied to deploy key",
+            " denied to ",
+        ],
+    ),
+    (
+        Kind::NoRepository,
+        &[
+            "repository not found",
+            "does not appear to be a git repository",
+            "project you were looking for could not be found",
+            "cannot find repository",
+            "repository does not exist",
+            "does not exist or you do not have permission",
+            "repository access denied",
+        ],
+    ),
+    // A code host that is not well says so, and gets over it.
+    (
+        Kind::NoConnection,
+        &[
+            "internal server",
+            "internal error",
+            "internal api",
+            "is not accessible",
+            "unavailable",
+            "unable to handle this request",
+            "try again",
+            "rate limit",
+        ],
+    ),
+    (
+        Kind::KeyRefused,
+        &[
+            "permission denied (",
+            "load key \"",
+            "too many authentication failures",
+            "no such identity",
+        ],
+    ),
+    (
+        Kind::NoConnection,
+        &[
+            "ssh: connect to host",
+            "could not resolve hostname",
+            "timed out",
+            "kex_exchange_identification",
+            "ssh_exchange_identification",
+            "closed by remote host",
+            "connection reset",
+            "connection closed",
+            "broken pipe",
+            "mux_client",
+        ],
+    ),
+];
+
+/// One line of what was printed, for a person: without frames, control characters and repetition.
+pub(super) fn words(printed: &str) -> String {
+    let clean = |line: &str| {
+        let text: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let says = |line: &String| line.chars().any(char::is_alphanumeric);
+    let lines: Vec<String> = printed.lines().map(clean).filter(says).collect();
+    lines.join("; ").chars().take(WORDS_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANGED: &str = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\r\n\
+        @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n\
+        @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\r\n\
+        IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\r\n\
+        Host key for [127.0.0.1]:2299 has changed and you have requested strict checking.\r\n\
+        Host key verification failed.\r\n";
+
+    #[test]
+    fn what_ssh_prints_is_told_apart() {
+        for (printed, kind) in [
+            (CHANGED, Kind::HostChanged),
+            (
+                "No ED25519 host key is known for [127.0.0.1]:2299 and you have requested strict \
+                 checking.\r\nHost key verification failed.\r\n",
+                Kind::HostUnknown,
+            ),
+            ("git@127.0.0.1: Permission denied (publickey).\r\n", Kind::KeyRefused),
+            (
+                "Load key \"key\": error in libcrypto\r\nx: Permission denied (publickey).",
+                Kind::KeyRefused,
+            ),
+            ("ssh: connect to host 127.0.0.1 port 1: Connection refused\r\n", Kind::NoConnection),
+            (
+                "ssh: Could not resolve hostname nowhere.invalid: Name or service not known\r\n",
+                Kind::NoConnection,
+            ),
+            ("Connection timed out during banner exchange\r\n", Kind::NoConnection),
+            ("kex_exchange_identification: read: Connection reset by peer\r\n", Kind::NoConnection),
+            ("Connection to 127.0.0.1 closed by remote host.\r\n", Kind::NoConnection),
+            ("", Kind::NoConnection),
+        ] {
+            assert_eq!(classify(printed, Some(255)), kind, "{printed}");
+        }
+        assert_eq!(classify("", None), Kind::NoConnection);
+    }
+
+    #[test]
+    fn what_code_hosts_print_is_told_apart() {
+        let after = "fatal: Could not read from remote repository.";
+        for (printed, kind) in [
+            ("ERROR: Repository not found.", Kind::NoRepository),
+            (
+                "ERROR: The key you are authenticating with has been marked as read only.",
+                Kind::ReadOnly,
+            ),
+            ("ERROR: Permission to o/n.git denied to alice.", Kind::ReadOnly),
+            ("ERROR: Write access to repository not granted.", Kind::ReadOnly),
+            (
+                "ERROR: The project you were looking for could not be found or you don't have \
+                 permission to view it.",
+                Kind::NoRepository,
+            ),
+            ("ERROR: This deploy key does not have write access to this project.", Kind::ReadOnly),
+            ("Forgejo: User: 1:a with Key: 2:b is not authorized to write to o/n.", Kind::ReadOnly),
+            ("fatal: '/srv/n.git' does not appear to be a git repository", Kind::NoRepository),
+            ("ERROR: Internal server error. Please try again later.", Kind::NoConnection),
+            (
+                "ERROR: GitLab: Failed to authorize your Git request: internal API unreachable",
+                Kind::NoConnection,
+            ),
+            ("ERROR: Your account is suspended.", Kind::Other),
+            ("sh: git-receive-pack: not found", Kind::Other),
+        ] {
+            assert_eq!(classify(&format!("{printed}\n{after}"), Some(128)), kind, "{printed}");
+        }
+    }
+
+    #[test]
+    fn words_for_people_are_one_bounded_line() {
+        let said = words(CHANGED);
+        assert!(said.starts_with("@ WARNING: REMOTE HOST"), "{said}");
+        assert!(!said.contains("@@") && !said.contains('\r'), "{said}");
+        assert_eq!(words(&"x".repeat(9_000)).len(), WORDS_LIMIT);
+        assert_eq!(words("\r\n"), "");
+    }
+}

@@ -1,0 +1,113 @@
+//! The command line of `ssh`. Pure.
+//!
+//! Nothing is taken from the machine's configuration, nothing is asked of anybody, and no host is
+//! believed that the operator has not named. Paths are names in the folder that ssh runs in, so that
+//! none can be taken apart at a space or a `%`, and the socket's is not too long for the system.
+
+use std::time::Duration;
+
+use crate::model::ssh::SshAddress;
+
+/// Our private key.
+pub(super) const KEY: &str = "key";
+/// The host keys that are believed.
+pub(super) const KNOWN_HOSTS: &str = "known_hosts";
+/// The connection that is kept between two pushes.
+pub(super) const SOCKET: &str = "connection";
+/// How long a connection is kept after its last use: most deployments of a day come in such a time
+/// one after the other, and a process that was killed leaves none behind for longer.
+const KEPT: Duration = Duration::from_mins(10);
+/// How often a silent connection is tried. Three without an answer end it.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// What git asks for behind ssh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::git) enum Program {
+    /// Who fetches.
+    UploadPack,
+    /// Who pushes.
+    ReceivePack,
+}
+
+/// The arguments of `ssh` that run a program on a repository; `patience` is for the connection.
+pub(super) fn arguments(address: &SshAddress, program: Program, patience: Duration) -> Vec<String> {
+    let seconds = |time: Duration| time.as_secs().max(1);
+    let options = [
+        // A terminal, a prompt or an agent would wait for a person.
+        "BatchMode=yes".to_owned(),
+        "RequestTTY=no".to_owned(),
+        // This key and no other: a host counts how many were tried.
+        "IdentitiesOnly=yes".to_owned(),
+        "IdentityAgent=none".to_owned(),
+        format!("IdentityFile={KEY}"),
+        "PreferredAuthentications=publickey".to_owned(),
+        "StrictHostKeyChecking=yes".to_owned(),
+        format!("UserKnownHostsFile={KNOWN_HOSTS}"),
+        "GlobalKnownHostsFile=/dev/null".to_owned(),
+        "UpdateHostKeys=no".to_owned(),
+        "CanonicalizeHostname=no".to_owned(),
+        "ClearAllForwardings=yes".to_owned(),
+        "ForwardAgent=no".to_owned(),
+        "ForwardX11=no".to_owned(),
+        "PermitLocalCommand=no".to_owned(),
+        format!("ConnectTimeout={}", seconds(patience)),
+        "ConnectionAttempts=1".to_owned(),
+        format!("ServerAliveInterval={}", seconds(ALIVE)),
+        "ServerAliveCountMax=3".to_owned(),
+        // The first child makes the connection and leaves it behind; the next ones go through it.
+        "ControlMaster=auto".to_owned(),
+        format!("ControlPath={SOCKET}"),
+        format!("ControlPersist={}", seconds(KEPT)),
+        // A banner is not an error.
+        "LogLevel=ERROR".to_owned(),
+    ];
+    let mut arguments = vec!["-F".to_owned(), "none".to_owned()];
+    arguments.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+    if let Some(port) = address.port() {
+        arguments.extend(["-p".to_owned(), port.to_string()]);
+    }
+    arguments.extend(["-l".to_owned(), address.user().to_owned(), "--".to_owned()]);
+    arguments.extend([address.host().to_owned(), command(program, address.path())]);
+    arguments
+}
+
+/// The arguments that let go of the connection that is kept, once nobody uses it any more.
+pub(super) fn letting_go(address: &SshAddress) -> Vec<String> {
+    let socket = format!("ControlPath={SOCKET}");
+    let arguments = ["-F", "none", "-O", "stop", "-o", &socket, "--", address.host()];
+    arguments.map(str::to_owned).to_vec()
+}
+
+/// As git writes it: hosts of code take it apart by these very quotes.
+fn command(program: Program, path: &str) -> String {
+    let program = match program {
+        Program::UploadPack => "git-upload-pack",
+        Program::ReceivePack => "git-receive-pack",
+    };
+    let quoted = path.replace('\'', r"'\''").replace('!', r"'\!'");
+    format!("{program} '{quoted}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_command_come_last_and_cannot_be_options() {
+        let address = SshAddress::parse("ssh://git@[::1]:2222/o/it's.git").unwrap();
+        let arguments = arguments(&address, Program::ReceivePack, Duration::from_millis(1_500));
+        let tail: Vec<&str> = arguments.iter().rev().take(7).rev().map(String::as_str).collect();
+        let command = r"git-receive-pack '/o/it'\''s.git'";
+        assert_eq!(tail, ["-p", "2222", "-l", "git", "--", "::1", command]);
+        for option in ["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=1"] {
+            assert!(arguments.iter().any(|argument| argument == option), "{option}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_quoted_as_git_does() {
+        let quoted = |path| command(Program::UploadPack, path);
+        assert_eq!(quoted("o/n.git"), "git-upload-pack 'o/n.git'");
+        assert_eq!(quoted("a!b; rm -rf $HOME"), r"git-upload-pack 'a'\!'b; rm -rf $HOME'");
+    }
+}

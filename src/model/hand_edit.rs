@@ -1,0 +1,103 @@
+//! A hand edit: what somebody changed in an app's `latest` beside us, found when the next deployment
+//! was about to replace it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{CommitSha, DeployId};
+
+/// What happens to a hand edit when the app is deployed the next time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HandEdits {
+    /// The deployment replaces it; its log shows what was replaced.
+    #[default]
+    Replace,
+    /// The deployment fails, and its log shows what it would have replaced.
+    Stop,
+}
+
+/// What somebody changed by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandEdit {
+    /// Whether the deployment replaced it; if not, it was stopped by it.
+    pub replaced: bool,
+    /// The revision that differs least; none where there is no other.
+    pub base: Option<DeployId>,
+    /// The files that differ from it, by name.
+    pub files: Vec<EditedFile>,
+    /// The differences from it as a unified diff. Bounded: it says itself what it leaves out.
+    pub diff: String,
+    /// The commit that made `latest` what was found, where it can be told.
+    pub commit: Option<EditCommit>,
+}
+
+/// A file that somebody changed by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditedFile {
+    /// Below `latest`.
+    pub name: String,
+    /// What happened to it.
+    pub how: Edited,
+}
+
+/// What somebody did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edited {
+    /// The revision has it not.
+    Added,
+    /// The revision has other bytes.
+    Changed,
+    /// The revision has it.
+    Removed,
+}
+
+/// Whose commit an edit came with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditCommit {
+    /// The commit.
+    pub id: CommitSha,
+    /// Its author's name, in one line.
+    pub author: String,
+    /// When the author made it.
+    pub at: Timestamp,
+}
+
+impl Edited {
+    /// In a table.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// So many files are named in a sentence.
+const NAMED: usize = 5;
+
+/// `deployment.yaml (changed), extra.yaml (added), in 0123456789ab by Jo`
+impl fmt::Display for HandEdit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.files.iter().take(NAMED);
+        let named: Vec<_> =
+            named.map(|file| format!("{} ({})", file.name, file.how.as_str())).collect();
+        f.write_str(&named.join(", "))?;
+        let more = self.files.len().saturating_sub(NAMED);
+        if more > 0 {
+            write!(f, " and {more} more")?;
+        }
+        match &self.commit {
+            Some(EditCommit { id, author, at: _ }) => {
+                let short: String = id.as_str().chars().take(12).collect();
+                write!(f, ", in {short} by {author}")
+            }
+            None => Ok(()),
+        }
+    }
+}
