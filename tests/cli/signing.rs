@@ -11,6 +11,15 @@ const KEYS: [(&str, &str); 3] = [
 
 /// The exit code of `config check` with a key, and what it says.
 fn checked(format: &str, key: &str, arguments: &[&str]) -> (i32, String) {
+    let folder = folder(format, key);
+    let mut check = program("the-deployer", folder.path());
+    let output = check.args(["config", "check", "-c", "c.yaml"]).args(arguments).output().unwrap();
+    assert!(!folder.path().join(".the-deployer").exists(), "nothing is made");
+    (output.status.code().unwrap(), said(&output))
+}
+
+/// A folder with the keys, and a configuration that signs with one of them.
+fn folder(format: &str, key: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in KEYS {
         std::fs::write(folder.path().join(name), text).unwrap();
@@ -19,10 +28,7 @@ fn checked(format: &str, key: &str, arguments: &[&str]) -> (i32, String) {
     let text =
         format!("manifests: {{repositories: [{{name: m, url: m.git, signing: {signing}}}]}}\n");
     std::fs::write(folder.path().join("c.yaml"), text).unwrap();
-    let mut check = program("the-deployer", folder.path());
-    let output = check.args(["config", "check", "-c", "c.yaml"]).args(arguments).output().unwrap();
-    assert!(!folder.path().join(".the-deployer").exists(), "nothing is made");
-    (output.status.code().unwrap(), said(&output))
+    folder
 }
 
 #[test]
@@ -58,4 +64,18 @@ fn a_key_of_the_other_format_is_told_with_its_line() {
     let (code, text) = checked("ssh", "openpgp", &[]);
     assert_eq!(code, 1);
     assert!(text.contains("c.yaml:1:") && text.contains("write `format: openpgp`"), "{text}");
+}
+
+#[test]
+fn a_key_is_tried_where_there_is_no_folder_for_temporary_files_too() {
+    if is_missing("gpg", "tests of signatures") {
+        return;
+    }
+    let folder = folder("openpgp", "openpgp");
+    let mut check = program("the-deployer", folder.path());
+    check.env("TMPDIR", folder.path().join("openpgp"));
+    let output = check.args(["config", "check", "-c", "c.yaml"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let left = std::fs::read_dir(folder.path().join(".the-deployer/gnupg")).unwrap().count();
+    assert_eq!(left, 0, "nothing of the key is left");
 }

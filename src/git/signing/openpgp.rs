@@ -135,8 +135,9 @@ fn make(folder: &Path) -> Result<(), SigningError> {
         remove(folder);
     }
     let failed = |error: std::io::Error| unusable(error.to_string());
-    if let Some(parent) = folder.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
+    if let Some(base) = folder.parent().filter(|base| !base.exists()) {
+        fs::create_dir_all(base.parent().unwrap_or(base)).map_err(failed)?;
+        private(base).map_err(failed)?;
     }
     private(folder).map_err(failed)?;
     fs::write(folder.join("gpg-agent.conf"), AGENT).map_err(failed)

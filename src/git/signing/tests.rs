@@ -155,8 +155,9 @@ fn a_home_of_gpg_signs_is_nobody_elses_and_is_gone_afterwards() {
     let home = folder.path().join("deep/home");
     for (text, passphrase) in [(PGP, None), (PGP_LOCKED, Some(PASSPHRASE))] {
         let signing = open(&openpgp(text, passphrase).unwrap(), &home).unwrap();
+        let made = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
         let mode =
-            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&home).unwrap().permissions());
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&made).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o700);
         let signature = signing.sign(b"payload").unwrap();
         assert!(signature.ends_with("-----END PGP SIGNATURE-----"), "{signature}");
