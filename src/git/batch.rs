@@ -7,7 +7,8 @@ use git2::{Oid, Repository};
 
 use crate::git::commit::Committer;
 use crate::git::edits::{EditError, Edited};
-use crate::git::objects::{New, Objects};
+use crate::git::objects::Objects;
+use crate::git::pack::Load;
 use crate::git::queue::Job;
 use crate::git::signing::SigningError;
 use crate::model::hand_edit::HandEdit;
@@ -19,7 +20,7 @@ pub(super) struct Built {
     /// The last commit; `None` if there was nothing to commit.
     pub(super) tip: Option<Oid>,
     /// Exactly what the server has not.
-    pub(super) new: New,
+    pub(super) load: Load,
 }
 
 /// What became of a change.
@@ -75,5 +76,5 @@ pub(super) fn build(
         }
         fates.push(fate);
     }
-    Ok(Built { fates, tip: made, new: objects.into_new() })
+    Ok(Built { fates, tip: made, load: Load::of(objects.into_new()) })
 }

@@ -7,7 +7,7 @@ use git2::{Oid, Repository};
 use crate::git::error::WriteError;
 use crate::git::kept::{Kept, Seen};
 use crate::git::local::Local;
-use crate::git::objects::New;
+use crate::git::pack::Load;
 use crate::git::refusal::Refusal;
 
 /// Who holds the branch.
@@ -80,11 +80,11 @@ impl Home {
         &mut self,
         base: Option<Oid>,
         tip: Oid,
-        new: &New,
+        load: &Load,
     ) -> Result<Published, Trouble> {
         match self {
-            Self::Local(local) => local.publish(base, tip, new),
-            Self::Kept(kept) => kept.publish(base, tip, new),
+            Self::Local(local) => local.publish(base, tip, load),
+            Self::Kept(kept) => kept.publish(base, tip, load),
         }
     }
 

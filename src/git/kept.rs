@@ -14,8 +14,7 @@ use git2::{AutotagOption, Direction, FetchOptions, Oid, RemoteHead, Repository};
 use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
-use crate::git::objects::New;
-use crate::git::pack::{Deltas, pack};
+use crate::git::pack::Load;
 use crate::git::push::{self, Push, PushBy, Update};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
@@ -143,13 +142,13 @@ impl Kept {
         &mut self,
         base: Option<Oid>,
         tip: Oid,
-        new: &New,
+        load: &Load,
     ) -> Result<Published, Trouble> {
-        let update = Update { base, tip, reference: &self.reference, new };
+        let update = Update { base, tip, reference: &self.reference, load };
         let published = self.push.push(&self.repo, &update)?;
         match published {
             Published::Done => {
-                save(&self.repo, new)?;
+                save(&self.repo, load)?;
                 self.remember(tip)?;
                 self.tip = Seen::At(Some(tip));
             }
@@ -218,16 +217,16 @@ impl Kept {
 }
 
 /// Puts objects that the server has now into the clone.
-pub(super) fn save(repo: &Repository, new: &New) -> Result<(), git2::Error> {
+pub(super) fn save(repo: &Repository, load: &Load) -> Result<(), git2::Error> {
     let odb = repo.odb()?;
-    if new.len() < PACKED {
-        for object in new.values() {
+    if load.objects().len() < PACKED {
+        for object in load.objects().values() {
             odb.write(object.kind, &object.bytes)?;
         }
         return Ok(());
     }
     let mut writer = odb.packwriter()?;
-    let written = writer.write_all(&pack(new, Deltas::Thin));
+    let written = writer.write_all(load.thin());
     written.map_err(|error| git2::Error::from_str(&error.to_string()))?;
     writer.commit().map(drop)
 }

@@ -12,7 +12,7 @@ use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
 use crate::git::kept;
-use crate::git::objects::New;
+use crate::git::pack::Load;
 use crate::git::stale;
 use crate::git::tidy::Tidying;
 
@@ -62,9 +62,9 @@ impl Local {
         &self,
         base: Option<Oid>,
         tip: Oid,
-        new: &New,
+        load: &Load,
     ) -> Result<Published, Trouble> {
-        kept::save(&self.repo, new)?;
+        kept::save(&self.repo, load)?;
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
             Ok(()) => {}

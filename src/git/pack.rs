@@ -3,6 +3,7 @@
 //! Written by hand: every object is known with what it was made of, so that there is nothing to
 //! search. Format: `gitformat-pack(5)`.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::io::Write as _;
 
@@ -25,8 +26,33 @@ pub(super) enum Deltas {
     None,
 }
 
-/// The bytes of a pack.
-pub(super) fn pack(new: &New, deltas: Deltas) -> Vec<u8> {
+/// What a push brings: its objects, and their thin pack, which is sent, and kept when it was taken.
+pub(super) struct Load {
+    new: New,
+    thin: OnceCell<Vec<u8>>,
+}
+
+impl Load {
+    pub(super) fn of(new: New) -> Self {
+        Self { new, thin: OnceCell::new() }
+    }
+
+    pub(super) fn objects(&self) -> &New {
+        &self.new
+    }
+
+    /// The bytes of the thin pack, made once.
+    pub(super) fn thin(&self) -> &[u8] {
+        self.thin.get_or_init(|| pack(&self.new, Deltas::Thin))
+    }
+
+    /// The bytes of a pack of whole objects.
+    pub(super) fn whole(&self) -> Vec<u8> {
+        pack(&self.new, Deltas::None)
+    }
+}
+
+fn pack(new: &New, deltas: Deltas) -> Vec<u8> {
     let mut pack = Pack { bytes: header(new.len()), written: HashMap::new() };
     for (id, object) in new {
         pack.add(*id, object, deltas);

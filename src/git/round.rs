@@ -136,7 +136,7 @@ impl Writer {
         built: Built,
         jobs: &[Job],
     ) -> Result<Attempt, Trouble> {
-        match self.home.publish(base, last, &built.new)? {
+        match self.home.publish(base, last, &built.load)? {
             Published::Done => Ok(Attempt::Told(self.answers(base, built.fates, jobs))),
             Published::Lost => Ok(Attempt::Lost(self.lost_races())),
             Published::Locked(error) => Ok(Attempt::Lost(error)),

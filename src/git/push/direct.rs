@@ -8,7 +8,7 @@ use git2::Repository;
 
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
-use crate::git::pack::{Deltas, pack};
+use crate::git::pack::Deltas;
 use crate::git::push::report::{self, Report, Word};
 use crate::git::push::request::request;
 use crate::git::push::{Push, Update};
@@ -29,8 +29,10 @@ impl Direct {
     }
 
     fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Carried, NotCarried> {
-        let pack = pack(update.new, deltas);
-        let body = request(update, &pack);
+        let body = match deltas {
+            Deltas::Thin => request(update, update.load.thin()),
+            Deltas::None => request(update, &update.load.whole()),
+        };
         self.remote.receive_pack(update.base, update.reference, body)
     }
 

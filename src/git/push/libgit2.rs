@@ -32,7 +32,7 @@ impl Libgit2 {
         update: &Update<'_>,
         report: &Report,
     ) -> Result<(), WireError> {
-        let Update { base, tip, reference, new: _ } = update;
+        let Update { base, tip, reference, load: _ } = update;
         transport::over(&self.remote, |address| {
             let mut options = PushOptions::new();
             options.remote_callbacks(report.callbacks(base.unwrap_or(Oid::ZERO_SHA1)));
@@ -59,7 +59,7 @@ impl Libgit2 {
 
 impl Push for Libgit2 {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
-        kept::save(repo, update.new)?;
+        kept::save(repo, update.load)?;
         let report = Report::default();
         let pushed = self.send(repo, update, &report);
         match (pushed, report.word.into_inner()) {

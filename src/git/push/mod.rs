@@ -17,7 +17,7 @@ mod request;
 use git2::{Oid, Repository};
 
 use crate::git::home::{Published, Trouble};
-use crate::git::objects::New;
+use crate::git::pack::Load;
 use crate::git::push::direct::Direct;
 use crate::git::push::libgit2::Libgit2;
 use crate::git::remote::Remote;
@@ -40,7 +40,7 @@ pub(super) struct Update<'a> {
     /// `refs/heads/main`
     pub(super) reference: &'a str,
     /// What the server has not.
-    pub(super) new: &'a New,
+    pub(super) load: &'a Load,
 }
 
 /// A way to move a branch. Never forces: on a branch that is elsewhere it is [`Published::Lost`].
