@@ -32,6 +32,7 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
             ["manifests" | "templates", .., "ssh", "key"] => true,
+            ["manifests", .., "signing", "key" | "passphrase"] => true,
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
@@ -86,7 +87,7 @@ fn is_secret_place(path: &Path) -> bool {
         Some(&("file" | "env" | "sha256" | "name")) => false,
         Some(&"tokens") => true,
         _ if keys.starts_with(&["notify", "slack", "webhook"]) => true,
-        _ if keys.ends_with(&["ssh", "key"]) => true,
+        _ if keys.ends_with(&["ssh", "key"]) || keys.ends_with(&["signing", "key"]) => true,
         _ => keys.iter().any(names_one),
     }
 }

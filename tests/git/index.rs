@@ -1,11 +1,14 @@
 //! What a follower of all apps sees, and how little it reads for that.
 
+use std::collections::BTreeMap;
+
 use the_deployer::git::index::{Application, Changed, Changes, Follower};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, TargetName};
 use the_deployer::model::revision::ManifestFile;
 
-use crate::git::place::{Place, deploy_files, pushed};
+use crate::git::place::{Place, deploy_files, noon, pushed};
+use crate::harness::git::Bare;
 
 fn target() -> TargetName {
     "prod-1".parse().unwrap()
@@ -127,4 +130,67 @@ async fn a_clone_that_is_made_anew_is_followed_on() {
     std::fs::remove_dir_all(&clone).unwrap();
     let said = follower.changes().unwrap_err().to_string();
     assert!(said.contains("clone"), "{said}");
+}
+
+/// What somebody knows who has followed from the beginning.
+type Model = BTreeMap<AppKey, (Option<String>, Vec<ManifestFile>, Option<Vec<u8>>)>;
+
+fn learn(model: &mut Model, changes: Changes) {
+    for app in changes.gone {
+        assert!(model.remove(&app).is_some(), "{app} was never there");
+    }
+    for one in changes.changed {
+        let known = model.entry(one.app).or_default();
+        known.0 = one.live.map(String::from);
+        known.1 = one.files.unwrap_or_else(|| std::mem::take(&mut known.1));
+        match one.application {
+            Application::Same => {}
+            Application::Gone => known.2 = None,
+            Application::Now(bytes) => known.2 = Some(bytes),
+        }
+    }
+}
+
+/// Whatever happens to the repository, who follows step by step knows what one knows who comes last.
+#[tokio::test]
+async fn following_step_by_step_comes_to_the_same_as_reading_all_at_once() {
+    let place = Place::local();
+    let repository = place.open().await;
+    let mut follower = follow(&repository);
+    let (mut model, mut seed) = (Model::new(), 20_261_121_u32);
+    let mut draw = |most: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 16) % most
+    };
+    for n in 1..=60 {
+        let slug = format!("app-{}", draw(4));
+        let (folder, file) = (format!("manifests/prod-1/devx/{slug}"), draw(3).to_string());
+        match draw(8) {
+            0..=2 => {
+                let route = [("deployment.yaml", "1"), ("ingress.yaml", file.as_str())];
+                let some = usize::try_from(1 + draw(2)).unwrap();
+                let write = deploy_files(n, &slug, &route[..some]);
+                let _written = repository.write(write, noon()).await.unwrap();
+            }
+            3 => place.bare.somebody_writes(&format!("{folder}/latest/ingress.yaml"), &file),
+            4 => place.bare.somebody_writes(&format!("apps/prod-1/devx.{slug}.yaml"), &file),
+            5 => takes_away(&place.bare, &folder),
+            6 => takes_away(&place.bare, &format!("apps/prod-1/devx.{slug}.yaml")),
+            _ if place.bare.commits() > 3 => {
+                place.bare.run(&["update-ref", "refs/heads/main", "main~2"]);
+            }
+            _ => place.bare.somebody_writes("README.md", &file),
+        }
+        learn(&mut model, follower.changes().unwrap());
+        let mut whole = Model::new();
+        learn(&mut whole, follow(&repository).changes().unwrap());
+        assert_eq!(model, whole, "after step {n}");
+    }
+    assert!(model.len() > 1, "{model:?}");
+}
+
+fn takes_away(bare: &Bare, path: &str) {
+    let from = if bare.commits() > 0 { "from refs/heads/main^0\n" } else { "" };
+    let head = "commit refs/heads/main\ncommitter a <a@example.com> 1 +0000\ndata 1\nx\n";
+    bare.import(&format!("{head}{from}D {path}\n\n"));
 }

@@ -68,6 +68,7 @@ fn what_keeps_us_out_is_told_at_its_place() {
         (format!("{url}, ssh: {{key: {{env: OPEN}}, known_hosts: /no}}"), "/no cannot be read"),
         (format!("{url}, ssh: {{key: {{env: OPEN}}}}"), "`known_hosts` is missing"),
         (format!("{url}, ssh: {{key: abc, known_hosts: HOSTS}}"), "holds a secret itself"),
+        (format!("{url}, {KEY}, signing: {{format: ssh, key: abc}}"), "holds a secret itself"),
     ] {
         let lines = lines(with(&repository).map(|loaded| loaded.settings));
         assert!(lines.contains(words), "{words} in\n{lines}");

@@ -119,9 +119,7 @@ async fn a_push_that_is_cut_while_the_server_looks_at_it_is_done_once() {
             let repository = repository.clone();
             async move { refused(&repository, deploy(2, &text(2))).await }
         });
-        while place.tries() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        place.tried().await;
         host.cut();
         let error = push.await.unwrap();
         assert_eq!(error.disposition(), RETRY, "{error}");

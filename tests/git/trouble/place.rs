@@ -1,6 +1,7 @@
 //! The ways to a server, and what the same trouble is on each.
 
 use std::fs;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use the_deployer::git::ssh;
@@ -126,8 +127,16 @@ impl Place {
     pub(super) fn tries(&self) -> usize {
         let file = self.bare.0.join("ran");
         let ran = fs::read_to_string(&file).unwrap_or_default().lines().count();
-        let _never = fs::remove_file(file);
+        // One that is empty is about to be written to.
+        if ran > 0 {
+            fs::remove_file(file).unwrap();
+        }
         ran
+    }
+
+    /// Until the hook runs.
+    pub(super) async fn tried(&self) {
+        until("a hook runs", || self.tries() > 0).await;
     }
 
     pub(super) fn without_hook(&self, name: &str) {
@@ -144,6 +153,16 @@ impl Place {
         assert_eq!(found, expected);
         self.bare.assert_sound();
     }
+}
+
+/// Until something is so that nobody announces.
+pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let looking = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(40), looking).await.expect(what);
 }
 
 /// The error of a write that must not succeed.

@@ -1,13 +1,12 @@
 //! Trouble that meets several deployments in one push: each has its own answer.
 
 use std::fs;
-use std::time::Duration;
 
 use futures::future::join_all;
 use the_deployer::git::writer::{ManifestRepository, Write, WriteError, Written};
 
 use crate::git::place::{deploy_files, write};
-use crate::git::trouble::place::{Place, Trouble, deployed, on_each};
+use crate::git::trouble::place::{Place, Trouble, deployed, on_each, until};
 
 /// The apps that wait while the first one is pushed; their deployments are 11, 12 and so on.
 const WAITING: [&str; 4] = ["a", "b", "bad", "c"];
@@ -29,14 +28,10 @@ async fn behind_a_push(
         let repository = repository.clone();
         async move { deployed(&repository, 1).await }
     });
-    while place.tries() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    place.tried().await;
     let waiting = (11..).zip(WAITING).map(|(n, slug)| write(repository, of_app(n, slug)));
     let open = async {
-        while repository.done().waiting <= WAITING.len() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("all wait", || repository.done().waiting > WAITING.len()).await;
         meanwhile(place);
         fs::write(place.bare.0.join("go"), "").unwrap();
     };
