@@ -13,9 +13,14 @@ use crate::git::queue::Job;
 use crate::git::signing::SigningError;
 use crate::model::hand_edit::HandEdit;
 
+/// From so many bytes of new objects on no more changes are added to a push. A deployment has some
+/// tens of kilobytes, and new versions of the folders on its way, which are held whole.
+const LARGEST: usize = 32 * 1024 * 1024;
+
 /// What the changes make of a tip.
 pub(super) struct Built {
-    /// What became of each change, in order.
+    /// What became of each change, in order; of the first ones only, where the others would have
+    /// made the push too large.
     pub(super) fates: Vec<Fate>,
     /// The last commit; `None` if there was nothing to commit.
     pub(super) tip: Option<Oid>,
@@ -54,6 +59,9 @@ pub(super) fn build(
     let (mut at, mut made) = (tip, None);
     let mut fates = Vec::with_capacity(jobs.len());
     for job in jobs {
+        if objects.bytes() > LARGEST {
+            break;
+        }
         let mark = objects.mark();
         let fate = match job.change.edit(&mut objects, root) {
             Ok(Edited::Changed(tree)) => match committer.commit(tree, at, &job.change, job.at) {

@@ -57,7 +57,10 @@ impl Meter {
 
     /// How long the next push has to wait; never more than a minute, whatever the clock does.
     pub(super) fn wait(&mut self, now: Timestamp) -> Duration {
-        self.pushes.retain(|at| since(*at, now) < MINUTE);
+        // What lies in the future was counted before the clock was put back.
+        self.pushes.retain(|at| *at <= now && since(*at, now) < MINUTE);
+        let longest = self.interval() * self.budget.burst;
+        self.whole_at = self.whole_at.filter(|at| until(*at, now) <= longest);
         let most = usize::try_from(self.budget.per_minute).unwrap_or(usize::MAX);
         let of_minute = match self.pushes.len().checked_sub(most).and_then(|n| self.pushes.get(n)) {
             Some(first) => MINUTE.saturating_sub(since(*first, now)),
@@ -128,12 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_back_costs_no_more_than_a_minute() {
+    fn a_clock_that_is_put_back_holds_nothing_up() {
         let mut meter = Meter::new(PushBudget { burst: 1, per_minute: 1 });
         let later: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         meter.spend(later);
-        assert!(meter.wait(Timestamp::UNIX_EPOCH) <= MINUTE);
+        assert_eq!(meter.wait(later), MINUTE);
         assert_eq!(meter.wait(later + MINUTE), Duration::ZERO);
+        meter.spend(later);
+        assert_eq!(meter.wait(Timestamp::UNIX_EPOCH), Duration::ZERO);
     }
 
     #[test]

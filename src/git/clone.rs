@@ -69,6 +69,34 @@ pub(super) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
     folder.with_file_name(name)
 }
 
+/// Puts a clone into another one's place. Two renames, so that there is hardly a moment without one;
+/// a process that dies between them is made good by [`recover`].
+pub(super) fn replace(folder: &Path, by: &Path) -> std::io::Result<()> {
+    let old = with_suffix(folder, "old");
+    if old.exists() {
+        // Of a process that died while it was being removed.
+        fs::remove_dir_all(&old)?;
+    }
+    fs::rename(folder, &old)?;
+    if let Err(error) = fs::rename(by, folder) {
+        return fs::rename(&old, folder).and(Err(error));
+    }
+    // Tens of thousands of files: nobody waits for that.
+    std::thread::spawn(move || fs::remove_dir_all(old));
+    Ok(())
+}
+
+/// What a process left that died while it replaced a clone.
+pub(super) fn recover(folder: &Path) {
+    let old = with_suffix(folder, "old");
+    if folder.exists() || !old.join(MARKER).is_file() {
+        return;
+    }
+    if let Err(error) = fs::rename(&old, folder) {
+        tracing::warn!(clone = %folder.display(), %error, "a clone that was being replaced cannot be taken back");
+    }
+}
+
 /// Whether so much has piled up that a new clone is cheaper to use.
 pub(super) fn is_full(folder: &Path) -> bool {
     let count =

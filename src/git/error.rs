@@ -83,6 +83,30 @@ pub enum WriteError {
         /// The names of others.
         others: String,
     },
+    /// Every branch is gone from a repository that had ours. It is not begun anew: what would not be
+    /// on it would be taken off the clusters.
+    #[error(
+        "{repository} has lost its branch {branch}, and has no other: push it again from a copy; \
+         or, to begin anew with an empty one, {anew}"
+    )]
+    Emptied {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was there.
+        branch: String,
+        /// What a person does who wants to begin anew.
+        anew: String,
+    },
+    /// Others of the same push were refused, each by itself, and this one was not asked about yet.
+    #[error("{repository} refuses what is pushed to {branch} now, others than this: {refusal}")]
+    NotAsked {
+        /// The manifest repository.
+        repository: String,
+        /// The branch that was pushed to.
+        branch: String,
+        /// The server's words to the others.
+        refusal: Refusal,
+    },
     /// The server cannot be talked to at the moment, or asks us to wait.
     #[error("{repository} cannot be reached: {cause}")]
     Unreachable {
@@ -183,7 +207,9 @@ impl WriteError {
         match self {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
             Self::NoToken { why, .. } => why.next,
-            Self::LostRaces { .. } | Self::Disk { .. } => Disposition::Retry { after: None },
+            Self::LostRaces { .. } | Self::Disk { .. } | Self::NotAsked { .. } => {
+                Disposition::Retry { after: None }
+            }
             Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
             Self::Refused { .. }
@@ -192,6 +218,7 @@ impl WriteError {
             | Self::KeyRefused { .. }
             | Self::NotFound { .. }
             | Self::NoBranch { .. }
+            | Self::Emptied { .. }
             | Self::Blocked { .. }
             | Self::Moved { .. }
             | Self::HandEdited { .. }

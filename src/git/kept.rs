@@ -25,9 +25,9 @@ const PACKED: usize = 100;
 const REST: u32 = 100;
 
 /// What a branch's reference begins with.
-const HEADS: &str = "refs/heads/";
+pub(super) const HEADS: &str = "refs/heads/";
 /// So many other branches are named to who has to find the right one.
-const FEW: usize = 5;
+pub(super) const FEW: usize = 5;
 
 /// The kept clone.
 pub(super) struct Kept {
@@ -95,6 +95,7 @@ impl Kept {
         remote: Remote,
         by: PushBy,
     ) -> Result<Self, Trouble> {
+        clone::recover(folder);
         let marker = marker(&remote, reference);
         let usable = fs::read_to_string(folder.join(MARKER)).is_ok_and(|found| found == marker);
         let opened = if usable { clone::usable(folder) } else { None };
@@ -127,6 +128,10 @@ impl Kept {
                 self.remember(tip)?;
                 Some(tip)
             }
+            Found::Empty if self.had_a_branch() => {
+                self.tip = Seen::NotYet;
+                return Err(self.emptied().into());
+            }
             Found::Empty => None,
             Found::Others(others) => {
                 self.tip = Seen::NotYet;
@@ -158,19 +163,43 @@ impl Kept {
         Ok(published)
     }
 
+    /// Whether there was a branch at this address, as far as this service knows. The clone itself does
+    /// not tell: it may have been made anew since.
+    fn had_a_branch(&self) -> bool {
+        let known = fs::read_to_string(clone::with_suffix(&self.folder, "seen"));
+        known.is_ok_and(|known| known == marker(&self.remote, &self.reference))
+    }
+
+    fn emptied(&self) -> WriteError {
+        let note = clone::with_suffix(&self.folder, "seen");
+        WriteError::Emptied {
+            repository: self.remote.to_string(),
+            branch: self.branch().to_owned(),
+            anew: format!("remove {} where the-deployer runs", note.display()),
+        }
+    }
+
+    fn branch(&self) -> &str {
+        self.reference.strip_prefix(HEADS).unwrap_or(&self.reference)
+    }
+
     /// A branch with one app in it, begun beside the one that was renamed, would be all that Argo CD
     /// sees: it would take every other app away.
     fn no_branch(&self, others: &[String]) -> WriteError {
-        let branch = self.reference.strip_prefix(HEADS).unwrap_or(&self.reference);
         WriteError::NoBranch {
             repository: self.remote.to_string(),
-            branch: branch.to_owned(),
+            branch: self.branch().to_owned(),
             others: others.join(", "),
         }
     }
 
     fn remember(&self, tip: Oid) -> Result<(), Trouble> {
         self.repo.reference(TRACKING, tip, true, "seen")?;
+        if !self.had_a_branch() {
+            let note = clone::with_suffix(&self.folder, "seen");
+            let noted = fs::write(note, marker(&self.remote, &self.reference));
+            noted.map_err(|error| disk(&self.remote, &self.folder, &error))?;
+        }
         Ok(())
     }
 
@@ -201,18 +230,24 @@ impl Kept {
         })
     }
 
-    /// Takes the new clone. What was pushed since it was made, is fetched by the next look.
+    /// Takes the new clone, which first gets what was pushed since it was made: readers go by what
+    /// the clone says of the branch, and it must not fall back.
     fn swap(&mut self) -> bool {
         let beside = clone::with_suffix(&self.folder, "next");
-        let moved =
-            fs::remove_dir_all(&self.folder).is_ok() && fs::rename(&beside, &self.folder).is_ok();
-        let opened = Self::open(&self.folder, &self.reference, self.remote.clone(), self.by);
-        match opened {
-            Ok(opened) => *self = opened,
-            Err(_) => return false,
+        let open =
+            |folder: &Path| Self::open(folder, &self.reference, self.remote.clone(), self.by);
+        if open(&beside).and_then(|mut next| next.look()).is_err()
+            || clone::replace(&self.folder, &beside).is_err()
+        {
+            return false;
         }
-        // Readers go by what the clone says of the branch: it must not fall back.
-        moved && self.look().is_ok()
+        match open(&self.folder) {
+            Ok(opened) => {
+                *self = opened;
+                true
+            }
+            Err(_) => false,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! what the push was based on, so a commit that came in between would be lost. Here the branch is
 //! compared and moved under git's own lock on it, which every other git respects too.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
-use crate::git::kept;
+use crate::git::kept::{self, FEW, HEADS};
 use crate::git::pack::Load;
 use crate::git::stale;
 use crate::git::tidy::Tidying;
@@ -22,9 +23,9 @@ pub(super) struct Local {
     reference: String,
     /// How old a lock must be to be nobody's.
     stale: Duration,
-    /// Nobody but this process writes there, so that nobody else tidies it up.
-    alone: bool,
     tidying: Tidying,
+    /// Whether the branch was there once, since this was opened.
+    seen: Cell<bool>,
     pub(super) repo: Repository,
 }
 
@@ -34,7 +35,14 @@ impl Local {
         let repo = Repository::open_bare(path).map_err(|error| not_open(path, &error))?;
         let stale = if alone { stale::ALONE } else { stale::AMONG_OTHERS };
         let (path, reference) = (path.to_owned(), reference.to_owned());
-        Ok(Self { path, reference, stale, alone, tidying: Tidying::default(), repo })
+        Ok(Self {
+            path,
+            reference,
+            stale,
+            tidying: Tidying::default(),
+            seen: Cell::new(false),
+            repo,
+        })
     }
 
     pub(super) fn reopen(&mut self) -> Result<(), Trouble> {
@@ -42,16 +50,42 @@ impl Local {
         Ok(())
     }
 
-    /// Where the branch is now.
+    /// Where the branch is now; `None` in an empty repository.
     pub(super) fn look(&self) -> Result<Option<Oid>, Trouble> {
         if !self.path.exists() {
             return Err(WriteError::NotFound { repository: self.path.display().to_string() }.into());
         }
         match self.repo.refname_to_id(&self.reference) {
-            Ok(id) => Ok(Some(id)),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Ok(id) => {
+                self.seen.set(true);
+                Ok(Some(id))
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => self.without_branch(),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A branch with one app in it, begun beside others or in place of one that is gone, would be
+    /// all that Argo CD sees: it would take every other app away.
+    fn without_branch(&self) -> Result<Option<Oid>, Trouble> {
+        let (repository, branch) = (self.path.display().to_string(), self.branch().to_owned());
+        let mut others = self.repo.references_glob(&format!("{HEADS}*"))?;
+        let names =
+            others.names().filter_map(|name| Some(name.ok()?.strip_prefix(HEADS)?.to_owned()));
+        let others: Vec<String> = names.take(FEW).collect();
+        if !others.is_empty() {
+            let others = others.join(", ");
+            return Err(WriteError::NoBranch { repository, branch, others }.into());
+        }
+        if self.seen.get() {
+            let anew = "restart the-deployer".to_owned();
+            return Err(WriteError::Emptied { repository, branch, anew }.into());
+        }
+        Ok(None)
+    }
+
+    fn branch(&self) -> &str {
+        self.reference.strip_prefix(HEADS).unwrap_or(&self.reference)
     }
 
     /// Writes the objects, and moves the branch from `base` to `tip`, if it is at `base`.
@@ -77,15 +111,14 @@ impl Local {
         let made = self.repo.find_commit(tip)?;
         transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;
         transaction.commit()?;
+        self.seen.set(true);
         Ok(Published::Done)
     }
 
     /// Every now and then lets git pack what has piled up, beside us; git decides whether it is
-    /// worth it. Elsewhere whoever owns the folder does that.
+    /// worth it.
     pub(super) fn keep_house(&mut self) {
-        if self.alone {
-            self.tidying.turn(&self.path);
-        }
+        self.tidying.turn(&self.path);
     }
 
     /// Somebody moves the branch now; or a git that was killed has left its lock behind. That one is

@@ -43,6 +43,8 @@ pub(super) struct Objects<'r> {
     tip: Option<Oid>,
     odb: Odb<'r>,
     new: New,
+    /// How many bytes that are, all together.
+    bytes: usize,
     /// What the server has, as far as it was looked at.
     there: HashSet<Oid>,
 }
@@ -53,7 +55,7 @@ pub(super) struct Mark(usize);
 
 impl<'r> Objects<'r> {
     pub(super) fn over(repo: &'r Repository, tip: Option<Oid>) -> Result<Self, git2::Error> {
-        Ok(Self { repo, tip, odb: repo.odb()?, new: New::new(), there: HashSet::new() })
+        Ok(Self { repo, tip, odb: repo.odb()?, new: New::new(), bytes: 0, there: HashSet::new() })
     }
 
     /// The repository, and the commit in it that all this is on top of.
@@ -65,6 +67,11 @@ impl<'r> Objects<'r> {
         self.new
     }
 
+    /// How much was made, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// A place to come back to.
     pub(super) fn mark(&self) -> Mark {
         Mark(self.new.len())
@@ -73,6 +80,7 @@ impl<'r> Objects<'r> {
     /// Forgets what was made since.
     pub(super) fn back_to(&mut self, Mark(length): Mark) {
         self.new.truncate(length);
+        self.bytes = self.new.values().map(|object| object.bytes.len()).sum();
     }
 
     /// The id that a file with these bytes has, without making it.
@@ -108,8 +116,9 @@ impl<'r> Objects<'r> {
         delta: Option<Delta>,
     ) -> Result<Oid, git2::Error> {
         let id = Oid::hash_object(kind, &bytes)?;
-        if !self.there.contains(&id) {
-            self.new.entry(id).or_insert(Object { kind, bytes, delta });
+        if !self.there.contains(&id) && !self.new.contains_key(&id) {
+            self.bytes += bytes.len();
+            self.new.insert(id, Object { kind, bytes, delta });
         }
         Ok(id)
     }

@@ -82,7 +82,7 @@ pub fn classify(status: &str, printed: &str) -> Verdict {
 ///
 /// Only the status line counts: what a hook prints is free text, and could say anything.
 fn is_lost_race(status: &str) -> bool {
-    const WORDS: [&str; 9] = [
+    const WORDS: [&str; 10] = [
         "cannot lock ref",
         "failed to lock",
         "incorrect old value",
@@ -90,6 +90,7 @@ fn is_lost_race(status: &str) -> bool {
         "failed to update ref",
         "non-fast-forward",
         "reference already exists",
+        "reference does not exist",
         "old reference value does not match",
         "stale info",
     ];
@@ -100,7 +101,10 @@ fn is_lost_race(status: &str) -> bool {
 fn kind(text: &str) -> Kind {
     // A pack that is too large fails at being unpacked, too, and stays too large.
     const TABLE: [(Kind, &[&str]); 4] = [
-        (Kind::Quota, &["quota", "exceeds", "too large", "large files detected", "gh001"]),
+        (
+            Kind::Quota,
+            &["quota", "exceeds", "too large", "that large", "large files detected", "gh001"],
+        ),
         (
             Kind::ServerFault,
             &[

@@ -35,13 +35,15 @@ pub(super) struct Writer {
 pub(super) struct Round {
     /// Whether the server was asked to move the branch.
     pub(super) pushed: bool,
+    /// How many changes were answered by a push that got through; none if there was none.
+    pub(super) landed: usize,
     pub(super) end: End,
 }
 
 /// How a round ended.
 pub(super) enum End {
-    /// Everybody has an answer.
-    Answered,
+    /// Everybody has an answer but these, for whom the push had no room.
+    Answered(Vec<Job>),
     /// Somebody else was faster: all again, on the new tip. The error is for when that lasts.
     Lost(Vec<Job>, WriteError),
     /// The server does not want it, for the sake of one of them or of all.
@@ -50,7 +52,8 @@ pub(super) enum End {
 
 /// What became of the branch.
 enum Attempt {
-    Told(Vec<Result<Written, WriteError>>),
+    /// The answers to the first of the jobs; whether a push of theirs got through.
+    Told(Answers, bool),
     Lost(WriteError),
     Refused(Refusal),
 }
@@ -59,24 +62,26 @@ type Answers = Vec<Result<Written, WriteError>>;
 
 impl Writer {
     /// Works on the jobs together.
-    pub(super) fn round(&mut self, jobs: Vec<Job>) -> Round {
-        let mut pushed = false;
+    pub(super) fn round(&mut self, mut jobs: Vec<Job>) -> Round {
+        let (mut pushed, mut landed) = (false, 0);
         let attempt = self.with_repair(|writer| writer.attempt(&jobs, &mut pushed));
         let end = match attempt {
             Ok(Attempt::Lost(error)) => End::Lost(jobs, error),
             Ok(Attempt::Refused(refusal)) => End::Refused(jobs, refusal),
-            Ok(Attempt::Told(answers)) => {
+            Ok(Attempt::Told(answers, done)) => {
+                let rest = jobs.split_off(answers.len().min(jobs.len()));
+                landed = if done { jobs.len() } else { 0 };
                 jobs.into_iter().zip(answers).for_each(|(job, with)| job.answer(with));
-                End::Answered
+                End::Answered(rest)
             }
             Err(error) => {
                 for job in jobs {
                     job.answer(Err(error.clone()));
                 }
-                End::Answered
+                End::Answered(Vec::new())
             }
         };
-        Round { pushed, end }
+        Round { pushed, landed, end }
     }
 
     /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
@@ -120,10 +125,10 @@ impl Writer {
             let built = batch::build(self.home.repo(), tip.at, jobs, &self.committer)?;
             if let Some(last) = built.tip {
                 *pushed = true;
-                return self.publish(tip.at, last, built, jobs);
+                return self.publish(&tip, last, built, jobs);
             }
             if tip.fresh {
-                return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs)));
+                return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), false));
             }
             tip = Tip { at: self.home.look()?, fresh: true };
         }
@@ -131,29 +136,31 @@ impl Writer {
 
     fn publish(
         &mut self,
-        base: Option<Oid>,
+        tip: &Tip,
         last: Oid,
         built: Built,
         jobs: &[Job],
     ) -> Result<Attempt, Trouble> {
-        match self.home.publish(base, last, &built.load)? {
-            Published::Done => Ok(Attempt::Told(self.answers(base, built.fates, jobs))),
+        match self.home.publish(tip.at, last, &built.load)? {
+            Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), true)),
             Published::Lost => Ok(Attempt::Lost(self.lost_races())),
             Published::Locked(error) => Ok(Attempt::Lost(error)),
-            Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
-            Published::Unclear(error) => {
-                Ok(Attempt::Told(self.cleared_up(error, last, built, jobs)))
+            // A server may refuse for want of what lay below an old tip, before it looks at the branch.
+            Published::Refused(_) if !tip.fresh && self.home.look()? != tip.at => {
+                Ok(Attempt::Lost(self.lost_races()))
             }
+            Published::Refused(refusal) => Ok(Attempt::Refused(refusal)),
+            Published::Unclear(error) => Ok(self.cleared_up(error, last, built, jobs)),
         }
     }
 
     /// The connection was cut after the pack was sent. If the branch has our last commit now, the
     /// push got through, and all of it; if not, it did not, or comes late: then the next try finds it.
-    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Answers {
+    fn cleared_up(&mut self, error: WriteError, last: Oid, built: Built, jobs: &[Job]) -> Attempt {
         let tip = self.home.look().ok().flatten();
         match tip.filter(|tip| is_in(self.home.repo(), *tip, last)) {
-            Some(tip) => self.answers(Some(tip), built.fates, jobs),
-            None => vec![Err(error); jobs.len()],
+            Some(tip) => Attempt::Told(self.answers(Some(tip), built.fates, jobs), true),
+            None => Attempt::Told(vec![Err(error); built.fates.len()], false),
         }
     }
 
@@ -203,6 +210,10 @@ impl Writer {
 
     pub(super) fn refused(&self, refusal: Refusal) -> WriteError {
         WriteError::Refused { repository: self.name.clone(), branch: self.branch.clone(), refusal }
+    }
+
+    pub(super) fn not_asked(&self, refusal: Refusal) -> WriteError {
+        WriteError::NotAsked { repository: self.name.clone(), branch: self.branch.clone(), refusal }
     }
 
     fn lost_races(&self) -> WriteError {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must
-//! not stop the five hundred others that wait. So the jobs go again in halves. Where the first three
-//! that stand alone are refused, too, it is not about one of them.
+//! not stop the five hundred others that wait. So the jobs go again in halves. Where three in a row
+//! that stand alone are refused, it may be about none of them: the others come again a little later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::git::round::{End, Round, Writer};
 /// How often a change is applied again after others were faster. Each time somebody else got
 /// through, so twelve in a row means a repository too busy for us just now.
 pub(super) const TRIES: u32 = 12;
-/// When so many jobs were refused, each by itself, the others are not asked about.
+/// When so many jobs in a row were refused, each by itself, the others are not asked about now.
 const ALONE: u32 = 3;
 
 /// Says what time it is. Clones share it.
@@ -69,7 +69,7 @@ pub(super) struct Rounds {
     pub(super) counters: Arc<Counters>,
     /// What has to go again before anything new, in this order.
     pub(super) again: VecDeque<Group>,
-    /// How many jobs were refused, each by itself, since a push got through.
+    /// How many jobs in a row were refused, each by itself.
     pub(super) alone: u32,
 }
 
@@ -89,12 +89,11 @@ impl Rounds {
             if open {
                 self.queue.join(&mut jobs);
             }
-            let count = jobs.len();
             let Some(round) = self.round(jobs).await else { continue };
             if round.pushed {
                 self.meter.spend(self.now.now());
             }
-            self.settle(round, open, count).await;
+            self.settle(round, open).await;
         }
     }
 
@@ -126,15 +125,15 @@ impl Rounds {
         working.await.ok()
     }
 
-    async fn settle(&mut self, Round { pushed, end }: Round, open: bool, count: usize) {
+    async fn settle(&mut self, Round { pushed: _, landed, end }: Round, open: bool) {
+        if landed > 0 {
+            self.alone = 0;
+            self.counters.pushes.fetch_add(1, Ordering::Relaxed);
+            self.counters.commits.fetch_add(landed as u64, Ordering::Relaxed);
+        }
         match end {
-            End::Answered => {
-                if pushed {
-                    self.alone = 0;
-                    self.counters.pushes.fetch_add(1, Ordering::Relaxed);
-                    self.counters.commits.fetch_add(count as u64, Ordering::Relaxed);
-                }
-            }
+            End::Answered(rest) if rest.is_empty() => {}
+            End::Answered(rest) => self.again.push_front(Group { jobs: rest, open }),
             End::Lost(jobs, error) => self.lost(jobs, &error, open).await,
             End::Refused(jobs, refusal) => self.refused(jobs, refusal).await,
         }
@@ -152,20 +151,23 @@ impl Rounds {
         self.again.push_front(Group { jobs, open });
     }
 
-    /// By halves; one that stands alone is answered.
+    /// By halves; one that stands alone is answered. After the third in a row the others are not
+    /// asked about now: they are told so, come again by themselves, and nobody gets another's no.
     async fn refused(&mut self, mut jobs: Vec<Job>, refusal: Refusal) {
-        let one = jobs.len() == 1;
-        self.alone += u32::from(one);
-        let error = self.writer.lock().await.refused(refusal);
-        if one || self.alone >= ALONE {
-            answer_all(jobs, &error);
-        } else {
+        if jobs.len() > 1 {
             let rest = jobs.split_off(jobs.len() / 2);
             self.again.push_front(Group { jobs: rest, open: false });
             self.again.push_front(Group { jobs, open: false });
+            return;
         }
+        self.alone += 1;
+        let (refused, not_asked) = {
+            let writer = self.writer.lock().await;
+            (writer.refused(refusal.clone()), writer.not_asked(refusal))
+        };
+        answer_all(jobs, &refused);
         if self.alone >= ALONE {
-            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &error);
+            answer_all(self.again.drain(..).flat_map(|group| group.jobs), &not_asked);
         }
         if self.again.is_empty() {
             self.alone = 0;

@@ -1,7 +1,7 @@
-//! Packing a repository of this machine that is ours alone: by git itself, which knows how.
+//! Packing a repository of this machine: by git itself, which knows how.
 //!
 //! libgit2 writes each object into a file of its own and never packs. `git gc --auto` does, in a
-//! process of its own, as safely beside a writer as on any git server. Without a git on this machine
+//! process of its own, as a git server does after a push. Without a git on this machine
 //! the repository works as well, and grows.
 
 use std::path::Path;
@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 /// So many writes lie between two turns; a write makes some twenty objects, and git packs from
 /// 6,700 on.
 const TURN: u32 = 100;
+/// Where a git is looked for.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";
 
 /// When git had its last turn.
 #[derive(Default)]
@@ -52,12 +54,15 @@ fn gc(repository: &Path) -> Command {
         .arg("--git-dir")
         .arg(repository)
         // In our child, so that it is known when it has ended.
-        .args(["-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"])
+        .args(["-c", "gc.autoDetach=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["gc", "--auto", "--quiet"])
+        // Whoever configured this machine's git did not do it for us, and secrets can be variables.
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", repository)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    for variable in ["GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        command.env_remove(variable);
-    }
     command
 }

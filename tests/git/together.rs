@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use the_deployer::git::writer::{
-    ManifestRepository, PushBudget, PushBy, Settings, Write, WriteError, Written,
+    Disposition, ManifestRepository, PushBudget, PushBy, Settings, Write, WriteError, Written,
 };
 use the_deployer::model::release::Release;
 
 use crate::git::place::{Place, deploy, deploy_files, noon, pushed, write};
 use crate::harness::git::Bare;
+use crate::harness::git_host::Behaviour;
 
 /// A first deployment of so many apps, in their order.
 fn apps(count: u32) -> Vec<Write> {
@@ -125,21 +126,82 @@ async fn one_that_a_hook_refuses_does_not_stop_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_branch_that_takes_nothing_is_not_asked_about_each() {
+async fn a_branch_that_takes_nothing_is_not_asked_about_each_and_nobody_gets_anothers_no() {
     let place = Place::http().await;
     let repository = place.open().await;
     pushed(&repository, deploy(1, "one")).await;
     place.bare.hook("pre-receive", "[ -e second ] && exit 1; touch second; exit 0");
     place.host().requests();
     let answers = behind_a_push(&place, &repository, deploy(2, "two"), apps(32)).await;
-    for answer in &answers {
-        assert!(matches!(answer, Err(WriteError::Refused { .. })), "{answer:?}");
+    let refused = answers.iter().filter(|one| matches!(one, Err(WriteError::Refused { .. })));
+    assert_eq!(refused.count(), 3);
+    for answer in &answers[3..] {
+        let error = answer.as_ref().unwrap_err();
+        assert!(matches!(error, WriteError::NotAsked { .. }), "{error}");
+        assert_eq!(error.disposition(), Disposition::Retry { after: None });
+        assert!(error.to_string().contains("hook declined"), "{error}");
     }
     let pushes = pushes(&place);
     assert!(pushes <= 10, "{pushes} pushes for thirty-two refusals");
     assert_eq!(place.bare.commits(), 2);
     std::fs::remove_file(place.bare.0.join("hooks/pre-receive")).unwrap();
     pushed(&repository, deploy(3, "three")).await;
+    place.bare.assert_sound();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn three_bad_ones_side_by_side_cost_the_others_a_little_time_and_nothing_else() {
+    let place = Place::http().await;
+    let repository = place.open().await;
+    pushed(&repository, deploy(1, "one")).await;
+    place.bare.hook(
+        "pre-receive",
+        "read old new ref; if git diff $old $new | grep -q hunter2; then exit 1; fi",
+    );
+    let mut others = apps(16);
+    for n in 4..7 {
+        let slug = format!("app-{}", 100 + n);
+        others[n] = deploy_files(100 + n as u32, &slug, &[("secret.yaml", "hunter2")]);
+    }
+    let answers = behind_a_push(&place, &repository, deploy(2, "two"), others.clone()).await;
+    let mut again = Vec::new();
+    for (n, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Ok(Written::Pushed { .. }) | Err(WriteError::NotAsked { .. })
+                if (4..7).contains(&n) =>
+            {
+                panic!("{n} is bad, and was asked about: {answer:?}")
+            }
+            Err(WriteError::Refused { .. }) => assert!((4..7).contains(&n), "{n} is innocent"),
+            Err(WriteError::NotAsked { .. }) => again.push(others[n].clone()),
+            other => drop(other.unwrap()),
+        }
+    }
+    for one in again {
+        pushed(&repository, one).await;
+    }
+    assert_eq!(place.bare.commits(), 2 + 13);
+    place.bare.assert_sound();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_push_that_is_too_large_for_the_servers_door_goes_in_parts() {
+    let place = Place::http().await;
+    let repository = place.open().await;
+    pushed(&repository, deploy(1, "one")).await;
+    let noise = |n: u32| {
+        (0..4000)
+            .map(|i| format!("{:x}", u64::from(i * 7919 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect::<String>()
+    };
+    let big = |n: u32| deploy_files(n, &format!("app-{n}"), &[("a.yaml", &noise(n))]);
+    place.host().behave(Behaviour::LargestBody(100_000));
+    let answers =
+        behind_a_push(&place, &repository, deploy(2, "two"), (100..110).map(big).collect()).await;
+    assert!(answers.iter().all(|one| matches!(one, Ok(Written::Pushed { .. }))), "{answers:?}");
+    let pushes = pushes(&place);
+    assert!(pushes > 3, "{pushes}: in parts");
+    assert_eq!(place.bare.commits(), 12);
     place.bare.assert_sound();
 }
 
@@ -238,13 +300,16 @@ async fn a_server_that_takes_no_thin_packs_gets_whole_ones() {
     for n in 1..8 {
         pushed(&repository, deploy_files(n, &format!("app-{n}"), &[("a.yaml", "a")])).await;
     }
-    place.host().behave(crate::harness::git_host::Behaviour::NoThinPacks);
+    place.host().behave(Behaviour::NoThinPacks);
     place.host().requests();
-    pushed(&repository, deploy_files(10, "app-10", &[("a.yaml", "b")])).await;
     let post = "POST /m.git/git-receive-pack";
     let asked = "GET /m.git/info/refs?service=git-receive-pack";
-    assert_eq!(place.host().requests(), [post, asked, post]);
-    pushed(&repository, deploy_files(11, "app-11", &[("a.yaml", "b")])).await;
+    // The first could be an accident.
+    for n in 10..12 {
+        pushed(&repository, deploy_files(n, &format!("app-{n}"), &[("a.yaml", "b")])).await;
+        assert_eq!(place.host().requests(), [post, asked, post]);
+    }
+    pushed(&repository, deploy_files(12, "app-12", &[("a.yaml", "b")])).await;
     assert_eq!(place.host().requests(), [post], "it is remembered");
     place.bare.assert_sound();
 }

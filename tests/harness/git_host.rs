@@ -39,6 +39,8 @@ pub(crate) enum Behaviour {
     Moved,
     /// Answers like a login page.
     Html,
+    /// Takes no request that is larger than so many bytes.
+    LargestBody(usize),
     /// Cannot read a pack that builds on objects it has: git's own word for that.
     NoThinPacks,
 }
@@ -209,6 +211,13 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::Status(status, wait) => refuse(status, wait),
         Behaviour::Html => {
             ([(header::CONTENT_TYPE, "text/html")], "<h1>Log in</h1>").into_response()
+        }
+        Behaviour::LargestBody(most) => {
+            let (parts, body) = request.into_parts();
+            match to_bytes(body, most).await {
+                Ok(body) => undisturbed(&world, Request::from_parts(parts, Body::from(body))).await,
+                Err(_) => refuse(413, None),
+            }
         }
         Behaviour::NoThinPacks if line.contains("POST") && line.contains("receive-pack") => {
             without_thin_packs(&world, request).await

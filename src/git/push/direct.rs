@@ -11,21 +11,27 @@ use crate::git::home::{Published, Trouble};
 use crate::git::pack::Deltas;
 use crate::git::push::report::{self, Report, Word};
 use crate::git::push::request::request;
-use crate::git::push::{Push, Update};
-use crate::git::refusal::{self, Verdict};
+use crate::git::push::{Push, Update, refused};
 use crate::git::remote::{Carried, NotCarried, Remote};
 use crate::git::wire::Failure;
 
 /// Pushes to one repository.
 pub(super) struct Direct {
     remote: Remote,
-    /// What the server takes, as far as it has shown.
-    deltas: Deltas,
+    /// How many thin packs in a row the server could not read, and whole ones it could.
+    unread: u32,
+    /// So many pushes more go whole at once.
+    whole: u32,
 }
+
+/// A server that could not read so many thin packs in a row does not want them; one may be a full disk.
+const UNREAD: u32 = 2;
+/// Then so many pushes go whole before a thin one is tried again: servers are updated.
+const WHOLE: u32 = 100;
 
 impl Direct {
     pub(super) fn new(remote: Remote) -> Self {
-        Self { remote, deltas: Deltas::Thin }
+        Self { remote, unread: 0, whole: 0 }
     }
 
     fn send(&self, update: &Update<'_>, deltas: Deltas) -> Result<Carried, NotCarried> {
@@ -44,7 +50,7 @@ impl Direct {
         if there.is_ok_and(|there| there != update.base) {
             return Ok(Published::Lost);
         }
-        if self.deltas == Deltas::None {
+        if self.whole > 0 {
             return Ok(why.refused());
         }
         let carried = match self.send(update, Deltas::None) {
@@ -56,8 +62,11 @@ impl Direct {
             Err(why) => return Ok(why.refused()),
         };
         if matches!(published, Published::Done) {
+            self.unread += 1;
+        }
+        if self.unread >= UNREAD {
             tracing::info!(repository = %self.remote, "the server takes no differences; objects are sent whole");
-            self.deltas = Deltas::None;
+            (self.unread, self.whole) = (0, WHOLE);
         }
         Ok(published)
     }
@@ -80,6 +89,9 @@ impl Direct {
     }
 
     fn not_carried(&self, NotCarried { failure, sent }: NotCarried) -> Result<Published, Trouble> {
+        if failure == (Failure::Server { status: 413 }) {
+            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+        }
         let unclear = sent && !failure.is_definite();
         let error = self.remote.error(failure);
         if unclear { Ok(Published::Unclear(error)) } else { Err(error.into()) }
@@ -104,20 +116,20 @@ impl Unread {
 
 impl Push for Direct {
     fn push(&mut self, _: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
-        let carried = match self.send(update, self.deltas) {
+        let deltas = if self.whole > 0 { Deltas::None } else { Deltas::Thin };
+        let carried = match self.send(update, deltas) {
             Ok(carried) => carried,
             Err(failed) => return self.not_carried(failed),
         };
         match self.published(&carried, update) {
-            Ok(published) => Ok(published),
+            Ok(published) => {
+                self.whole = self.whole.saturating_sub(1);
+                if deltas == Deltas::Thin && matches!(published, Published::Done) {
+                    self.unread = 0;
+                }
+                Ok(published)
+            }
             Err(why) => self.unreadable(update, &why),
         }
-    }
-}
-
-fn refused(status: &str, printed: &[u8]) -> Published {
-    match refusal::classify(status, &String::from_utf8_lossy(printed)) {
-        Verdict::LostRace => Published::Lost,
-        Verdict::Refused(refusal) => Published::Refused(refusal),
     }
 }

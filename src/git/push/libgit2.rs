@@ -10,8 +10,7 @@ use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 use crate::git::error::WriteError;
 use crate::git::home::{Published, Trouble};
 use crate::git::kept;
-use crate::git::push::{PRINTED_LIMIT, Push, Update};
-use crate::git::refusal::{self, Verdict};
+use crate::git::push::{PRINTED_LIMIT, Push, Update, refused};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
 use crate::git::wire::Failure;
@@ -42,6 +41,9 @@ impl Libgit2 {
     }
 
     fn failed(&self, error: WireError) -> Result<Published, Trouble> {
+        if error.failure == Some(Failure::Server { status: 413 }) {
+            return Ok(refused("the server takes no push that large (HTTP 413)", &[]));
+        }
         let definite = error.failure.as_ref().is_some_and(Failure::is_definite);
         let unclear = error.pack_sent && !definite;
         match (unclear, error.trouble(&self.remote)) {
@@ -67,11 +69,7 @@ impl Push for Libgit2 {
             // Of a pack that the server did not read libgit2 says that the push failed. The server's
             // word on the branch is there nevertheless.
             (Ok(()) | Err(WireError { failure: None, .. }), Word::Not(status)) => {
-                let printed = report.printed.into_inner();
-                Ok(match refusal::classify(&status, &String::from_utf8_lossy(&printed)) {
-                    Verdict::LostRace => Published::Lost,
-                    Verdict::Refused(refusal) => Published::Refused(refusal),
-                })
+                Ok(refused(&status, &report.printed.into_inner()))
             }
             (Err(_), _) if report.moved.get() => Ok(Published::Lost),
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),

@@ -20,6 +20,7 @@ use crate::git::home::{Published, Trouble};
 use crate::git::pack::Load;
 use crate::git::push::direct::Direct;
 use crate::git::push::libgit2::Libgit2;
+use crate::git::refusal::{self, Verdict};
 use crate::git::remote::Remote;
 
 /// Who pushes.
@@ -58,3 +59,11 @@ pub(super) fn of(by: PushBy, remote: Remote) -> Box<dyn Push> {
 
 /// What a server may print beside its report, in bytes.
 const PRINTED_LIMIT: usize = 16 * 1024;
+
+/// What a server's no means: its status for the branch, and what it printed beside it.
+fn refused(status: &str, printed: &[u8]) -> Published {
+    match refusal::classify(status, &String::from_utf8_lossy(printed)) {
+        Verdict::LostRace => Published::Lost,
+        Verdict::Refused(refusal) => Published::Refused(refusal),
+    }
+}
