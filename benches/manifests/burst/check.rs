@@ -17,6 +17,8 @@ pub struct Outcome {
     pub failed: usize,
     /// From the first event received to the last success recorded.
     pub whole: Duration,
+    /// Of each success, from its event to its record.
+    pub each: Vec<Duration>,
     pub stages: BTreeMap<String, Vec<Duration>>,
     /// What must not be.
     wrong: Vec<String>,
@@ -76,9 +78,15 @@ pub async fn check(service: &Service, repository: &Path, events: usize) -> Outco
         superseded: with("superseded"),
         failed: with("failed"),
         whole: ended.duration_since(received).try_into().unwrap_or_default(),
+        each: records.iter().filter_map(took).collect(),
         stages: stages(service, &records).await,
         wrong,
     }
+}
+
+fn took(record: &Record) -> Option<Duration> {
+    let ended = record.finished_at.filter(|_| record.state == "succeeded")?;
+    ended.duration_since(record.received_at).try_into().ok()
 }
 
 impl Outcome {

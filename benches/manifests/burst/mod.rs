@@ -132,6 +132,11 @@ fn print(answers: &Answers, outcome: &Outcome, host: &Host, service: &Service, c
         outcome.pushed, outcome.superseded, outcome.failed
     );
     println!("  first event to last success {:>9.0} ms", millis(outcome.whole));
+    println!(
+        "  event to success p50, p99   {:>9.0} ms {:>9.0} ms",
+        millis(percentile(&outcome.each, 50.0)),
+        millis(percentile(&outcome.each, 99.0))
+    );
     println!("pushes                        {:>9}", pushes.len());
     println!("  deployments a push          {:>9.1}", outcome.pushed as f64 / pushes.len() as f64);
     println!(
