@@ -33,3 +33,8 @@ update-expected:
 # How long `plan` takes
 bench:
     cargo bench --bench plan
+
+# What a write costs and what a burst does: `just load compare`, `burst`, `month`; deploy/load/README.md
+load *arguments:
+    cargo build --profile fast
+    cargo bench --profile fast --bench manifests -- {{ arguments }}

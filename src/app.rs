@@ -39,6 +39,7 @@ use crate::app::facts::Gatherer;
 use crate::app::home::Home;
 use crate::app::intake::Intake;
 use crate::app::outside::{Manifests, World};
+use crate::app::planning::Planners;
 use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
@@ -166,6 +167,7 @@ impl App {
             forge_url: forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
             clock: clock.clone(),
+            planners: Planners::new(),
         };
         let index = registry.register(facts::IndexMetrics::new);
         let instance = clock.deploy_id().to_string();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::facts::Gatherer;
-use crate::app::planning;
+use crate::app::planning::{self, Planners};
 use crate::app::problem;
 use crate::app::tell;
 use crate::app::tell::argocd::Hooks;
@@ -57,6 +57,7 @@ pub(crate) struct World {
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,
     pub(crate) clock: Clock,
+    pub(crate) planners: Planners,
 }
 
 /// One manifest repository, and whose manifests it has.
@@ -93,7 +94,7 @@ impl World {
     ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
-        let read = planning::beside(move || this.read(&request, &waml)).await;
+        let read = self.planners.beside(move || this.read(&request, &waml)).await;
         let (input, questions) = read.map_err(NotPlanned::Problem)??;
         let asked = questions.is_some();
         let facts = match questions {
@@ -105,7 +106,7 @@ impl World {
         }
         drop(going);
         let stages = stages.clone();
-        let planned = planning::beside(move || plan_now(&input, &facts, &stages)).await;
+        let planned = self.planners.beside(move || plan_now(&input, &facts, &stages)).await;
         let planned = planned.map_err(NotPlanned::Problem)??;
         if asked { Ok(planned) } else { Err(unasked()) }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::outside::World;
-use crate::app::{planning, problem};
+use crate::app::problem;
 use crate::config::settings::Settings;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::previews::{self, Glance, Place, Previewer, Previews};
@@ -81,7 +81,7 @@ impl Previewer for World {
         };
         let before = self.waml_at(&request.repository, &request.base_commit).await?;
         let this = self.clone();
-        let parsed = planning::beside(move || {
+        let parsed = self.planners.beside(move || {
             let before = before.and_then(|bytes| this.parse(&bytes).ok());
             this.parse(&bytes).map(|waml| (Arc::new(waml), before))
         });
@@ -90,7 +90,7 @@ impl Previewer for World {
             Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
         };
         let preview = self.preview(request, &waml, before.as_ref()).await?;
-        planning::beside(move || text::told(&preview)).await
+        self.planners.beside(move || text::told(&preview)).await
     }
 
     fn under_way(&self, _request: &PullRequest) -> Told {
@@ -196,17 +196,19 @@ impl World {
             templates: Arc::clone(templates),
         };
         let clusters = self.clusters.clone();
-        let (input, questions) = planning::beside(move || {
-            let questions = preview::questions(&input, &clusters);
-            (input, questions)
-        })
-        .await?;
+        let (input, questions) = self
+            .planners
+            .beside(move || {
+                let questions = preview::questions(&input, &clusters);
+                (input, questions)
+            })
+            .await?;
         let facts = match questions {
             Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
             None => Facts::unasked(self.clock.now(), self.clusters.clone()),
         };
         let base = request.base.clone();
-        planning::beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+        self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
     }
 
     async fn live(&self, waml: &Waml, target: &TargetName) -> Result<Vec<ManifestFile>, Problem> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,18 +13,16 @@ use crate::controller::job::Did;
 use crate::controller::outbox::Sender;
 use crate::controller::outside::Outside;
 use crate::controller::{Controller, Parts};
-use crate::store::StoreError;
+use crate::store::{Claim, StoreError};
+
+/// How many deployments one transaction claims at most. A transaction for each would take longer
+/// than the rest of the claim; a long one would let an event wait.
+const CLAIMED_AT_ONCE: usize = 4;
 
 impl<O: Outside> Controller<O> {
     /// Runs the loops until `stop`; then nothing new begins, running deployments may end within
     /// the grace period or are given back, and the forge is told what is left to tell.
     pub async fn run(&self, stop: CancellationToken) {
-        let mut workers = JoinSet::new();
-        for number in 1..=self.0.settings.workers.max(1) {
-            let (this, stop) = (self.clone(), stop.clone());
-            let name = format!("{}:{number}", self.0.settings.name);
-            workers.spawn(async move { this.0.work(&name, &stop).await });
-        }
         let workers_done = CancellationToken::new();
         let mut others = JoinSet::new();
         for sender in self.0.known_senders(&stop).await {
@@ -33,9 +31,40 @@ impl<O: Outside> Controller<O> {
         }
         let (this, done) = (self.clone(), workers_done.clone());
         others.spawn(async move { this.0.measure_now_and_then(&done).await });
-        workers.join_all().await;
+        self.give_out(&stop).await;
         workers_done.cancel();
         others.join_all().await;
+    }
+
+    /// Gives out deployments to as many workers as there may be, until `stop`; then waits for those.
+    ///
+    /// One loop claims for all: workers that claimed for themselves would each have to ask the
+    /// database now and then, and stand in each other's way when many are free.
+    async fn give_out(&self, stop: &CancellationToken) {
+        let places = Arc::new(Semaphore::new(self.0.settings.workers.max(1)));
+        let mut workers = JoinSet::new();
+        while let Some(free) = free(&places, stop).await {
+            while workers.try_join_next().is_some() {}
+            match self.0.claim(&self.0.settings.name, free.len(), stop).await {
+                Ok(claims) if claims.is_empty() => {
+                    self.0.wait(&self.0.wake.workers, stop).await;
+                }
+                Ok(claims) => {
+                    for (claim, place) in claims.into_iter().zip(free) {
+                        let (this, stop) = (self.clone(), stop.clone());
+                        workers.spawn(async move {
+                            this.0.work_on(&claim, &stop).await;
+                            drop(place);
+                        });
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "nothing could be claimed, all wait");
+                    self.0.pause(stop).await;
+                }
+            }
+        }
+        workers.join_all().await;
     }
 
     /// Claims one deployment and works on it to its end; `None` if there was nothing to do.
@@ -82,32 +111,43 @@ impl<O: Outside> Parts<O> {
         }
     }
 
-    async fn work(&self, name: &str, stop: &CancellationToken) {
-        while !stop.is_cancelled() {
-            match self.step(name, stop).await {
-                Ok(Some(_)) => {}
-                Ok(None) => self.wait(&self.wake.workers, stop).await,
-                Err(error) => {
-                    tracing::error!(%error, worker = name, "a worker could not go on, it waits");
-                    self.pause(stop).await;
-                }
-            }
+    async fn work_on(&self, claim: &Claim, stop: &CancellationToken) {
+        if let Err(error) = self.job(claim, stop).await {
+            let deployment = &claim.deployment.id;
+            tracing::error!(%error, %deployment, "a worker could not go on, it waits");
+            self.pause(stop).await;
         }
+        // The next of its lane can be claimed now.
+        self.wake.workers.notify_one();
     }
 
     async fn step(&self, name: &str, stop: &CancellationToken) -> Result<Option<Did>, StoreError> {
-        let claim = self.store.claim(name, self.clock.now(), self.settings.lease).await?;
-        let Some(claim) = claim else { return Ok(None) };
-        if stop.is_cancelled() {
-            // The shutdown came while the claim was made: nothing new begins. Who has lost the
-            // claim meanwhile has nothing to give back.
-            let _held = self.store.release(&claim, self.clock.now()).await?;
-            return Ok(None);
+        match self.claim(name, 1, stop).await?.pop() {
+            Some(claim) => self.job(&claim, stop).await.map(Some),
+            None => Ok(None),
         }
-        // One signal wakes one worker; where there was one to do there may be more.
-        self.wake.workers.notify_one();
-        self.wake.outbox.ring();
-        self.job(&claim, stop).await.map(Some)
+    }
+
+    async fn claim(
+        &self,
+        name: &str,
+        most: usize,
+        stop: &CancellationToken,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let (now, lease) = (self.clock.now(), self.settings.lease);
+        let claims = self.store.claim_some(name, now, lease, most).await?;
+        if stop.is_cancelled() {
+            // The shutdown came while the claims were made: nothing new begins. Who has lost a
+            // claim meanwhile has nothing to give back.
+            for claim in claims {
+                let _held = self.store.release(&claim, self.clock.now()).await?;
+            }
+            return Ok(Vec::new());
+        }
+        if !claims.is_empty() {
+            self.wake.outbox.ring();
+        }
+        Ok(claims)
     }
 
     /// Tells one family until `stop`, and then what is left to tell.
@@ -166,6 +206,20 @@ impl<O: Outside> Parts<O> {
     async fn pause(&self, stop: &CancellationToken) {
         first(tokio::time::sleep(self.settings.poll), stop.cancelled()).await;
     }
+}
+
+/// Places for more workers, at least one; none once it is time to stop.
+async fn free(
+    places: &Arc<Semaphore>,
+    stop: &CancellationToken,
+) -> Option<Vec<OwnedSemaphorePermit>> {
+    let first = tokio::select! {
+        biased;
+        () = stop.cancelled() => return None,
+        place = Arc::clone(places).acquire_owned() => place.ok()?,
+    };
+    let more = std::iter::from_fn(|| Arc::clone(places).try_acquire_owned().ok());
+    Some(std::iter::once(first).chain(more.take(CLAIMED_AT_ONCE - 1)).collect())
 }
 
 async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {

@@ -20,8 +20,13 @@ pub(super) enum Kind {
     Postgres,
 }
 
-/// Enough that readers never wait for one another; writers are one at a time anyway on SQLite.
-const CONNECTIONS: u32 = 8;
+/// Enough that readers never wait for one another; writers are one at a time anyway on SQLite. On
+/// PostgreSQL, writers that commit at once share one wait for the disk.
+const CONNECTIONS: u32 = 12;
+
+/// Those of `accept` on PostgreSQL: an event, whose sender waits, does not stand in the row of all
+/// workers for a connection.
+const DURABLE_CONNECTIONS: u32 = 4;
 
 /// How long an operation waits for a connection before it fails.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -85,7 +90,11 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         Kind::Sqlite => {
             connections(SQLITE_DURABLE, 1).connect_with(options).await.map_err(&open)?
         }
-        Kind::Postgres => pool.clone(),
+        Kind::Postgres => connections(settings, DURABLE_CONNECTIONS)
+            .test_before_acquire(true)
+            .connect_with(options)
+            .await
+            .map_err(&open)?,
     };
     Ok(Pools { pool, durable, kind })
 }

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 
 use crate::model::deployment::ForgeState;
+use crate::model::event::DeploymentRequest;
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::notice::Sink;
 use crate::model::removal::Removal;
@@ -31,25 +32,17 @@ macro_rules! active {
 /// After this success, the older ones of its lane are no longer live.
 pub(super) async fn replaced(
     write: &mut Write,
-    by: &DeployId,
+    by: &DeploymentRequest,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let newer =
-        sqlx::query("SELECT id, repository, target, forge_id, tag FROM deployments WHERE id = $1")
-            .bind(by.as_str())
-            .fetch_one(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
-    let newer = Row::new(newer);
-    let forge_id = newer.number("forge_id")?;
     let older = sqlx::query(active!("d.repository = $1 AND d.target = $2 AND d.forge_id < $3"))
-        .bind(newer.text("repository")?)
-        .bind(newer.text("target")?)
-        .bind(forge_id)
+        .bind(by.release.repository.as_str())
+        .bind(by.target.as_str())
+        .bind(by.forge_id)
         .fetch_all(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
-    let status = ForgeStatus::replaced(forge_id, &newer.id("tag")?);
+    let status = ForgeStatus::replaced(by.forge_id, &by.release.tag);
     leave(write, &ids(older)?, &status, now).await
 }
 

@@ -9,6 +9,7 @@ use crate::model::deployment::State;
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::lane::{Entry, Lane, Place};
 use crate::model::status::ForgeStatus;
+use crate::store::connect::Kind;
 use crate::store::row::Row;
 use crate::store::{Store, StoreError, Write};
 
@@ -33,13 +34,16 @@ pub(super) async fn ensure(
     .map_err(StoreError::doing(DOING))
 }
 
-/// Locks the lane's row.
+/// Locks the lane's row. On SQLite whoever writes has locked everything.
 pub(super) async fn lock(
     store: &Store,
     write: &mut Write,
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<(), StoreError> {
+    if store.kind == Kind::Sqlite {
+        return Ok(());
+    }
     let sql = "SELECT target FROM lanes WHERE repository = $1 AND target = $2";
     sqlx::query(store.locking(sql, "FOR UPDATE"))
         .bind(repository.as_str())
@@ -56,17 +60,25 @@ pub(super) async fn read(
     repository: &RepoName,
     target: &TargetName,
 ) -> Result<Lane, StoreError> {
+    // Both in one: every question costs a way to the database and back.
     let rows = sqlx::query(
         "SELECT id, forge_id, state, due_at FROM deployments \
-         WHERE repository = $1 AND target = $2 AND finished_at IS NULL",
+         WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
+         UNION ALL SELECT id, forge_id, state, due_at FROM \
+         (SELECT id, forge_id, state, due_at FROM deployments \
+         WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
+         ORDER BY forge_id DESC LIMIT 1) AS newest",
     )
     .bind(repository.as_str())
     .bind(target.as_str())
     .fetch_all(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
-    let open = rows.into_iter().map(|row| entry(&Row::new(row))).collect::<Result<_, _>>()?;
-    Ok(Lane { open, newest_ended: newest_ended(write, repository, target).await? })
+    let entries = rows.into_iter().map(|row| entry(&Row::new(row)));
+    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+    let has_ended = |entry: &Entry| matches!(entry.state, State::Succeeded | State::Failed);
+    let (ended, open): (Vec<_>, Vec<_>) = entries.into_iter().partition(has_ended);
+    Ok(Lane { open, newest_ended: ended.into_iter().next().map(|entry| entry.place) })
 }
 
 fn entry(row: &Row) -> Result<Entry, StoreError> {
@@ -75,23 +87,6 @@ fn entry(row: &Row) -> Result<Entry, StoreError> {
 
 fn place(row: &Row) -> Result<Place, StoreError> {
     Ok(Place { id: row.id("id")?, forge_id: row.number("forge_id")? })
-}
-
-async fn newest_ended(
-    write: &mut Write,
-    repository: &RepoName,
-    target: &TargetName,
-) -> Result<Option<Place>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id, forge_id FROM deployments WHERE repository = $1 AND target = $2 \
-         AND state IN ('succeeded', 'failed') ORDER BY forge_id DESC LIMIT 1",
-    )
-    .bind(repository.as_str())
-    .bind(target.as_str())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    row.map(|row| place(&Row::new(row))).transpose()
 }
 
 /// Ends each of these in favour of the newer one beside it.

@@ -2,6 +2,9 @@
 //! worker has taken over: the attempt's number is the fence.
 
 use jiff::Timestamp;
+use sqlx::Any;
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
 
 use crate::model::deployment::{Contact, ForgeState, Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
@@ -69,6 +72,23 @@ pub enum PushTurn {
     },
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
+}
+
+/// The state and what is known; $1 to $11.
+macro_rules! progress {
+    () => {
+        "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
+         slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
+         templates_commit = COALESCE($8, templates_commit), contact = COALESCE($9, contact), \
+         address = COALESCE($10, address), hand_edit = COALESCE($11, hand_edit)"
+    };
+}
+
+/// No row where another worker has taken over.
+macro_rules! fence {
+    () => {
+        "WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL"
+    };
 }
 
 impl Store {
@@ -142,25 +162,27 @@ impl Store {
             End::Succeeded(pushed) => (State::Succeeded, Some(to_json(pushed))),
             End::Failed => (State::Failed, None),
         };
-        let mut write = self.begin("finishing a deployment").await?;
-        if move_on(&mut write, claim, state, known).await? == Held::Lost {
+        let doing = "finishing a deployment";
+        let mut write = self.begin(doing).await?;
+        let ended = sqlx::query(concat!(
+            progress!(),
+            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, worker = NULL ",
+            fence!()
+        ));
+        let done = with_progress(ended, claim, state, known)
+            .bind(now.as_millisecond())
+            .bind(storable(summary))
+            .bind(to_json(violations))
+            .bind(pushed)
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(doing))?;
+        if Held::by_rows(done.rows_affected()) == Held::Lost {
             return Ok(Held::Lost);
         }
-        sqlx::query(
-            "UPDATE deployments SET finished_at = $2, summary = $3, violations = $4, pushed = $5, \
-             worker = NULL WHERE id = $1",
-        )
-        .bind(claim.deployment.id.as_str())
-        .bind(now.as_millisecond())
-        .bind(storable(summary))
-        .bind(to_json(violations))
-        .bind(pushed)
-        .execute(write.sql())
-        .await
-        .map_err(StoreError::doing("finishing a deployment"))?;
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
-            inactive::replaced(&mut write, &claim.deployment.id, now).await?;
+            inactive::replaced(&mut write, &claim.deployment.request, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
@@ -180,27 +202,32 @@ async fn move_on(
     state: State,
     known: &Known,
 ) -> Result<Held, StoreError> {
-    let Known { app, template, templates_commit, contact, address, hand_edit, stages } = known;
-    let done = sqlx::query(
-        "UPDATE deployments SET state = $3, namespace = COALESCE($4, namespace), \
-         slug = COALESCE($5, slug), template = COALESCE($6, template), stages = $7, \
-         templates_commit = COALESCE($8, templates_commit), contact = COALESCE($9, contact), \
-         address = COALESCE($10, address), hand_edit = COALESCE($11, hand_edit) \
-         WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
-    )
-    .bind(claim.deployment.id.as_str())
-    .bind(i64::from(claim.deployment.attempts))
-    .bind(state.as_str())
-    .bind(app.as_ref().map(|app| app.namespace.as_str().to_owned()))
-    .bind(app.as_ref().map(|app| app.slug.as_str().to_owned()))
-    .bind(template.clone())
-    .bind(to_json(stages))
-    .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
-    .bind(contact.as_ref().map(to_json))
-    .bind(address.clone())
-    .bind(hand_edit.as_ref().map(|edit| storable(&to_json(edit))))
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing("recording a deployment's progress"))?;
+    let moved = sqlx::query(concat!(progress!(), " ", fence!()));
+    let done = with_progress(moved, claim, state, known)
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing("recording a deployment's progress"))?;
     Ok(Held::by_rows(done.rows_affected()))
+}
+
+/// A statement that begins with `progress!`, with what that needs.
+fn with_progress<'q>(
+    query: Query<'q, Any, AnyArguments>,
+    claim: &Claim,
+    state: State,
+    known: &Known,
+) -> Query<'q, Any, AnyArguments> {
+    let Known { app, template, templates_commit, contact, address, hand_edit, stages } = known;
+    query
+        .bind(claim.deployment.id.as_str().to_owned())
+        .bind(i64::from(claim.deployment.attempts))
+        .bind(state.as_str())
+        .bind(app.as_ref().map(|app| app.namespace.as_str().to_owned()))
+        .bind(app.as_ref().map(|app| app.slug.as_str().to_owned()))
+        .bind(template.clone())
+        .bind(to_json(stages))
+        .bind(templates_commit.as_ref().map(|commit| commit.as_str().to_owned()))
+        .bind(contact.as_ref().map(to_json))
+        .bind(address.clone())
+        .bind(hand_edit.as_ref().map(|edit| storable(&to_json(edit))))
 }

@@ -59,7 +59,7 @@ use crate::store::connect::Kind;
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,
-    /// Its commits are on disk when they return; the same pool where all are.
+    /// For events alone: nobody else stands before them, and its commits are on disk when they return.
     durable: AnyPool,
     kind: Kind,
     writers: Writers,

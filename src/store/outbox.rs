@@ -86,13 +86,16 @@ impl Store {
         most: u32,
     ) -> Result<Vec<Message>, StoreError> {
         let mut write = self.begin(DOING).await?;
-        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at FROM outbox o \
+        let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
+             d.target, d.commit_id, d.forge_id, (SELECT COUNT(*) FROM outbox n \
+             WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers \
+             FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) ";
         let order = if family.in_order() { "o.at, o.deployment" } else { "o.due_at, o.at" };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
-        let rows = sqlx::query(self.locking(&sql, "FOR UPDATE SKIP LOCKED"))
+        let rows = sqlx::query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"))
             .bind(family.to_string())
             .bind(now.as_millisecond())
             .bind(i64::from(most))
@@ -258,36 +261,26 @@ async fn take(
     .await
     .map_err(StoreError::doing(DOING))?;
     let Some(row) = row.map(Row::new) else { return Ok(None) };
-    let about = sqlx::query(
-        "SELECT id, repository, target, commit_id, forge_id, \
-         (SELECT COUNT(*) FROM outbox n WHERE n.deployment = d.id AND n.sink = $2 AND n.seq > $3) \
-         AS followers FROM deployments d WHERE id = $1",
-    )
-    .bind(row.text("id")?)
-    .bind(row.text("sink")?)
-    .bind(row.number("seq")?)
-    .fetch_one(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    message(due, &row, &Row::new(about)).map(Some)
+    message(due, &row).map(Some)
 }
 
-fn message(before: &Row, row: &Row, about: &Row) -> Result<Message, StoreError> {
+/// Of the row as it was found, and as it is now that it is taken.
+fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
         sink: sink(row)?,
         seq: row.number("seq")?,
-        repository: about.id("repository")?,
-        commit: about.id("commit_id")?,
-        target: about.id("target")?,
-        forge_id: about.number("forge_id")?,
+        repository: before.id("repository")?,
+        commit: before.id("commit_id")?,
+        target: before.id("target")?,
+        forge_id: before.number("forge_id")?,
         status: status(row)?,
         at: row.time("at")?,
         due_at: before.time("due_at")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
         unsure: before.number("unsure")? != 0,
-        followed: about.number("followers")? > 0,
+        followed: before.number("followers")? > 0,
     })
 }
 

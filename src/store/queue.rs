@@ -45,6 +45,15 @@ const LOOKS: usize = 16;
 
 const DOING: &str = "claiming a deployment";
 
+/// What one look at the queue came to.
+enum Look {
+    Claimed(Box<Claim>),
+    /// Another had the lane, or it changed: what was seen is old.
+    Again,
+    /// Nothing can be done now.
+    Nothing,
+}
+
 impl Store {
     /// Takes the oldest deployment that may run, if there is one: it waits, or its worker has
     /// died, and no other of its lane is at work.
@@ -54,29 +63,57 @@ impl Store {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Option<Claim>, StoreError> {
+        Ok(self.claim_some(worker, now, lease, 1).await?.pop())
+    }
+
+    /// Takes up to so many that may run, each of another lane, the oldest first.
+    pub async fn claim_some(
+        &self,
+        worker: &str,
+        now: Timestamp,
+        lease: Duration,
+        most: usize,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut claims = Vec::new();
         for _ in 0..LOOKS {
             let mut write = self.begin(DOING).await?;
-            let Some((repository, target)) = self.candidate(&mut write, now).await? else {
-                return Ok(None);
-            };
-            // Read again: what the candidate was chosen by may be older than the lock.
-            if acts::keep_still(&mut write, &repository, &target, now).await? {
-                write.commit().await?;
-                continue;
+            let mut look = Look::Again;
+            while claims.len() < most {
+                look = self.claim_next(&mut write, worker, now, lease).await?;
+                match look {
+                    Look::Claimed(claim) => claims.push(*claim),
+                    Look::Again | Look::Nothing => break,
+                }
+                look = Look::Again;
             }
-            let lane = lane::read(&mut write, &repository, &target).await?;
-            let turn = lane.turn(now);
-            lane::supersede(self, &mut write, &lane, &turn.superseded, now).await?;
-            let claim = match &turn.take {
-                Some(id) => take(self, &mut write, id, worker, now, lease).await?,
-                None => None,
-            };
             write.commit().await?;
-            if claim.is_some() {
-                return Ok(claim);
+            if !claims.is_empty() || matches!(look, Look::Nothing) {
+                break;
             }
         }
-        Ok(None)
+        Ok(claims)
+    }
+
+    async fn claim_next(
+        &self,
+        write: &mut Write,
+        worker: &str,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Look, StoreError> {
+        let Some((repository, target)) = self.candidate(write, now).await? else {
+            return Ok(Look::Nothing);
+        };
+        // Read again: what the candidate was chosen by may be older than the lock.
+        if acts::keep_still(write, &repository, &target, now).await? {
+            return Ok(Look::Again);
+        }
+        let lane = lane::read(write, &repository, &target).await?;
+        let turn = lane.turn(now);
+        lane::supersede(self, write, &lane, &turn.superseded, now).await?;
+        let Some(id) = &turn.take else { return Ok(Look::Again) };
+        let claim = take(self, write, id, worker, now, lease).await?;
+        Ok(claim.map_or(Look::Again, |claim| Look::Claimed(Box::new(claim))))
     }
 
     /// Keeps the claim for another while.

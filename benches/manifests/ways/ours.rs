@@ -1,0 +1,78 @@
+//! The product's own writer, as the service uses it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use secrecy::SecretString;
+use the_deployer::clock::Clock;
+use the_deployer::git::token::Tokens;
+use the_deployer::git::writer::{
+    Identity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
+};
+use tokio::runtime::Runtime;
+
+use crate::host::{Host, TOKEN};
+use crate::shape::{self, Deployment};
+use crate::ways::{REPOSITORY, Way};
+
+pub struct Ours {
+    runtime: Runtime,
+    repository: ManifestRepository,
+}
+
+impl Ours {
+    pub fn ready(host: &Host, folder: &Path, branch: &str, push: PushBy) -> Self {
+        let runtime = Runtime::new().expect("threads");
+        let settings = settings(host, folder.to_owned(), branch, push);
+        let repository = runtime.block_on(async {
+            let repository = ManifestRepository::open(settings).await.expect("the writer");
+            repository.tip().await.expect("the branch");
+            repository
+        });
+        Self { runtime, repository }
+    }
+}
+
+fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Settings {
+    let clock = Clock::system();
+    Settings {
+        url: host.url(REPOSITORY),
+        branch: branch.to_owned(),
+        clone_dir,
+        alone: false,
+        identity: Identity { name: "load".to_owned(), email: "load@example.com".to_owned() },
+        people: "users.noreply.example.com".to_owned(),
+        signing: None,
+        ssh: None,
+        tokens: Tokens::fixed(SecretString::from(TOKEN), "see deploy/load"),
+        client: reqwest::Client::new(),
+        silence: Duration::from_mins(1),
+        total: Duration::from_mins(10),
+        // No way waits for a budget here.
+        budget: PushBudget { burst: 100_000, per_minute: 100_000 },
+        push,
+        now: Now::by(move || clock.now()),
+    }
+}
+
+impl Ours {
+    /// Writes them at once; how long it took until all were answered.
+    pub fn write_together(&self, deployments: &[Deployment]) -> Duration {
+        let now = shape::now();
+        let writes = deployments.iter().map(|one| self.repository.write(one.write(), now));
+        let writes = futures::future::join_all(writes.collect::<Vec<_>>());
+        let begun = Instant::now();
+        let written = self.runtime.block_on(writes);
+        let took = begun.elapsed();
+        for written in written {
+            assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+        }
+        took
+    }
+}
+
+impl Way for Ours {
+    fn write(&mut self, deployment: &Deployment) -> Duration {
+        self.write_together(std::slice::from_ref(deployment))
+    }
+}
