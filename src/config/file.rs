@@ -301,7 +301,7 @@ pub struct Registry {
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// How many deployments are worked on at once. Most of the time they wait, for the code host
-    /// and for the push they go along with: this also bounds how many go in one push. Default: 80.
+    /// and for the push they go along with: this also bounds how many go in one push. Default: 128.
     #[schemars(range(min = 1, max = 256))]
     pub workers: Option<u32>,
     /// After how long without a sign of life a worker's deployment is taken over: `30s`.

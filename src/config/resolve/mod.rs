@@ -164,7 +164,7 @@ impl Resolver<'_> {
             self.report.wrong("limits.lease", "a lease this short is lost at once", "write `30s`");
         }
         Limits {
-            workers: workers.unwrap_or(80) as usize,
+            workers: workers.unwrap_or(128) as usize,
             lease,
             lookups,
             body: body.unwrap_or(1024 * 1024) as usize,

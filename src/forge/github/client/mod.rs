@@ -5,11 +5,13 @@
 //! and with them for how long GitHub asks us to wait. Of what GitHub sends only what is needed is
 //! read, so that a new word in it breaks nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::key::AppKey;
@@ -19,7 +21,7 @@ use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::closed::Closed;
 use crate::forge::github::client::kept::Kept;
-use crate::forge::github::client::wire::Wire;
+use crate::forge::github::client::wire::{AT_ONCE, Wire};
 use crate::model::id::RepoName;
 
 pub(in crate::forge::github) mod answer; // what an answer that is no success means
@@ -115,7 +117,8 @@ impl GitHub {
         let budgets = Budgets::default();
         let closed = Closed::default();
         let host = host.into();
-        let wire = Wire { octocrab, base, host, timeout, budgets, closed };
+        let at_once = Arc::new(Semaphore::new(AT_ONCE));
+        let wire = Wire { octocrab, base, host, timeout, budgets, closed, at_once };
         Ok(Self { wire, auth, files: Kept::default() })
     }
 

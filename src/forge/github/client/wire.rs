@@ -12,6 +12,7 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::client::answer::Answer;
@@ -32,7 +33,13 @@ pub(in crate::forge::github) struct Wire {
     pub(in crate::forge::github) timeout: Duration,
     pub(in crate::forge::github) budgets: Budgets,
     pub(in crate::forge::github) closed: Closed,
+    /// So many requests may be under way at once.
+    pub(in crate::forge::github) at_once: Arc<Semaphore>,
 }
+
+/// GitHub allows a hundred requests at once ("Rate limits for the REST API", GitHub Docs); some are
+/// left for who else comes with our token.
+pub(in crate::forge::github) const AT_ONCE: usize = 80;
 
 /// By what right a request is made.
 #[derive(Debug, Clone)]
@@ -75,6 +82,8 @@ impl Wire {
         call: &Call<'_>,
         pass: &Pass,
     ) -> Result<Outcome, ForgeError> {
+        // The turn first: who waits for it uses up no time of the call.
+        let _turn = self.at_once.acquire().await.expect("nobody closes it");
         // On the heap: it is awaited in many places, some of them within each other.
         match tokio::time::timeout(self.timeout, Box::pin(self.followed(call, pass))).await {
             Ok(outcome) => outcome,
