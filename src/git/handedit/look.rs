@@ -14,7 +14,7 @@ const FILES: usize = 1_000;
 /// The same for folders in folders, which a revision has none of.
 const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
-const BYTES: usize = 256 * 1024;
+pub(super) const BYTES: usize = 256 * 1024;
 /// How many commits back the one is looked for that edited the folder.
 const LOOK_BACK: usize = 1_000;
 

@@ -9,6 +9,7 @@ mod look;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use git2::Oid;
 use similar::TextDiff;
@@ -58,6 +59,9 @@ const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 32 * 1024;
 /// A longer line is cut, in characters.
 const LINE: usize = 400;
+/// How long the shortest diff of two texts is looked for; after that, a longer one will do. The writer
+/// waits for it, and two texts of a quarter of a megabyte that have little in common can take minutes.
+const SEARCH: Duration = Duration::from_millis(100);
 
 /// How `latest` differs from the revision that it differs least from; the newer one of two. `None` if
 /// it is one of them, or if there is nothing: then nobody has edited anything.
@@ -133,7 +137,9 @@ fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
     let (old, new) = (header(change.before, 'a'), header(change.after, 'b'));
     match (side(change.before), side(change.after)) {
         (Content::Text(a), Content::Text(b)) if a != b && !is_secret(&a) && !is_secret(&b) => {
-            TextDiff::from_lines(&a, &b)
+            TextDiff::configure()
+                .timeout(SEARCH)
+                .diff_lines(&a, &b)
                 .unified_diff()
                 .context_radius(3)
                 .header(&old, &new)

@@ -138,3 +138,20 @@ fn a_diff_is_bounded_and_says_so() {
     let shown = diff_of("", "a=2", &[("2", text(&wide))]);
     assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
 }
+
+/// As many short lines as a file may have, one of a few words each, without an order.
+fn words(seed: u64) -> String {
+    let next = |n: &u64| {
+        Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    let numbers = std::iter::successors(Some(seed), next);
+    let lines = numbers.map(|n| char::from(b'a' + u8::try_from((n >> 33) % 26).unwrap()));
+    lines.take(look::BYTES / 2).flat_map(|letter| [letter, '\n']).collect()
+}
+
+#[test]
+fn texts_that_have_little_in_common_are_compared_to_an_end() {
+    let shown = diff_of("a=1", "a=2", &[("1", text(&words(1))), ("2", text(&words(2)))]);
+    assert!(shown.starts_with("--- a/a\n+++ b/a\n@@ "), "{shown}");
+    assert_eq!(shown.lines().count(), DIFF_LINES + 1);
+}
