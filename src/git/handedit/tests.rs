@@ -128,6 +128,24 @@ fn what_cannot_be_shown_is_said() {
 }
 
 #[test]
+fn neither_side_of_a_diff_is_a_secret_in_any_spelling() {
+    let plain = "kind: ConfigMap\ndata: {password: plain}\n";
+    for secret in [
+        "kind: Secret # x\ndata: {password: hunter2}\n",
+        r#"{"apiVersion":"v1","kind":"Secret","data":{"password":"hunter2"}}"#,
+        "{apiVersion: v1, kind: Secret, data: {password: hunter2}}\n",
+        "kind: !!str Secret\ndata: {password: hunter2}\n",
+        "kind: &a Secret\ndata: {password: hunter2}\n",
+        "kind:\n  Secret\ndata: {password: hunter2}\n",
+    ] {
+        for (before, after) in [(plain, secret), (secret, plain)] {
+            let shown = diff_of("a=1", "a=2", &[("1", text(before)), ("2", text(after))]);
+            assert_eq!(shown, "--- a/a\n+++ b/a\n… a Secret, not shown\n", "{secret}");
+        }
+    }
+}
+
+#[test]
 fn a_diff_is_bounded_and_says_so() {
     let many: String = (0..10_000).map(|n| format!("line: {n}\n")).collect();
     let shown =
