@@ -221,6 +221,7 @@ mod tests {
         let file = |name: &str| EditedFile { name: name.to_owned(), how: Edited::Changed };
         let edit = HandEdit {
             replaced: true,
+            push_failed: false,
             base: None,
             files: ["a.yaml", "b\nActor: root", "c", "d", "e", "f", "g"].map(file).into(),
             diff: "+secret".into(),

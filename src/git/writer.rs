@@ -224,7 +224,10 @@ impl ManifestRepository {
         on_its_way: Option<OnItsWay>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
-        self.change(Change::Deploy(Box::new(write)), at, on_its_way).await
+        let hand_edits = write.hand_edits.clone();
+        let ended = self.change(Change::Deploy(Box::new(write)), at, on_its_way).await;
+        hand_edits.ended(&ended);
+        ended
     }
 
     /// Makes a change that was decided on after a look, if what was seen is still so
