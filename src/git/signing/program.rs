@@ -1,7 +1,7 @@
 //! Runs `gpg`, and nothing else: with a deadline, deaf to everything but its home, and with no more
 //! of its words kept than a person reads.
 
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -35,8 +35,7 @@ pub(super) fn run(
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
 ) -> Result<Ran, SigningError> {
-    let no_program = |error: std::io::Error| SigningError::NoProgram(error.to_string());
-    let mut child = command(program, home, arguments).spawn().map_err(no_program)?;
+    let mut child = command(program, home, arguments).spawn().map_err(|e| not_begun(&e, home))?;
     let output = reader(child.stdout.take());
     let said = reader(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
@@ -50,6 +49,15 @@ pub(super) fn run(
     };
     let status = ended(&mut child)?;
     Ok(Ran { status, output, said: String::from_utf8_lossy(&said).into_owned() })
+}
+
+/// A home that is gone is no missing program, and neither is a machine that can start none just now.
+fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
+    if error.kind() == ErrorKind::NotFound && home.is_dir() {
+        SigningError::NoProgram(error.to_string())
+    } else {
+        SigningError::NotSigned(format!("it cannot be started now ({error})"))
+    }
 }
 
 fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
