@@ -154,4 +154,4 @@ impl Signing {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::git) mod tests;

@@ -272,6 +272,21 @@ fn a_fault_that_passes_is_no_end_and_the_next_signature_is_made() {
 }
 
 #[test]
+fn a_program_that_hangs_is_ended_whatever_it_has_closed() {
+    let folder = TempDir::new().unwrap();
+    for closing in ["", "exec >&-;", "exec 2>&-;", "exec >&- 2>&-;"] {
+        let script = format!("echo $$ > pid; {closing} exec sleep 600");
+        let limit = std::time::Duration::from_millis(500);
+        let input = secrecy::zeroize::Zeroizing::default();
+        let ran = super::program::run_within(limit, "sh", folder.path(), &["-c", &script], input);
+        assert_eq!(ran.unwrap_err(), SigningError::TimedOut(0));
+        let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+        let alive = command("sh").args(["-c", &format!("kill -0 {pid}")]).output().unwrap();
+        assert!(!alive.status.success(), "{closing} {pid}");
+    }
+}
+
+#[test]
 fn a_program_that_is_missing_is_told_from_one_that_cannot_begin() {
     let folder = TempDir::new().unwrap();
     let run = |program: &str, home: &Path| {
@@ -291,7 +306,7 @@ fn command(program: &str) -> Command {
 
 /// Says so where a program is missing; where all tests are required, that is a failure.
 #[expect(clippy::disallowed_methods, reason = "as the harness of the other tests asks")]
-fn is_missing(program: &str, argument: &str) -> bool {
+pub(in crate::git) fn is_missing(program: &str, argument: &str) -> bool {
     let found = command(program).arg(argument).output().is_ok();
     let required = std::env::var("THE_DEPLOYER_TEST_REQUIRE_ALL").is_ok_and(|v| v == "1");
     assert!(found || !required, "{program} is not installed, and all tests are required");
