@@ -19,7 +19,7 @@ pub struct Note {
     pub repository: RepoName,
     /// The commit that its WAML was read at.
     pub commit: CommitSha,
-    /// Who asked; free text.
+    /// Who asked, as the code host names them; free text.
     pub actor: String,
     /// The template and its version, `backend-default@latest`; free text.
     pub template: String,

@@ -76,7 +76,8 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
-    /// The domain of the addresses that people have as authors: `users.noreply.github.com`.
+    /// The domain of the addresses that people have as authors whom the code host names:
+    /// `users.noreply.github.com`.
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
