@@ -70,6 +70,12 @@ pub fn lock_id() -> LockId {
     LockId::parse(format!("{a:02x}{b:02x}{c:02x}{d:02x}")).expect("eight hexadecimal digits")
 }
 
+/// Sixteen hexadecimal digits that nobody can guess: the random half of a UUID (RFC 9562, 5.7).
+pub fn random_digits() -> String {
+    let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
+    format!("{random:016x}")
+}
+
 /// Measures one duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(std::time::Instant);
@@ -93,5 +99,11 @@ mod tests {
         let second = clock.deploy_id();
         assert!(first.as_str().starts_with("20261121-054812123-"), "{first}");
         assert!(first < second);
+    }
+
+    #[test]
+    fn random_digits_are_sixteen_and_others_each_time() {
+        let all: std::collections::BTreeSet<_> = (0..100).map(|_| random_digits()).collect();
+        assert!(all.len() == 100 && all.iter().all(|digits| digits.len() == 16), "{all:?}");
     }
 }

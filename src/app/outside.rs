@@ -269,7 +269,10 @@ impl Outside for World {
         };
         if let Some(edit) = &edit {
             let (id, replaced) = (&deployment.id, edit.replaced);
-            tracing::warn!(deployment = %id, replaced, %edit, "somebody had edited manifests by hand");
+            tracing::warn!(
+                deployment = %id, replaced, push_failed = edit.push_failed, %edit,
+                "somebody had edited manifests by hand"
+            );
         }
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }

@@ -1,5 +1,8 @@
 //! Whether commits can be signed, tried before anything depends on it.
 
+use std::path::{Path, PathBuf};
+
+use crate::clock;
 use crate::config::settings::Settings;
 use crate::git::signing::{Signing, SigningError, SigningKey};
 use crate::model::violation::Violation;
@@ -20,15 +23,13 @@ pub fn tried(settings: &Settings) -> Vec<Violation> {
 }
 
 /// In the folder for temporary files, because `storage.folder` may be another user's; in that, where
-/// the other cannot be written to.
+/// the other cannot be written to. Others write to the former, too, so nobody can know the name before.
 fn not_signed_with(signing: &SigningKey) -> Option<SigningError> {
-    let name = format!("the-deployer-{}", std::process::id());
-    let beside = signing.home.with_extension(&name);
     let mut refused = None;
-    for home in [std::env::temp_dir().join(name), beside] {
+    for home in homes(&signing.home) {
         let key = SigningKey { home, ..signing.clone() };
         let error = Signing::open(&key).err()?;
-        let no_folder = matches!(error, SigningError::Folder { .. });
+        let no_folder = matches!(error, SigningError::Folder { .. } | SigningError::TooDeep { .. });
         refused.get_or_insert(error);
         if !no_folder {
             break;
@@ -37,4 +38,27 @@ fn not_signed_with(signing: &SigningKey) -> Option<SigningError> {
     refused
 }
 
+fn homes(real: &Path) -> [PathBuf; 2] {
+    let digits = clock::random_digits();
+    let temporary = std::env::temp_dir().join(format!("the-deployer-{digits}"));
+    [temporary, real.with_extension(digits)]
+}
+
 const HELP: &str = "docs/signing.md says how a key is made for it";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_make_the_folder_for_a_key_before_we_do() {
+        let real = Path::new("/var/lib/the-deployer/gnupg/main");
+        let (first, second) = (homes(real), homes(real));
+        for (one, other) in first.iter().zip(&second) {
+            assert_ne!(one, other);
+            assert!(
+                one.to_str().unwrap().len() - one.parent().unwrap().to_str().unwrap().len() > 16
+            );
+        }
+    }
+}

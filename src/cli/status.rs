@@ -102,7 +102,11 @@ fn page(detail: &Detail) -> String {
         text += &format!("\n{}", diagnostics::render(violations, &Sources::default()));
     }
     if let Some(edit) = hand_edit {
-        let became = if edit.replaced { "replaced" } else { "in the way" };
+        let became = match (edit.replaced, edit.push_failed) {
+            (true, _) => "replaced",
+            (false, true) => "not replaced, because the push failed",
+            (false, false) => "in the way",
+        };
         text += &format!("\n{BOLD}edited by hand, {became}{BOLD:#}\n  {edit}\n{}", edit.diff);
     }
     if !statuses.is_empty() {

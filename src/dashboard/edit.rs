@@ -26,21 +26,29 @@ pub(super) struct DiffLine {
 }
 
 pub(super) fn edit(edit: HandEdit) -> Edit {
-    let HandEdit { replaced, base, files, diff, commit } = edit;
+    let HandEdit { replaced, push_failed, base, files, diff, commit } = edit;
     let by =
         |EditCommit { id, author, at }| By { id: id.to_string(), author, at: words::moment(at) };
     Edit {
-        sentence: if replaced {
-            "Somebody had changed these files beside the-deployer. This deployment replaced them; \
-             what is worth keeping belongs into the service's repository."
-        } else {
-            "Somebody has changed these files beside the-deployer, and nothing was replaced. \
-             Take the change over into the service's repository, or revert it; then deploy again."
-        },
+        sentence: sentence(replaced, push_failed),
         base: base.map(String::from),
         commit: commit.map(by),
         files: files.iter().map(|file| format!("{} ({})", file.name, file.how.as_str())).collect(),
         lines: diff.lines().map(line).collect(),
+    }
+}
+
+fn sentence(replaced: bool, push_failed: bool) -> &'static str {
+    if replaced {
+        "Somebody had changed these files beside the-deployer. This deployment replaced them; \
+         what is worth keeping belongs into the service's repository."
+    } else if push_failed {
+        "Somebody has changed these files beside the-deployer. Nothing was replaced, because the \
+         push failed. What is worth keeping belongs into the service's repository, before the next \
+         deployment."
+    } else {
+        "Somebody has changed these files beside the-deployer, and nothing was replaced. \
+         Take the change over into the service's repository, or revert it; then deploy again."
     }
 }
 

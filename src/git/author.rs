@@ -1,22 +1,43 @@
-//! Who a commit says has made it: the person who asked. Pure.
+//! Who a commit says has made it: who asked. Pure.
 //!
 //! A git host finds a person by the e-mail address. GitHub gives each login one that takes no mail,
-//! `LOGIN@users.noreply.HOST`; nobody's real address gets into a repository that way.
+//! `LOGIN@users.noreply.HOST`; nobody's real address gets into a repository that way. Only who the
+//! code host itself names gets such an address: another name may be a stranger's login there.
 
 use crate::git::writer::Identity;
+use crate::model::event::NOBODY;
 
 /// A name is longer nowhere; a login has 39 characters.
 const LONGEST: usize = 100;
+/// Where an address is nobody's at any host.
+const NOWHERE: &str = "localhost";
 
-/// The author that an actor is at a git host whose people have addresses at `domain`; `None` where
-/// nothing is left of the name that a commit can hold.
-pub(super) fn author(actor: &str, domain: &str) -> Option<Identity> {
+/// Who asked for a change; free text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker<'a> {
+    /// As the code host names an account: whose deployment it is.
+    Login(&'a str),
+    /// As we do, the name of a token: whose removal it is.
+    Named(&'a str),
+}
+
+/// The author that somebody is at a code host whose people have addresses at `people`; `None` where
+/// nothing is left of the name that a commit can hold, or where the host does not know any more who
+/// it was.
+pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<Identity> {
+    let (Asker::Login(actor) | Asker::Named(actor)) = asker;
+    if asker == Asker::Login(NOBODY) {
+        return None;
+    }
     let name: String = actor.chars().map(|c| if is_of_a_name(c) { c } else { ' ' }).collect();
     let words: Vec<&str> = name.split_whitespace().collect();
     let name: String = words.join(" ").chars().take(LONGEST).collect();
     // git itself takes these away at both ends, and what is left must not be nothing.
     let name = name.trim_matches([' ', '.', ',', ':', ';', '"', '\\', '\'']).to_owned();
-    let mailbox: String = name.chars().map(|c| if is_of_a_mailbox(c) { c } else { '-' }).collect();
+    let mailbox: String = name.chars().map(|c| if is_of_a_login(c) { c } else { '-' }).collect();
+    // What had to be changed is not the login that was told, and may be another one.
+    let theirs = matches!(asker, Asker::Login(login) if login == mailbox);
+    let domain = if theirs { people } else { NOWHERE };
     (!name.is_empty()).then(|| Identity { name, email: format!("{mailbox}@{domain}") })
 }
 
@@ -26,17 +47,17 @@ fn is_of_a_name(c: char) -> bool {
     !c.is_control() && !turns && !matches!(c, '<' | '>')
 }
 
-/// As in `dependabot[bot]@users.noreply.github.com`.
-fn is_of_a_mailbox(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+' | '[' | ']')
+/// As in `dependabot[bot]`. Without `+`, before which GitHub reads an account's number.
+fn is_of_a_login(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(actor: &str) -> Option<String> {
-        author(actor, "users.noreply.github.com")
+    fn of(asker: Asker<'_>) -> Option<String> {
+        author(asker, "users.noreply.github.com")
             .map(|Identity { name, email }| format!("{name} <{email}>"))
     }
 
@@ -45,11 +66,32 @@ mod tests {
         for (actor, expected) in [
             ("alice", "alice <alice@users.noreply.github.com>"),
             ("dependabot[bot]", "dependabot[bot] <dependabot[bot]@users.noreply.github.com>"),
-            ("Jo  van Dam", "Jo van Dam <Jo-van-Dam@users.noreply.github.com>"),
-            ("Æsa", "Æsa <-sa@users.noreply.github.com>"),
         ] {
-            assert_eq!(of(actor).as_deref(), Some(expected));
+            assert_eq!(of(Asker::Login(actor)).as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_name_that_is_no_login_is_no_strangers_address() {
+        for (asker, expected) in [
+            (Asker::Named("alice"), "alice <alice@localhost>"),
+            (
+                Asker::Named("unknown, on this machine"),
+                "unknown, on this machine <unknown--on-this-machine@localhost>",
+            ),
+            (Asker::Login("Jo  van Dam"), "Jo van Dam <Jo-van-Dam@localhost>"),
+            (Asker::Login("Æsa"), "Æsa <-sa@localhost>"),
+            (Asker::Login("583231+octocat"), "583231+octocat <583231-octocat@localhost>"),
+            (Asker::Login(".eve"), "eve <eve@localhost>"),
+            (Asker::Named("ghost"), "ghost <ghost@localhost>"),
+        ] {
+            assert_eq!(of(asker).as_deref(), Some(expected));
+        }
+        assert_eq!(
+            of(Asker::Login("ghost")),
+            None,
+            "GitHub's word for nobody, and an account there"
+        );
     }
 
     #[test]
@@ -57,21 +99,24 @@ mod tests {
         for actor in
             ["eve <root@example.com>\nx", "eve\0", "eve\u{202e}", "\"eve;", "eve>\r\ncommitter x"]
         {
-            let text = of(actor).unwrap();
-            assert_eq!(text.matches(['<', '>']).count(), 2, "{text}");
-            assert!(text.starts_with("eve") && !text.contains(char::is_control), "{text}");
-            let Identity { name, email } = author(actor, "localhost").unwrap();
-            assert_eq!(email.matches('@').count(), 1, "{text}");
-            git2::Signature::new(&name, &email, &git2::Time::new(0, 0)).unwrap();
+            for asker in [Asker::Login(actor), Asker::Named(actor)] {
+                let text = of(asker).unwrap();
+                assert_eq!(text.matches(['<', '>']).count(), 2, "{text}");
+                assert!(text.starts_with("eve") && !text.contains(char::is_control), "{text}");
+                let Identity { name, email } = author(asker, "example.com").unwrap();
+                assert!(email.ends_with("@localhost"), "{email}");
+                assert_eq!(email.matches('@').count(), 1, "{text}");
+                git2::Signature::new(&name, &email, &git2::Time::new(0, 0)).unwrap();
+            }
         }
-        let long = author(&"x".repeat(10_000), "localhost").unwrap();
+        let long = author(Asker::Login(&"x".repeat(10_000)), "example.com").unwrap();
         assert_eq!(long.name.len(), LONGEST);
     }
 
     #[test]
     fn who_has_no_name_is_no_author() {
         for actor in ["", " ", "<>", "\n", " . ", "\"\""] {
-            assert_eq!(of(actor), None, "{actor:?}");
+            assert_eq!(of(Asker::Login(actor)), None, "{actor:?}");
         }
     }
 }

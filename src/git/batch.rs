@@ -28,6 +28,13 @@ pub(super) struct Built {
     pub(super) load: Load,
 }
 
+impl Built {
+    /// Whether nothing could be signed just now, whatever the tip is.
+    pub(super) fn is_unsigned(&self) -> bool {
+        self.fates.iter().all(|fate| matches!(fate, Fate::NotSigned(why) if why.passes()))
+    }
+}
+
 /// What became of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -58,7 +65,13 @@ pub(super) fn build(
     let mut objects = Objects::over(repo, tip)?;
     let (mut at, mut made) = (tip, None);
     let mut fates = Vec::with_capacity(jobs.len());
+    // A fault that passes hits whoever comes next, too, and each may take the whole time that gpg has.
+    let mut faulty: Option<SigningError> = None;
     for job in jobs {
+        if let Some(why) = &faulty {
+            fates.push(Fate::NotSigned(why.clone()));
+            continue;
+        }
         if objects.bytes() > LARGEST {
             break;
         }
@@ -70,7 +83,10 @@ pub(super) fn build(
                     (root, at, made) = (Some(tree), Some(commit), Some(commit));
                     Fate::Commit(commit)
                 }
-                Err(why) => Fate::NotSigned(why),
+                Err(why) => {
+                    faulty = why.passes().then(|| why.clone());
+                    Fate::NotSigned(why)
+                }
             },
             Ok(Edited::Unchanged) => Fate::Unchanged,
             Ok(Edited::AlreadyThere) => Fate::AlreadyThere,
@@ -86,3 +102,6 @@ pub(super) fn build(
     }
     Ok(Built { fates, tip: made, load: Load::of(objects.into_new()) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use git2::Oid;
 
 use crate::git::amendment::{self, Amendment};
+use crate::git::author::Asker;
 use crate::git::deployment::{self, Write};
 use crate::git::edits::{EditError, Edited};
 use crate::git::message::commit_message;
@@ -42,11 +43,11 @@ impl Change {
         }
     }
 
-    /// Who asked for it; free text, and `None` where no person did.
-    pub(super) fn actor(&self) -> Option<&str> {
+    /// Who asked for it; `None` where no person did.
+    pub(super) fn asker(&self) -> Option<Asker<'_>> {
         match self {
-            Self::Deploy(write) => Some(&write.note.actor),
-            Self::Amend(amendment) => amendment.message.actor(),
+            Self::Deploy(write) => Some(Asker::Login(&write.note.actor)),
+            Self::Amend(amendment) => amendment.message.actor().map(Asker::Named),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::git::writer::Identity;
 #[derive(Debug, Clone)]
 pub(super) struct Committer {
     pub(super) identity: Identity,
-    /// The domain of the addresses that people have.
+    /// The domain of the addresses that people have whom the code host names.
     pub(super) people: String,
     /// What proves that a commit is ours.
     pub(super) signing: Option<Arc<Signing>>,
@@ -30,7 +30,7 @@ impl Committer {
         change: &Change,
         at: Timestamp,
     ) -> Result<Vec<u8>, SigningError> {
-        let asked = change.actor().and_then(|actor| author(actor, &self.people));
+        let asked = change.asker().and_then(|asker| author(asker, &self.people));
         let author = stamp(asked.as_ref().unwrap_or(&self.identity), at);
         let committer = stamp(&self.identity, at);
         let mut head = format!("tree {tree}\n");

@@ -9,7 +9,7 @@ use crate::git::handedit::{self, Watch};
 use crate::git::layout::{self, LATEST};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
-use crate::model::hand_edit::{HandEdit, HandEdits};
+use crate::model::hand_edit::HandEdits;
 use crate::model::id::DeployId;
 use crate::model::revision::Revision;
 
@@ -79,10 +79,8 @@ fn watch(
         Some(now) if now == files => None,
         now => handedit::look(repo, tip, &latest, now, &present.revisions)?,
     };
-    let stops = hand_edits.policy == HandEdits::Stop;
-    let found = found.map(|found| HandEdit { replaced: !stops, ..found });
     hand_edits.note(found.clone());
-    match found.filter(|_| stops) {
+    match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
         Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
         None => Ok(()),
     }

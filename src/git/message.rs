@@ -19,7 +19,7 @@ pub struct Note {
     pub repository: RepoName,
     /// The commit that its WAML was read at.
     pub commit: CommitSha,
-    /// Who asked; free text.
+    /// Who asked, as the code host names them; free text.
     pub actor: String,
     /// The template and its version, `backend-default@latest`; free text.
     pub template: String,
@@ -221,6 +221,7 @@ mod tests {
         let file = |name: &str| EditedFile { name: name.to_owned(), how: Edited::Changed };
         let edit = HandEdit {
             replaced: true,
+            push_failed: false,
             base: None,
             files: ["a.yaml", "b\nActor: root", "c", "d", "e", "f", "g"].map(file).into(),
             diff: "+secret".into(),

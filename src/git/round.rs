@@ -127,7 +127,7 @@ impl Writer {
                 *pushed = true;
                 return self.publish(&tip, last, built, jobs);
             }
-            if tip.fresh {
+            if tip.fresh || built.is_unsigned() {
                 return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), false));
             }
             tip = Tip { at: self.home.look()?, fresh: true };

@@ -76,7 +76,8 @@ pub struct Settings {
     pub alone: bool,
     /// Who commits.
     pub identity: Identity,
-    /// The domain of the addresses that people have as authors: `users.noreply.github.com`.
+    /// The domain of the addresses that people have as authors whom the code host names:
+    /// `users.noreply.github.com`.
     pub people: String,
     /// The key that commits are signed with, if they are.
     pub signing: Option<SigningKey>,
@@ -224,7 +225,10 @@ impl ManifestRepository {
         on_its_way: Option<OnItsWay>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
-        self.change(Change::Deploy(Box::new(write)), at, on_its_way).await
+        let hand_edits = write.hand_edits.clone();
+        let ended = self.change(Change::Deploy(Box::new(write)), at, on_its_way).await;
+        hand_edits.ended(&ended);
+        ended
     }
 
     /// Makes a change that was decided on after a look, if what was seen is still so

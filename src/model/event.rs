@@ -112,6 +112,10 @@ impl PullRequest {
     }
 }
 
+/// What an actor is called whose account the forge does not know any more. GitHub shows an account of
+/// that name there, which has asked for nothing.
+pub const NOBODY: &str = "ghost";
+
 /// A request to deploy, as the forge told it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentRequest {
@@ -123,7 +127,7 @@ pub struct DeploymentRequest {
     pub target: TargetName,
     /// The branch or tag that was asked for, for people: `main`.
     pub git_ref: String,
-    /// Who asked, as the forge names them; at most 100 characters.
+    /// Who asked, as the forge names them, or [`NOBODY`]; at most 100 characters.
     pub actor: String,
     /// Why, if they said; at most 500 characters.
     pub description: String,

@@ -23,8 +23,11 @@ pub enum HandEdits {
 /// What somebody changed by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandEdit {
-    /// Whether the deployment replaced it; if not, it was stopped by it.
+    /// Whether the deployment replaced it; if not, it was stopped by it, or its push failed.
     pub replaced: bool,
+    /// Whether it would have been replaced, had the push not failed. A later try says what became of it.
+    #[serde(default)]
+    pub push_failed: bool,
     /// The revision that differs least; none where there is no other.
     pub base: Option<DeployId>,
     /// The files that differ from it, by name.

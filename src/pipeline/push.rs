@@ -69,7 +69,7 @@ impl Change {
 }
 
 /// Pushes a change. Doing it again does nothing: the deploy id says what was done. Beside how it
-/// ended, what somebody had edited by hand where it wrote, or was stopped.
+/// ended, what somebody had edited by hand where it wrote or was to write, and what became of that.
 ///
 /// # Errors
 /// Why the repository did not take it, and whether trying again can help.

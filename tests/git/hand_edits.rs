@@ -101,6 +101,29 @@ async fn an_edit_stops_a_deployment_that_is_to_stop_and_nothing_is_done() {
 }
 
 #[tokio::test]
+async fn an_edit_is_not_said_to_be_replaced_by_a_push_that_failed() {
+    let place = Place::http().await;
+    let (repository, _) = edited(&place).await;
+    // Our clone gets to know the edit by that.
+    pushed(&repository, deploy_files(9, "other", &[("a.yaml", "a")])).await;
+    let tip = place.bare.tip();
+    place.bare.hook("pre-receive", "echo 'not today' >&2; exit 1");
+    for policy in [HandEdits::Replace, HandEdits::Stop] {
+        let (written, found) = tried(&repository, deploy(3, NEW), policy).await;
+        let found = found.unwrap();
+        let failed = matches!(written, Err(WriteError::Refused { .. }));
+        assert_eq!(failed, policy == HandEdits::Replace, "{written:?}");
+        assert_eq!((found.replaced, found.push_failed), (false, failed));
+        assert_eq!(place.bare.tip(), tip);
+    }
+    std::fs::remove_file(place.bare.0.join("hooks/pre-receive")).unwrap();
+    let (written, found) = tried(&repository, deploy(3, NEW), HandEdits::Replace).await;
+    assert!(matches!(written, Ok(Written::Pushed { .. })), "{written:?}");
+    let found = found.unwrap();
+    assert_eq!((found.replaced, found.push_failed), (true, false));
+}
+
+#[tokio::test]
 async fn a_reverted_edit_stops_nothing_any_more() {
     for place in Place::both().await {
         let (repository, _) = edited(&place).await;

@@ -163,14 +163,24 @@ async fn the_author_is_the_person_and_the_committer_the_service() {
             (
                 3,
                 "x>\ncommitter root <root@example.com",
-                "x committer root root@example.com <x-committer-root-root-example.com@users.noreply.github.com>",
+                "x committer root root@example.com <x-committer-root-root-example.com@localhost>",
             ),
             (4, " ", service),
+            (5, "ghost", service),
         ] {
             pushed(&repository, named(actor, n)).await;
             let said = place.bare.run(&["log", "-1", "--format=%an <%ae>%n%cn <%ce>", "main"]);
             assert_eq!(said, format!("{author}\n{service}\n"));
         }
+        // The name of an API token is not a login.
+        let path = RepoPath::parse("README.md").unwrap();
+        let (_, found) = repository.found(vec![path.clone()]).await.unwrap();
+        let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
+        let edits = vec![(path, Edit::File(b"removed".to_vec()))];
+        let amendment = Amendment { edits, message: removal(), seen };
+        assert!(repository.amend(amendment, noon()).await.is_ok());
+        let said = place.bare.run(&["log", "-1", "--format=%an <%ae>%n%cn <%ce>", "main"]);
+        assert_eq!(said, format!("bob <bob@localhost>\n{service}\n"));
         place.bare.assert_sound();
     }
 }

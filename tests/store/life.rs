@@ -58,6 +58,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
 fn hand_edit() -> HandEdit {
     HandEdit {
         replaced: true,
+        push_failed: false,
         base: Some(DeployId::parse("20261121-054812123-3f9a2c").unwrap()),
         files: vec![EditedFile { name: "a.yaml".to_owned(), how: Edited::Removed }],
         diff: "--- a/a.yaml\n+++ /dev/null\n-é: \"\0\"\n".to_owned(),

@@ -32,7 +32,8 @@ impl ManifestRepository {
             let root = before.tree()?;
             let revisions = tree::revision_folders(repo, Some(&root), &folder)?;
             let now = tree::find(Some(&root), &latest)?.map(|(id, _)| id);
-            look(repo, Some(before.id()), &latest.to_string(), now, &revisions)
+            let found = look(repo, Some(before.id()), &latest.to_string(), now, &revisions)?;
+            Ok(found.map(|found| HandEdit { replaced: true, ..found }))
         })
         .await
     }

@@ -14,12 +14,13 @@ const FILES: usize = 1_000;
 /// The same for folders in folders, which a revision has none of.
 const DEPTH: usize = 8;
 /// A longer file is not compared: no manifest is that long.
-const BYTES: usize = 256 * 1024;
+pub(super) const BYTES: usize = 256 * 1024;
 /// How many commits back the one is looked for that edited the folder.
 const LOOK_BACK: usize = 1_000;
 
 /// What somebody changed by hand in an app's `latest` since one of us last wrote it; `None` if nobody
-/// did. `path` is where it is, `now` the folder there, and `tip` the commit that has it.
+/// did. `path` is where it is, `now` the folder there, and `tip` the commit that has it. What becomes
+/// of it is not known yet.
 ///
 /// Reads nothing where nobody did: what is live is known by its object.
 pub(in crate::git) fn look(
@@ -37,7 +38,8 @@ pub(in crate::git) fn look(
     let revisions: Vec<_> = revisions.collect::<Result<_, git2::Error>>()?;
     let Some(found) = difference(&there, &revisions) else { return Ok(None) };
     Ok(Some(HandEdit {
-        replaced: true,
+        replaced: false,
+        push_failed: false,
         base: found.base.cloned(),
         files: found.changes.iter().map(super::Change::file).collect(),
         diff: diff(&found.changes, |item| content(repo, item)),

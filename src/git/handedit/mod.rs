@@ -6,9 +6,11 @@
 
 mod afterwards;
 mod look;
+mod secret;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use git2::Oid;
 use similar::TextDiff;
@@ -58,6 +60,9 @@ const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 32 * 1024;
 /// A longer line is cut, in characters.
 const LINE: usize = 400;
+/// How long the shortest diff of two texts is looked for; after that, a longer one will do. The writer
+/// waits for it, and two texts of a quarter of a megabyte that have little in common can take minutes.
+const SEARCH: Duration = Duration::from_millis(100);
 
 /// How `latest` differs from the revision that it differs least from; the newer one of two. `None` if
 /// it is one of them, or if there is nothing: then nobody has edited anything.
@@ -131,15 +136,29 @@ fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
         if item.is_some() { format!("{side}/{name}") } else { "/dev/null".to_owned() }
     };
     let (old, new) = (header(change.before, 'a'), header(change.after, 'b'));
-    match (side(change.before), side(change.after)) {
-        (Content::Text(a), Content::Text(b)) if a != b && !is_secret(&a) && !is_secret(&b) => {
-            TextDiff::from_lines(&a, &b)
-                .unified_diff()
-                .context_radius(3)
-                .header(&old, &new)
-                .to_string()
-        }
+    let (before, after) = (side(change.before).checked(), side(change.after).checked());
+    match (before, after) {
+        (Content::Text(a), Content::Text(b)) if a != b => TextDiff::configure()
+            .timeout(SEARCH)
+            .diff_lines(&a, &b)
+            .unified_diff()
+            .context_radius(3)
+            .header(&old, &new)
+            .to_string(),
         (a, b) => format!("--- {old}\n+++ {new}\n… {}, not shown\n", in_words(&a, &b)),
+    }
+}
+
+impl Content {
+    /// What a person put into a Secret by hand is not for a log.
+    fn checked(self) -> Self {
+        match self {
+            Self::Text(text) => match secret::hidden(&text) {
+                Some(why) => Self::Other(why.to_owned()),
+                None => Self::Text(text),
+            },
+            other @ Self::Other(_) => other,
+        }
     }
 }
 
@@ -147,21 +166,8 @@ fn in_words(before: &Content, after: &Content) -> String {
     match (before, after) {
         (Content::Other(a), Content::Other(b)) if a != b => format!("{a}, then {b}"),
         (_, Content::Other(what)) | (Content::Other(what), _) => what.clone(),
-        (Content::Text(a), Content::Text(b)) if is_secret(a) || is_secret(b) => {
-            "a Secret".to_owned()
-        }
         (Content::Text(_), Content::Text(_)) => "the same text with another mode".to_owned(),
     }
-}
-
-/// What a person put into a Secret by hand is not for a log.
-fn is_secret(text: &str) -> bool {
-    text.lines().any(|line| {
-        let line = line.trim_start_matches(['-', ' ', '{', '"']);
-        line.strip_prefix("kind").is_some_and(|rest| {
-            rest.trim_matches([' ', ':', '"', '\'', ',', '}', '\r']) == "Secret"
-        })
-    })
 }
 
 fn shown(c: char) -> char {

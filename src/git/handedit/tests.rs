@@ -128,6 +128,24 @@ fn what_cannot_be_shown_is_said() {
 }
 
 #[test]
+fn neither_side_of_a_diff_is_a_secret_in_any_spelling() {
+    let plain = "kind: ConfigMap\ndata: {password: plain}\n";
+    for secret in [
+        "kind: Secret # x\ndata: {password: hunter2}\n",
+        r#"{"apiVersion":"v1","kind":"Secret","data":{"password":"hunter2"}}"#,
+        "{apiVersion: v1, kind: Secret, data: {password: hunter2}}\n",
+        "kind: !!str Secret\ndata: {password: hunter2}\n",
+        "kind: &a Secret\ndata: {password: hunter2}\n",
+        "kind:\n  Secret\ndata: {password: hunter2}\n",
+    ] {
+        for (before, after) in [(plain, secret), (secret, plain)] {
+            let shown = diff_of("a=1", "a=2", &[("1", text(before)), ("2", text(after))]);
+            assert_eq!(shown, "--- a/a\n+++ b/a\n… a Secret, not shown\n", "{secret}");
+        }
+    }
+}
+
+#[test]
 fn a_diff_is_bounded_and_says_so() {
     let many: String = (0..10_000).map(|n| format!("line: {n}\n")).collect();
     let shown =
@@ -137,4 +155,21 @@ fn a_diff_is_bounded_and_says_so() {
     let wide = "é".repeat(1_000_000);
     let shown = diff_of("", "a=2", &[("2", text(&wide))]);
     assert!(shown.len() < DIFF_BYTES, "{}", shown.len());
+}
+
+/// As many short lines as a file may have, one of a few words each, without an order.
+fn words(seed: u64) -> String {
+    let next = |n: &u64| {
+        Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    let numbers = std::iter::successors(Some(seed), next);
+    let lines = numbers.map(|n| char::from(b'a' + u8::try_from((n >> 33) % 26).unwrap()));
+    lines.take(look::BYTES / 2).flat_map(|letter| [letter, '\n']).collect()
+}
+
+#[test]
+fn texts_that_have_little_in_common_are_compared_to_an_end() {
+    let shown = diff_of("a=1", "a=2", &[("1", text(&words(1))), ("2", text(&words(2)))]);
+    assert!(shown.starts_with("--- a/a\n+++ b/a\n@@ "), "{shown}");
+    assert_eq!(shown.lines().count(), DIFF_LINES + 1);
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::git::error::WriteError;
+use crate::git::writer::Written;
 use crate::model::hand_edit::{HandEdit, HandEdits};
 
 /// A deployment's policy about hand edits, and what was found. Clones share what was found: the
@@ -19,7 +21,7 @@ impl Watch {
         Self { policy, found: Arc::default() }
     }
 
-    /// What was found when the write was last tried.
+    /// What was found when the write was last tried, and what became of it once the write has ended.
     pub fn found(&self) -> Option<HandEdit> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -27,5 +29,18 @@ impl Watch {
     /// Each try looks anew: what counts is what the last one met.
     pub(in crate::git) fn note(&self, found: Option<HandEdit>) {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    }
+
+    /// Only a write that got through has replaced anything.
+    pub(in crate::git) fn ended(&self, ended: &Result<Written, WriteError>) {
+        let (replaced, push_failed) = match ended {
+            Ok(Written::Pushed { .. } | Written::AlreadyPushed { .. }) => (true, false),
+            Ok(Written::Unchanged { .. }) | Err(WriteError::HandEdited { .. }) => (false, false),
+            Err(_) => (false, true),
+        };
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = &mut *found {
+            (found.replaced, found.push_failed) = (replaced, push_failed);
+        }
     }
 }

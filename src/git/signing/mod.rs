@@ -4,11 +4,13 @@
 //! key        pure: what the operator gave, read and looked at
 //! ssh        a signature with an ssh key, made in this process
 //! openpgp    a signature by the system's `gpg`, in a home of its own
+//! folder     what such a home is made in: ours, and for nobody else
 //! program    runs that program: bounded in time and in what it says
 //! ```
 //!
 //! Knows no repository and no commit: bytes in, armored text out. What is signed is decided elsewhere.
 
+mod folder;
 pub mod key;
 mod openpgp;
 mod program;
@@ -59,9 +61,24 @@ pub enum SigningError {
         /// What is wrong, and what to do.
         cause: String,
     },
+    /// Its home is where no socket can be.
+    #[error(
+        "the folder {folder} cannot be used for signing: its path has {length} bytes, and the sockets of gpg-agent allow {longest}: choose a shorter `storage.folder`"
+    )]
+    TooDeep {
+        /// Where it is.
+        folder: String,
+        /// The length of its path in bytes.
+        length: usize,
+        /// What is allowed.
+        longest: usize,
+    },
     /// It has no use for the key.
     #[error("gpg cannot use the key under `signing`: {0}")]
     BadKey(String),
+    /// It made no signature, and will not before a person has done something about the key.
+    #[error("gpg made no signature: {0}")]
+    Unusable(String),
     /// It made no signature.
     #[error("gpg made no signature: {0}")]
     NotSigned(String),
@@ -71,15 +88,24 @@ pub enum SigningError {
 }
 
 impl SigningError {
-    /// Whether trying again can help.
+    /// Whether trying again can help. A machine without memory, a full disk, an agent that is away:
+    /// all that passes. Final is only what is known to be.
     pub fn passes(&self) -> bool {
         match self {
-            Self::TimedOut(_) => true,
+            Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_) => true,
             Self::NoProgram(_)
-            | Self::Folder { .. }
+            | Self::TooDeep { .. }
             | Self::BadKey(_)
-            | Self::NotSigned(_)
+            | Self::Unusable(_)
             | Self::Ssh => false,
+        }
+    }
+
+    /// The same of a key that has signed before: it is not the key.
+    fn of_good_key(self) -> Self {
+        match self {
+            Self::BadKey(why) => Self::NotSigned(why),
+            other => other,
         }
     }
 }
@@ -128,4 +154,4 @@ impl Signing {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::git) mod tests;

@@ -13,6 +13,7 @@ use secrecy::ExposeSecret;
 use secrecy::zeroize::Zeroizing;
 
 use crate::git::signing::SigningError;
+use crate::git::signing::folder;
 use crate::git::signing::key::OpenPgpKey;
 use crate::git::signing::program::{self, Ran};
 
@@ -40,6 +41,7 @@ pub(super) struct Home {
 impl Home {
     pub(super) fn open(key: &OpenPgpKey, base: &Path) -> Result<Self, SigningError> {
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        prepared(&base)?;
         // What a process left behind that was killed.
         for left in fs::read_dir(&base).into_iter().flatten().flatten() {
             remove(&left.path());
@@ -52,13 +54,20 @@ impl Home {
         &self.fingerprint
     }
 
-    /// A home that is gone, or was emptied by somebody who cleans up, is made again once.
+    /// A home that is gone, or was emptied by somebody who cleans up, is made again once. So is one
+    /// in which no signature could be made: its agent may hang.
     pub(super) fn sign(&self, payload: &[u8]) -> Result<String, SigningError> {
         let mut folder = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !folder.join("pubring.kbx").exists() {
-            (*folder, _) = made_with(&self.key, &self.base)?;
+            prepared(&self.base)?;
+            (*folder, _) = made_with(&self.key, &self.base).map_err(SigningError::of_good_key)?;
         }
-        self.signature(&folder, payload)
+        let signed = self.signature(&folder, payload);
+        if signed.as_ref().is_err_and(SigningError::passes) {
+            // Without a word to its agent, which ends by itself if it can.
+            let _gone = fs::remove_dir_all(&*folder);
+        }
+        signed
     }
 
     /// Takes the home away; another signature makes a new one.
@@ -88,7 +97,7 @@ impl Home {
         if signed && text.starts_with("-----BEGIN PGP SIGNATURE-----") {
             Ok(text)
         } else {
-            Err(SigningError::NotSigned(why(&ran)))
+            Err(refused(&ran))
         }
     }
 }
@@ -112,6 +121,10 @@ fn made_with(key: &OpenPgpKey, base: &Path) -> Result<(PathBuf, String), Signing
     Ok((folder, fingerprint))
 }
 
+fn prepared(base: &Path) -> Result<(), SigningError> {
+    folder::base(base).map_err(|error| unusable(base, &error))
+}
+
 /// The folder that homes were made in, if none is left there.
 fn tidy(base: &Path) {
     let _ = fs::remove_dir(base);
@@ -122,36 +135,22 @@ const ARGUMENTS: [&str; 7] =
     ["--batch", "--no-tty", "--pinentry-mode", "loopback", "--disable-dirmngr", "--status-fd", "2"];
 
 /// Makes an empty home that nobody else may look into.
-fn make(folder: &Path) -> Result<(), SigningError> {
-    let unusable =
-        |cause: String| SigningError::Folder { folder: folder.display().to_string(), cause };
-    let length = folder.as_os_str().len();
+fn make(home: &Path) -> Result<(), SigningError> {
+    let length = home.as_os_str().len();
     if length > LONGEST {
-        return Err(unusable(format!(
-            "its path has {length} bytes, and the sockets of gpg-agent allow {LONGEST}: choose a shorter `storage.folder`"
-        )));
+        let folder = home.display().to_string();
+        return Err(SigningError::TooDeep { folder, length, longest: LONGEST });
     }
-    if folder.exists() {
-        remove(folder);
+    if home.exists() {
+        remove(home);
     }
-    let failed = |error: std::io::Error| unusable(error.to_string());
-    if let Some(base) = folder.parent().filter(|base| !base.exists()) {
-        fs::create_dir_all(base.parent().unwrap_or(base)).map_err(failed)?;
-        private(base).map_err(failed)?;
-    }
-    private(folder).map_err(failed)?;
-    fs::write(folder.join("gpg-agent.conf"), AGENT).map_err(failed)
+    let failed = |error| unusable(home, &error);
+    folder::new(home).map_err(failed)?;
+    fs::write(home.join("gpg-agent.conf"), AGENT).map_err(failed)
 }
 
-#[cfg(unix)]
-fn private(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn private(folder: &Path) -> std::io::Result<()> {
-    fs::create_dir(folder)
+fn unusable(folder: &Path, error: &std::io::Error) -> SigningError {
+    SigningError::Folder { folder: folder.display().to_string(), cause: error.to_string() }
 }
 
 /// Ends the agent, which ends by itself too when its home is gone, and removes the home.
@@ -198,6 +197,17 @@ fn has(ran: &Ran, status: &str) -> bool {
     })
 }
 
+/// Where somebody is told what to do, nothing else will help. `No secret key` is the exception: gpg says
+/// so of a home that somebody sweeps, too.
+fn refused(ran: &Ran) -> SigningError {
+    let swept = says(&ran.said, NO_SECRET_KEY);
+    if swept || help(&ran.said).is_empty() {
+        SigningError::NotSigned(why(ran))
+    } else {
+        SigningError::Unusable(why(ran))
+    }
+}
+
 /// What gpg says for people, in one line, and what to do about it.
 fn why(ran: &Ran) -> String {
     let said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
@@ -207,17 +217,24 @@ fn why(ran: &Ran) -> String {
     format!("{said}{}", help(&ran.said))
 }
 
+const NO_SECRET_KEY: &str = "no secret key";
+
+fn says(said: &str, what: &str) -> bool {
+    said.to_ascii_lowercase().contains(what)
+}
+
+/// What a person can do.
 fn help(said: &str) -> &'static str {
-    let says = |what: &str| said.to_ascii_lowercase().contains(what);
-    if says("bad passphrase") {
+    let says = |what: &[&str]| what.iter().any(|what| says(said, what));
+    if says(&["bad passphrase"]) {
         " (correct `passphrase`)"
-    } else if says("no passphrase given") || says("can't get input") {
+    } else if says(&["no passphrase given", "can't get input"]) {
         " (the key is locked: give its `passphrase`)"
-    } else if says("keyexpired") || says("expired") {
+    } else if says(&["keyexpired", "key_expired", "key expired", "key has expired"]) {
         " (the key has expired: prolong it, or give another)"
-    } else if says("keyrevoked") || says("revoked") {
+    } else if says(&["keyrevoked", "key_revoked", "key revoked", "has been revoked"]) {
         " (the key is revoked: give another)"
-    } else if says("unusable secret key") || says("no secret key") {
+    } else if says(&["unusable secret key", NO_SECRET_KEY]) {
         " (the key cannot sign: export one whose secret half is there, neither expired nor revoked, and may sign)"
     } else {
         ""

@@ -1,10 +1,10 @@
 //! Runs `gpg`, and nothing else: with a deadline, deaf to everything but its home, and with no more
 //! of its words kept than a person reads.
 
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use crate::git::signing::SigningError;
 
 /// Ten times what the first use of a key takes whose passphrase is slow to check on purpose.
 const LIMIT: Duration = Duration::from_secs(30);
+/// One that has closed its outputs is about to end.
+const GRACE: Duration = Duration::from_secs(1);
 /// More than any signature, and more than a person reads.
 const LARGEST: u64 = 64 * 1024;
 /// Where programs are. The path of our own process is not handed on, as nothing of it is.
@@ -35,21 +37,41 @@ pub(super) fn run(
     arguments: &[&str],
     input: Zeroizing<Vec<u8>>,
 ) -> Result<Ran, SigningError> {
-    let no_program = |error: std::io::Error| SigningError::NoProgram(error.to_string());
-    let mut child = command(program, home, arguments).spawn().map_err(no_program)?;
-    let output = reader(child.stdout.take());
-    let said = reader(child.stderr.take());
+    run_within(LIMIT, program, home, arguments, input)
+}
+
+/// The same with one limit for all that it does.
+pub(super) fn run_within(
+    limit: Duration,
+    program: &str,
+    home: &Path,
+    arguments: &[&str],
+    input: Zeroizing<Vec<u8>>,
+) -> Result<Ran, SigningError> {
+    let mut child = command(program, home, arguments).spawn().map_err(|e| not_begun(&e, home))?;
+    let outputs = reader(child.stdout.take(), child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         // One that ends before it has read all says why; that it did not read is no news.
         thread::spawn(move || drop(stdin.write_all(&input)));
     }
-    let (output, said) = (within(&output), within(&said));
-    let (Some(output), Some(said)) = (output, said) else {
+    let Ok((output, said)) = outputs.recv_timeout(limit) else {
         let _ = child.kill().and_then(|()| child.wait());
-        return Err(SigningError::TimedOut(LIMIT.as_secs()));
+        return Err(SigningError::TimedOut(limit.as_secs()));
     };
-    let status = ended(&mut child)?;
+    let Some(status) = ended(&mut child)? else {
+        let _ = child.kill().and_then(|()| child.wait());
+        return Err(SigningError::TimedOut(limit.as_secs()));
+    };
     Ok(Ran { status, output, said: String::from_utf8_lossy(&said).into_owned() })
+}
+
+/// A home that is gone is no missing program, and neither is a machine that can start none just now.
+fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
+    if error.kind() == ErrorKind::NotFound && home.is_dir() {
+        SigningError::NoProgram(error.to_string())
+    } else {
+        SigningError::NotSigned(format!("it cannot be started now ({error})"))
+    }
 }
 
 fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
@@ -60,42 +82,42 @@ fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Reads to the end beside us; one that says too much is cut off, and ends of it.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+/// Both outputs, once both are at their ends, read beside us.
+fn reader(
+    output: Option<impl Read + Send + 'static>,
+    said: Option<impl Read + Send + 'static>,
+) -> Receiver<(Vec<u8>, Vec<u8>)> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(pipe) = pipe {
-            // What came before a failure is better than nothing.
-            let _ = pipe.take(LARGEST).read_to_end(&mut bytes);
-        }
-        let _ = sender.send(bytes);
+        let said = thread::spawn(move || to_the_end(said));
+        let output = to_the_end(output);
+        let _gone = sender.send((output, said.join().unwrap_or_default()));
     });
     receiver
 }
 
-fn within(receiver: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
-    match receiver.recv_timeout(LIMIT) {
-        Ok(bytes) => Some(bytes),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+/// One that says too much is cut off, and ends of it.
+fn to_the_end(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What came before a failure is better than nothing.
+        let _ = pipe.take(LARGEST).read_to_end(&mut bytes);
     }
+    bytes
 }
 
-/// It has closed its outputs, so it is about to end; one that does not is ended.
-fn ended(child: &mut Child) -> Result<ExitStatus, SigningError> {
+/// Waits for the end of a program that has closed its outputs; `None` if it does not end.
+fn ended(child: &mut Child) -> Result<Option<ExitStatus>, SigningError> {
     let mut waited = Duration::ZERO;
     let mut pause = Duration::from_micros(50);
-    loop {
+    while waited <= GRACE {
         let status = child.try_wait().map_err(|e| SigningError::NotSigned(e.to_string()))?;
-        if let Some(status) = status {
+        if status.is_some() {
             return Ok(status);
-        }
-        if waited > LIMIT {
-            let _ = child.kill().and_then(|()| child.wait());
-            return Err(SigningError::TimedOut(LIMIT.as_secs()));
         }
         thread::sleep(pause);
         waited += pause;
         pause = (pause * 2).min(Duration::from_millis(20));
     }
+    Ok(None)
 }

@@ -146,6 +146,11 @@ fn is_good(folder: &Path, signers: &str, signature: &str, payload: &[u8]) -> boo
     verify.output().unwrap().status.success()
 }
 
+fn mode(folder: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::symlink_metadata(folder).unwrap().permissions().mode() & 0o777
+}
+
 #[test]
 fn a_home_of_gpg_signs_is_nobody_elses_and_is_gone_afterwards() {
     if is_missing("gpg", "--version") {
@@ -156,9 +161,7 @@ fn a_home_of_gpg_signs_is_nobody_elses_and_is_gone_afterwards() {
     for (text, passphrase) in [(PGP, None), (PGP_LOCKED, Some(PASSPHRASE))] {
         let signing = open(&openpgp(text, passphrase).unwrap(), &home).unwrap();
         let made = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
-        let mode =
-            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&made).unwrap().permissions());
-        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!([&home, &made].map(|folder| mode(folder)), [0o700, 0o700]);
         let signature = signing.sign(b"payload").unwrap();
         assert!(signature.ends_with("-----END PGP SIGNATURE-----"), "{signature}");
         assert_eq!(signing.fingerprint().len(), 40);
@@ -210,8 +213,89 @@ fn a_home_too_deep_for_sockets_is_refused_with_what_to_do() {
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("x".repeat(90));
     let error = open(&openpgp(PGP, None).unwrap(), &home).unwrap_err();
-    assert!(matches!(error, SigningError::Folder { .. }), "{error}");
+    assert!(matches!(error, SigningError::TooDeep { .. }) && !error.passes(), "{error}");
     assert!(error.to_string().contains("storage.folder"), "{error}");
+}
+
+#[test]
+fn a_folder_for_homes_that_is_open_to_others_is_closed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    let base = folder.path().join("deep/home");
+    super::folder::base(&base).unwrap();
+    assert_eq!(mode(&base), 0o700);
+    fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).unwrap();
+    super::folder::base(&base).unwrap();
+    assert_eq!((mode(&base), fs::read_dir(&base).unwrap().count()), (0o700, 0));
+}
+
+#[test]
+fn a_folder_for_homes_that_is_not_ours_is_refused_and_nothing_in_it_is_touched() {
+    let folder = TempDir::new().unwrap();
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("file"), "theirs").unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&theirs, &link).unwrap();
+    // Only root can give a folder away; to anybody else the root of all files is another user's.
+    let given = std::os::unix::fs::chown(&theirs, Some(4711), None);
+    let not_ours = if given.is_ok() { theirs.as_path() } else { Path::new("/") };
+    for base in [&link, not_ours] {
+        let error = open(&openpgp(PGP, None).unwrap(), base).unwrap_err();
+        assert!(matches!(error, SigningError::Folder { .. }), "{error}");
+    }
+    let left: Vec<_> = fs::read_dir(&theirs).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(left, [theirs.join("file")]);
+}
+
+#[test]
+fn a_fault_that_passes_is_no_end_and_the_next_signature_is_made() {
+    if is_missing("gpg", "--version") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("home");
+    let signing = open(&openpgp(PGP, None).unwrap(), &home).unwrap();
+    let made = fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
+    let error = signing.sign(b"payload").unwrap_err();
+    assert!(matches!(error, SigningError::NotSigned(_)) && error.passes(), "{error}");
+    signing.sign(b"payload").unwrap();
+
+    // As where the disk is away.
+    fs::remove_dir_all(&home).unwrap();
+    fs::write(&home, "").unwrap();
+    let error = signing.sign(b"payload").unwrap_err();
+    assert!(matches!(error, SigningError::Folder { .. }) && error.passes(), "{error}");
+    fs::remove_file(&home).unwrap();
+    signing.sign(b"payload").unwrap();
+}
+
+#[test]
+fn a_program_that_hangs_is_ended_whatever_it_has_closed() {
+    let folder = TempDir::new().unwrap();
+    for closing in ["", "exec >&-;", "exec 2>&-;", "exec >&- 2>&-;"] {
+        let script = format!("echo $$ > pid; {closing} exec sleep 600");
+        let limit = std::time::Duration::from_millis(500);
+        let input = secrecy::zeroize::Zeroizing::default();
+        let ran = super::program::run_within(limit, "sh", folder.path(), &["-c", &script], input);
+        assert_eq!(ran.unwrap_err(), SigningError::TimedOut(0));
+        let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+        let alive = command("sh").args(["-c", &format!("kill -0 {pid}")]).output().unwrap();
+        assert!(!alive.status.success(), "{closing} {pid}");
+    }
+}
+
+#[test]
+fn a_program_that_is_missing_is_told_from_one_that_cannot_begin() {
+    let folder = TempDir::new().unwrap();
+    let run = |program: &str, home: &Path| {
+        super::program::run(program, home, &[], secrecy::zeroize::Zeroizing::default()).unwrap_err()
+    };
+    let error = run("no-such-program", folder.path());
+    assert!(matches!(error, SigningError::NoProgram(_)) && !error.passes(), "{error}");
+    let error = run("sh", &folder.path().join("swept"));
+    assert!(matches!(error, SigningError::NotSigned(_)) && error.passes(), "{error}");
 }
 
 fn command(program: &str) -> Command {
@@ -222,7 +306,7 @@ fn command(program: &str) -> Command {
 
 /// Says so where a program is missing; where all tests are required, that is a failure.
 #[expect(clippy::disallowed_methods, reason = "as the harness of the other tests asks")]
-fn is_missing(program: &str, argument: &str) -> bool {
+pub(in crate::git) fn is_missing(program: &str, argument: &str) -> bool {
     let found = command(program).arg(argument).output().is_ok();
     let required = std::env::var("THE_DEPLOYER_TEST_REQUIRE_ALL").is_ok_and(|v| v == "1");
     assert!(found || !required, "{program} is not installed, and all tests are required");

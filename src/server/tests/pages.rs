@@ -148,6 +148,7 @@ async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
     let world = with_one().await;
     let edit = HandEdit {
         replaced: true,
+        push_failed: false,
         base: Some(DeployId::parse("20261120-054812123-3f9a2c").unwrap()),
         files: vec![EditedFile { name: "a.yaml".to_owned(), how: Edited::Changed }],
         diff: "--- a/a.yaml\n+++ b/a.yaml\n@@ -1 +1 @@\n-image: <b>\n+image: c\n".to_owned(),
@@ -171,10 +172,16 @@ async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
-    let stopped = HandEdit { replaced: false, ..edit };
-    world.fake.inner.lock().unwrap().stored[0].1.hand_edit = Some(stopped);
-    let shown = browse(&world, FIRST, None).await;
-    assert!(page(&shown, 200).contains("nothing was replaced"));
+    for (push_failed, sentence) in [
+        (false, "and nothing was replaced."),
+        (true, "Nothing was replaced, because the push failed"),
+    ] {
+        let edit = HandEdit { replaced: false, push_failed, ..edit.clone() };
+        world.fake.inner.lock().unwrap().stored[0].1.hand_edit = Some(edit);
+        let shown = browse(&world, FIRST, None).await;
+        let text = page(&shown, 200);
+        assert!(text.contains(sentence) && !text.contains("This deployment replaced"), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{DeploymentRequest, Event, Refusal, Unused};
+use crate::model::event::{DeploymentRequest, Event, NOBODY, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -16,8 +16,6 @@ const ACTOR_CHARACTERS: usize = 100;
 const DESCRIPTION_CHARACTERS: usize = 500;
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
 const REF_BYTES: usize = 300;
-/// GitHub's name for an account that is gone.
-const NOBODY: &str = "ghost";
 
 /// Decides what an event asks. What is not meant for us is ignored before its values are judged,
 /// so that other tools' deployments are no errors.

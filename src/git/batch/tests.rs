@@ -1,0 +1,70 @@
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::git::change::Change;
+use crate::git::handedit::Watch;
+use crate::git::signing::key::Key;
+use crate::git::signing::tests::is_missing;
+use crate::git::signing::{Signing, SigningKey};
+use crate::git::writer::{Identity, Note, Write};
+use crate::model::id::{AppKey, DeployId};
+use crate::model::revision::{Digest, ManifestFile, Revision};
+
+const PGP: &str = include_str!("../signing/tests/open.asc");
+
+fn job(n: u32) -> Job {
+    let slug = format!("app-{n}").parse().unwrap();
+    let write = Write {
+        revision: Revision {
+            id: DeployId::parse(format!("20261121-{n:09}-abcdef")).unwrap(),
+            app: AppKey { namespace: "devx".parse().unwrap(), slug },
+            target: "prod-1".parse().unwrap(),
+            files: vec![ManifestFile { name: "a.yaml".into(), bytes: b"a".to_vec() }],
+            digest: Digest("sha256:00ff".into()),
+        },
+        application: None,
+        project: None,
+        parent: None,
+        note: Note {
+            tag: "1.10".parse().unwrap(),
+            repository: "weave-lab/my-app".parse().unwrap(),
+            commit: "a".repeat(40).parse().unwrap(),
+            actor: "alice".into(),
+            templates_commit: None,
+            template: "backend-default@latest".into(),
+            reason: String::new(),
+        },
+        hand_edits: Watch::default(),
+    };
+    let (answer, _) = tokio::sync::oneshot::channel();
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    Job { change: Change::Deploy(Box::new(write)), at, answer, lost: 0, on_its_way: None }
+}
+
+/// A home whose agent has lost the key, once: the next one is sound.
+#[test]
+fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is() {
+    if is_missing("gpg", "--version") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let repo = Repository::init_bare(folder.path().join("m.git")).unwrap();
+    let home = folder.path().join("home");
+    let key = Key::openpgp(&PGP.into(), None).unwrap();
+    let signing = Signing::open(&SigningKey { key, home: home.clone() }).unwrap();
+    let made = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
+    let identity = Identity { name: "d".into(), email: "d@localhost".into() };
+    let people = "localhost".to_owned();
+    let committer = Committer { identity, people, signing: Some(Arc::new(signing)) };
+    let jobs: Vec<Job> = (0..4).map(job).collect();
+
+    let built = build(&repo, None, &jobs, &committer).unwrap();
+    assert!(built.is_unsigned() && built.tip.is_none());
+    assert_eq!(built.fates.len(), 4);
+
+    let built = build(&repo, None, &jobs, &committer).unwrap();
+    assert!(built.fates.iter().all(|fate| matches!(fate, Fate::Commit(_))), "{:?}", built.fates);
+}
