@@ -1,6 +1,8 @@
 //! A cluster's Argo CD hears of what is pushed for it: the whole service, an Argo CD that reads
 //! events as Argo CD does, and the clock moved by hand.
 
+mod clusters; // several of them
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -255,32 +257,6 @@ async fn a_wrong_path_is_not_taken_for_an_argo_cd_that_heard() {
         assert_eq!((requests, sent), (1, None), "{path}");
         deployer.github.settled();
     }
-}
-
-#[tokio::test]
-async fn each_cluster_hears_of_its_own_and_the_others_say_nothing() {
-    let (mut deployer, argocd) = prepared().await;
-    let other = ArgoCd::start().await;
-    deployer.configure(|config| {
-        let silent = "- {name: dev, environment: development, domain: dev.example.com}\n";
-        format!("{config}{}{silent}", cluster("prod-2", &other))
-    });
-    deployer.starts().await;
-    let shop = deployer.github.repository("example/shop");
-    shop.commit(&(waml("shop") + "  prod-2: {}\n  dev: {}\n"));
-    for target in [TARGET, "prod-2", "dev"] {
-        shop.deploys(target, "v1").await;
-    }
-    deployer.settle().await;
-    let of = |argocd: &ArgoCd, target: &str| {
-        let [came] = &argocd.came()[..] else { panic!("one each") };
-        let latest = format!("manifests/{target}/devx/shop/latest/deployment.yaml A");
-        assert!(came.push.paths().contains(&latest), "{:?}", came.push);
-    };
-    of(&argocd, TARGET);
-    of(&other, "prod-2");
-    settled(&deployer, &argocd).await;
-    other.settled();
 }
 
 /// The service with its manifests on that host.
