@@ -11,7 +11,6 @@ mod keep; // built at the start, kept current
 mod target; // the index of one target
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 pub use crate::app::facts::index::keep::Metrics;
-use crate::app::facts::index::target::Index;
+use crate::app::facts::index::target::{Count, Index, MOST_APPS};
 use crate::app::facts::{Dated, Repository, not_known};
 use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
@@ -50,7 +49,7 @@ pub(super) struct Indexes {
     places: Vec<Place>,
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
     /// How many apps they have together.
-    count: Arc<AtomicUsize>,
+    count: Arc<Count>,
     /// Rings when something was pushed.
     pushed: Notify,
 }
@@ -67,7 +66,7 @@ impl Indexes {
         Self {
             places: repositories.into_iter().map(place).collect(),
             targets: Mutex::default(),
-            count: Arc::default(),
+            count: Arc::new(Count::within(MOST_APPS)),
             pushed: Notify::new(),
         }
     }
@@ -141,7 +140,7 @@ impl Indexes {
 
     /// How many apps the index has.
     fn apps(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.count.apps()
     }
 
     /// The targets that have manifests in the repository that is for them, in order. A repository
