@@ -325,6 +325,7 @@ fn gatherer(
     manifests: &[Manifests],
 ) -> Result<Gatherer, StartError> {
     let repositories = manifests.iter().map(|one| facts::Repository {
+        name: one.name.clone(),
         repository: one.repository.clone(),
         targets: one.targets.clone(),
     });

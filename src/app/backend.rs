@@ -11,6 +11,7 @@ use crate::facts::NotKnown;
 use crate::model::deployment::Deployment;
 use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::placed::Listed;
 use crate::model::removal::RemovalRequest;
 use crate::server::ports::{
     self, Accepted, AppsPage, AppsQuery, Check, Delivery, Fault, Gone, NotRemoved, Noted, Page,
@@ -109,11 +110,11 @@ impl ports::Apps for Backend {
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
         // One more tells whether there is another page.
         let found = self.world.facts.apps(target.as_ref(), after.as_ref(), limit + 1).await;
-        let mut apps = found.map_err(|NotKnown(why)| why)?;
+        let Listed { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
-        Ok(AppsPage { apps, next })
+        Ok(AppsPage { apps, next, missing })
     }
 }
 

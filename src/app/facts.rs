@@ -28,7 +28,7 @@ use crate::forge::error::Disposition;
 use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
 use crate::model::id::{Namespace, TargetName};
 use crate::model::lock::Lock;
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{Listed, Spot};
 use crate::model::target::Clusters;
 use crate::store::Store;
 
@@ -86,17 +86,19 @@ impl Gatherer {
     }
 
     /// Apps as the manifest repositories have them, after that one in the order of their spots; at
-    /// most so many, of one target or of all.
+    /// most so many, of one target or of all. A repository is missing if it cannot be read, or
+    /// nothing was heard of its server for some minutes.
     ///
     /// # Errors
-    /// When a repository cannot be read, or its server was not heard of for some minutes.
+    /// When the target's repository is missing; of all targets, when all are.
     pub async fn apps(
         &self,
         target: Option<&TargetName>,
         after: Option<&Spot>,
         most: usize,
-    ) -> Result<Vec<Placed>, NotKnown> {
-        let looking = self.0.indexes.page(target, after, most, self.0.clock.now());
+    ) -> Result<Listed, NotKnown> {
+        let (now, patience) = (self.0.clock.now(), self.0.most.mul_f32(0.8));
+        let looking = self.0.indexes.page(target, after, most, now, patience);
         let looked = tokio::time::timeout(self.0.most, looking).await;
         looked.unwrap_or_else(|_| {
             let most = self.0.most;

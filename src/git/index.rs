@@ -16,7 +16,9 @@ use git2::{ObjectType, Oid, Repository, Tree};
 
 use crate::git::clone::TRACKING;
 use crate::git::error::WriteError;
-use crate::git::index::compare::{Application as FoundApplication, FoundApp, Scope, Seen};
+use crate::git::index::compare::{
+    Application as FoundApplication, Compared, FoundApp, Scope, Seen,
+};
 use crate::git::layout;
 use crate::git::tree;
 use crate::git::writer::{Door, ManifestRepository};
@@ -65,8 +67,10 @@ pub struct Changed {
     pub app: AppKey,
     /// The newest revision whose files `latest` has; `None` if somebody edited it by hand.
     pub live: Option<DeployId>,
-    /// The wanted files of `latest`, all of them; `None` where they are what they were.
+    /// The wanted files of `latest`; `None` where they are what they were.
     pub files: Option<Vec<ManifestFile>>,
+    /// The names of those that are not among them: larger than a mebibyte, or after the first 200.
+    pub left_out: Vec<String>,
     /// Its Application.
     pub application: Application,
 }
@@ -163,21 +167,38 @@ impl Follower {
     /// When the repository cannot be read, also not after it was opened again; and while a clone
     /// does not know of any branch on its server.
     pub fn changes(&mut self) -> Result<Changes, WriteError> {
+        let changes = self.changes_within(usize::MAX)?;
+        Ok(changes.unwrap_or_default())
+    }
+
+    /// The same, where the target has not more apps than `most`. Else `None`: no file was read, and
+    /// nothing counts as seen.
+    ///
+    /// # Errors
+    /// As [`Follower::changes`].
+    pub fn changes_within(&mut self, most: usize) -> Result<Option<Changes>, WriteError> {
         let compared = self.reading(|repo, root, this| {
-            let Some((seen, found)) = this.scope.compare(repo, root, &this.seen)? else {
-                return Ok(None);
-            };
-            let mut count = 0;
-            let changed = found.changed.into_iter().map(|one| changed(repo, one, &mut count));
-            let changed = changed.collect::<Result<Vec<_>, _>>()?;
-            Ok(Some((seen, Changes { changed, gone: found.gone }, count)))
+            match this.scope.compare(repo, root, &this.seen, most)? {
+                Compared::Same => Ok(Some((None, Changes::default(), 0))),
+                Compared::TooMany => Ok(None),
+                Compared::New(seen, found) => {
+                    let mut count = 0;
+                    let changed =
+                        found.changed.into_iter().map(|one| changed(repo, one, &mut count));
+                    let changed = changed.collect::<Result<Vec<_>, _>>()?;
+                    Ok(Some((Some(seen), Changes { changed, gone: found.gone }, count)))
+                }
+            }
         })?;
-        let Some((seen, changes, count)) = compared else { return Ok(Changes::default()) };
-        (self.seen, self.read) = (seen, self.read + count);
+        let Some((seen, changes, count)) = compared else { return Ok(None) };
+        if let Some(seen) = seen {
+            self.seen = seen;
+        }
+        self.read += count;
         if changes.changed.len() > MANY {
             self.repo = None;
         }
-        Ok(changes)
+        Ok(Some(changes))
     }
 
     /// How many files were read for all [`Follower::changes`] so far.
@@ -202,10 +223,8 @@ impl Follower {
             };
             let there = compare::files(&repo.find_tree(id)?, |_| true);
             let some = there.get(..FILES).unwrap_or(&there);
-            let read = read(repo, some)?;
-            let is_read = |name: &String| read.iter().any(|file| file.name == *name);
-            let left = there.into_iter().map(|(name, _)| name).filter(|name| !is_read(name));
-            let left = left.collect();
+            let (read, mut left) = read(repo, some)?;
+            left.extend(there.iter().skip(FILES).map(|(name, _)| name.clone()));
             Ok((read, left))
         })
     }
@@ -245,8 +264,11 @@ fn open(folder: &Path) -> Result<Repository, git2::Error> {
 
 /// Reads what is new of an app, and counts the files.
 fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed, git2::Error> {
-    let FoundApp { app, live, files, application } = one;
-    let files = files.map(|files| read(repo, &files)).transpose()?;
+    let FoundApp { app, live, files, more, application } = one;
+    let read_all = files.map(|files| read(repo, &files)).transpose()?;
+    let (files, mut left_out) =
+        read_all.map_or_else(Default::default, |(files, too_large)| (Some(files), too_large));
+    left_out.extend(more);
     *count += files.as_ref().map_or(0, |files| files.len() as u64);
     let application = match application {
         FoundApplication::Same => Application::Same,
@@ -254,22 +276,28 @@ fn changed(repo: &Repository, one: FoundApp, count: &mut u64) -> Result<Changed,
         FoundApplication::Now(id) => {
             *count += 1;
             let name = String::new();
-            let file = read(repo, &[(name, id)])?.pop();
+            let file = read(repo, &[(name, id)])?.0.pop();
             file.map_or(Application::Gone, |file| Application::Now(file.bytes))
         }
     };
-    Ok(Changed { app, live, files, application })
+    Ok(Changed { app, live, files, left_out, application })
 }
 
-fn read(repo: &Repository, files: &[(String, Oid)]) -> Result<Vec<ManifestFile>, git2::Error> {
+/// The files, and the names of those that are too large.
+fn read(
+    repo: &Repository,
+    files: &[(String, Oid)],
+) -> Result<(Vec<ManifestFile>, Vec<String>), git2::Error> {
     let odb = repo.odb()?;
-    let mut found = Vec::new();
+    let (mut found, mut too_large) = (Vec::new(), Vec::new());
     for (name, id) in files {
         // The header first: a huge file is left out without being read.
         let (size, _) = odb.read_header(*id)?;
-        if size <= LARGEST {
+        if size > LARGEST {
+            too_large.push(name.clone());
+        } else {
             found.push(ManifestFile { name: name.clone(), bytes: odb.read(*id)?.data().to_vec() });
         }
     }
-    Ok(found)
+    Ok((found, too_large))
 }

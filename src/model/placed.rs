@@ -1,6 +1,6 @@
 //! An app where it is: what the manifest repository has of it on one target.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::id::{AppKey, DeployId, Namespace, RepoName, Slug, TargetName};
@@ -28,6 +28,18 @@ pub struct Placed {
     pub owner: Option<String>,
     /// The service's repository, as its Application says.
     pub repository: Option<RepoName>,
+}
+
+/// Manifest repositories of which not everything is known, by name, and why.
+pub type Missing = BTreeMap<String, String>;
+
+/// Apps, in the order of their spots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// The apps.
+    pub apps: Vec<Placed>,
+    /// Where there may be more.
+    pub missing: Missing,
 }
 
 impl Spot {

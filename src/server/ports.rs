@@ -7,7 +7,7 @@ use crate::model::deployment::{Deployment, ForgeState, State};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal, Unused};
 use crate::model::facts::LiveObject;
 use crate::model::id::{DeliveryId, DeployId, RepoName, TargetName};
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{Missing, Placed, Spot};
 use crate::model::removal::{Removal, RemovalRequest};
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
@@ -172,6 +172,8 @@ pub struct AppsPage {
     pub apps: Vec<Placed>,
     /// The `after` of the next page, if there is one.
     pub next: Option<Spot>,
+    /// Where there may be more apps: repositories that cannot be read now.
+    pub missing: Missing,
 }
 
 /// What is where.

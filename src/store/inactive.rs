@@ -59,6 +59,11 @@ pub(super) async fn removed(
     if let Some(newest) = newest(write, removal).await? {
         let push = (ForgeState::Inactive, commit);
         store.tell_of_push(write, &newest, target, push, now).await?;
+    } else if let Some(sink) = store.audience.of_push(target) {
+        tracing::warn!(
+            %app, %target, %sink, commit = commit.short(),
+            "nobody is told of a removal: there is no deployment of the app to tell it with"
+        );
     }
     let gone = sqlx::query(active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3"))
         .bind(target.as_str())
@@ -78,11 +83,12 @@ pub(super) async fn removed(
     leave(write, &gone, &status, now).await
 }
 
-/// The app's newest deployment on the target, whatever the forge knows of it.
+/// The app's newest deployment on the target, whatever the forge knows of it; where none has
+/// succeeded, as with files that somebody else put there, one that has not.
 async fn newest(write: &mut Write, removal: &Removal) -> Result<Option<DeployId>, StoreError> {
     let row = sqlx::query(
         "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
-         AND state = 'succeeded' ORDER BY id DESC LIMIT 1",
+         ORDER BY CASE WHEN state = 'succeeded' THEN 0 ELSE 1 END, id DESC LIMIT 1",
     )
     .bind(removal.target.as_str())
     .bind(removal.app.namespace.as_str())

@@ -46,7 +46,8 @@ impl World {
         let (db, clock) = (Database::sqlite().await, Clock::manual(at(0)));
         let manifests = place.open().await;
         let forge = tempfile::tempdir().unwrap();
-        let repository = Repository { repository: manifests.clone(), targets: Targets::default() };
+        let (name, targets) = ("main".to_owned(), Targets::default());
+        let repository = Repository { name, repository: manifests.clone(), targets };
         let host = Forge::Local(Local::new(forge.path()));
         let (store, clock_) = (db.store.clone(), clock.clone());
         let gatherer = Gatherer::new(&settings, clock_, host, store, vec![repository]).unwrap();

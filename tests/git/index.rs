@@ -85,6 +85,43 @@ async fn only_what_has_changed_is_seen_again() {
 }
 
 #[tokio::test]
+async fn what_is_left_out_is_named() {
+    let place = Place::local();
+    let repository = place.open().await;
+    let latest = "manifests/prod-1/devx/a/latest";
+    place.bare.somebody_writes(&format!("{latest}/ingress.yaml"), "x");
+    place.bare.somebody_writes(&format!("{latest}/ingress-large"), &"x".repeat(1024 * 1024 + 1));
+    let mut follower = follow(&repository);
+    let changes = follower.changes().unwrap();
+    assert_eq!(shown(&changes), ["a@?: ingress.yaml=x -"]);
+    assert_eq!(changes.changed[0].left_out, ["ingress-large"]);
+    place.bare.somebody_writes(&format!("{latest}/deployment.yaml"), "x");
+    assert_eq!(follower.changes().unwrap(), Changes::default(), "told once");
+    let many: Vec<(String, String)> =
+        (0..=200).map(|n| (format!("ingress-{n:03}"), n.to_string())).collect();
+    let many: Vec<(&str, &str)> =
+        many.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    pushed(&repository, deploy_files(1, "b", &many)).await;
+    let changed = follower.changes().unwrap().changed.pop().unwrap();
+    assert_eq!((changed.files.unwrap().len(), changed.left_out), (200, vec!["ingress-200".into()]));
+}
+
+#[tokio::test]
+async fn more_apps_than_are_wanted_are_not_read() {
+    for place in Place::both().await {
+        let repository = place.open().await;
+        let mut follower = follow(&repository);
+        for (n, slug) in [(1, "a"), (2, "b")] {
+            pushed(&repository, deploy_files(n, slug, &[("ingress.yaml", "x")])).await;
+        }
+        assert_eq!(follower.changes_within(1).unwrap(), None);
+        assert_eq!(follower.files_read(), 0);
+        let all = follower.changes_within(2).unwrap().unwrap();
+        assert_eq!(shown(&all), ["a@1: ingress.yaml=x +a", "b@2: ingress.yaml=x +b"]);
+    }
+}
+
+#[tokio::test]
 async fn what_others_push_is_seen_when_the_server_was_asked() {
     for place in Place::both().await {
         let repository = place.open().await;

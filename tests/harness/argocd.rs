@@ -196,8 +196,9 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
         state.requests += 1;
         match state.plan.pop_front() {
             Some(status) => (status, "text/plain"),
-            // Its page, for whatever it does not know.
-            None if path != "/api/webhook" => (200, "text/html; charset=utf-8"),
+            // Its page is for who asks with GET; a POST gets it nowhere but at the root.
+            None if path == "/" => (200, "text/html; charset=utf-8"),
+            None if path != "/api/webhook" => (404, "text/plain; charset=utf-8"),
             None => (state.take(&headers, &body), "text/plain"),
         }
     };

@@ -146,6 +146,17 @@ impl Deployer {
         std::fs::remove_dir_all(self.folder.path().join("state/clones")).unwrap();
     }
 
+    /// While it is dead: it goes on with the clones that another process has of the same
+    /// repositories, with none at first; and the other way round the next time.
+    pub(crate) fn changes_clones(&self) {
+        assert!(self.hands.is_none(), "it runs");
+        let state = self.folder.path().join("state");
+        let [ours, theirs, between] = ["clones", "clones-2", "clones-3"].map(|one| state.join(one));
+        std::fs::rename(&ours, &between).unwrap();
+        let _none_yet = std::fs::rename(&theirs, &ours);
+        std::fs::rename(&between, &theirs).unwrap();
+    }
+
     pub(crate) fn hands(&self) -> &Hands {
         self.hands.as_ref().expect("it runs")
     }

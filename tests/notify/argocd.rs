@@ -1,6 +1,8 @@
 //! A cluster's Argo CD hears of what is pushed for it: the whole service, an Argo CD that reads
 //! events as Argo CD does, and the clock moved by hand.
 
+mod clusters; // several of them
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -42,16 +44,29 @@ async fn prepared() -> (Deployer, ArgoCd) {
 
 /// Somebody asks for a deployment of an app; nothing is worked off yet.
 async fn asks(deployer: &Deployer, app: &str, tag: &str) -> i64 {
+    asks_for(deployer, app, TARGET, tag).await
+}
+
+async fn asks_for(deployer: &Deployer, app: &str, target: &str, tag: &str) -> i64 {
     let repository = deployer.github.repository(&format!("example/{app}"));
-    repository.commit(&waml(app));
+    repository.commit(&(waml(app) + "  prod-2: {}\n"));
     // Ids of one moment are in no order.
     deployer.clock.advance(Duration::from_secs(1));
-    repository.deploys(TARGET, tag).await
+    repository.deploys(target, tag).await
 }
 
 async fn deploys(deployer: &Deployer, app: &str, tag: &str) {
     asks(deployer, app, tag).await;
     deployer.settle().await;
+}
+
+async fn removes(deployer: &Deployer, app: &str) {
+    deployer.clock.advance(Duration::from_secs(1));
+    let address = deployer.hands().address();
+    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/remove");
+    let ask = json!({"reason": "moved away", "with_data": true});
+    let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
 }
 
 /// What became of the messages for Argo CD of the newest deployment.
@@ -150,12 +165,7 @@ async fn a_removal_is_told_with_every_path_that_is_gone() {
     deploys(&deployer, "shop", "v1").await;
     deploys(&deployer, "cart", "v1").await;
     argocd.syncs(&deployer.manifests());
-    deployer.clock.advance(Duration::from_secs(1));
-    let address = deployer.hands().address();
-    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/remove");
-    let ask = json!({"reason": "moved away", "with_data": true});
-    let answer = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+    removes(&deployer, "shop").await;
     deployer.settle().await;
     let came = argocd.came().pop().unwrap();
     assert_exact(&came, &deployer.manifests());
@@ -237,45 +247,20 @@ async fn an_event_that_is_too_large_for_a_proxy_is_put_aside_and_people_see_it()
 
 #[tokio::test]
 async fn a_wrong_path_is_not_taken_for_an_argo_cd_that_heard() {
-    let (mut deployer, argocd) = prepared().await;
-    deployer.configure(|config| config.replace("/api/webhook", "/api/hook"));
-    deployer.starts().await;
-    asks(&deployer, "shop", "v1").await;
-    deployer.works().await;
-    assert_eq!((argocd.requests(), message(&deployer).await.sent_at), (1, None));
-    deployer.github.settled();
-}
-
-#[tokio::test]
-async fn each_cluster_hears_of_its_own_and_the_others_say_nothing() {
-    let (mut deployer, argocd) = prepared().await;
-    let other = ArgoCd::start().await;
-    deployer.configure(|config| {
-        let silent = "- {name: dev, environment: development, domain: dev.example.com}\n";
-        format!("{config}{}{silent}", cluster("prod-2", &other))
-    });
-    deployer.starts().await;
-    let shop = deployer.github.repository("example/shop");
-    shop.commit(&(waml("shop") + "  prod-2: {}\n  dev: {}\n"));
-    for target in [TARGET, "prod-2", "dev"] {
-        shop.deploys(target, "v1").await;
+    for path in ["/api/hook", "/"] {
+        let (mut deployer, argocd) = prepared().await;
+        deployer.configure(|config| config.replace("/api/webhook", path));
+        deployer.starts().await;
+        asks(&deployer, "shop", "v1").await;
+        deployer.works().await;
+        let (requests, sent) = (argocd.requests(), message(&deployer).await.sent_at);
+        assert_eq!((requests, sent), (1, None), "{path}");
+        deployer.github.settled();
     }
-    deployer.settle().await;
-    let of = |argocd: &ArgoCd, target: &str| {
-        let [came] = &argocd.came()[..] else { panic!("one each") };
-        let latest = format!("manifests/{target}/devx/shop/latest/deployment.yaml A");
-        assert!(came.push.paths().contains(&latest), "{:?}", came.push);
-    };
-    of(&argocd, TARGET);
-    of(&other, "prod-2");
-    settled(&deployer, &argocd).await;
-    other.settled();
 }
 
-/// The clone is lost while messages wait: the commit is not here any more, and the record is.
-#[tokio::test]
-async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
-    let host = GitHost::start().await;
+/// The service with its manifests on that host.
+async fn behind(host: &GitHost) -> (Deployer, ArgoCd, Bare) {
     let bare = host.create("m.git");
     let (mut deployer, argocd) = prepared().await;
     let url = host.url("m.git");
@@ -286,6 +271,53 @@ async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
     });
     deployer.variable("TOKEN", TOKEN);
     deployer.starts().await;
+    (deployer, argocd, bare)
+}
+
+async fn restarts_with_the_other_clone(deployer: &mut Deployer) {
+    deployer.dies();
+    deployer.changes_clones();
+    deployer.starts().await;
+}
+
+/// Two processes, each with a clone of its own: one pushes, and the other sends the event.
+#[tokio::test]
+async fn what_another_process_has_pushed_is_told_exactly() {
+    let host = GitHost::start().await;
+    let (mut deployer, argocd, bare) = behind(&host).await;
+    deploys(&deployer, "shop", "v1").await;
+    restarts_with_the_other_clone(&mut deployer).await;
+    deploys(&deployer, "cart", "v1").await;
+    restarts_with_the_other_clone(&mut deployer).await;
+    argocd.down(true);
+    asks(&deployer, "shop", "v2").await;
+    deployer.works().await;
+    assert_eq!((bare.commits(), argocd.came().len()), (3, 2));
+    restarts_with_the_other_clone(&mut deployer).await;
+    argocd.down(false);
+    deployer.settle().await;
+    let came = argocd.came().pop().unwrap();
+    assert_eq!(came.push.after, bare.tip());
+    assert_exact(&came, &bare);
+    argocd.down(true);
+    removes(&deployer, "cart").await;
+    deployer.works().await;
+    assert_eq!((bare.commits(), argocd.came().len()), (4, 3));
+    restarts_with_the_other_clone(&mut deployer).await;
+    argocd.down(false);
+    deployer.settle().await;
+    let came = argocd.came().pop().unwrap();
+    assert_eq!(came.push.after, bare.tip());
+    assert_exact(&came, &bare);
+    deployer.github.settled();
+    argocd.settled();
+}
+
+/// The clone is lost while messages wait: the commit is not here any more, and the record is.
+#[tokio::test]
+async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
+    let host = GitHost::start().await;
+    let (mut deployer, argocd, bare) = behind(&host).await;
     deploys(&deployer, "shop", "v1").await;
     argocd.syncs(&bare);
     let came = argocd.came().pop().unwrap();

@@ -16,7 +16,7 @@ use crate::harness::github::World;
 use crate::harness::process::Home;
 use crate::harness::proxy::Proxy;
 use crate::harness::requests::at;
-use crate::harness::tls::{CA, over_tls};
+use crate::harness::tls::{CA, SELF, over_tls, over_tls_of_its_own};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const TARGET: &str = "prod-cluster-1";
@@ -52,7 +52,11 @@ impl Stage {
 }
 
 fn trusting() -> Outbound {
-    let der = rustls::pki_types::pem::PemObject::from_pem_slice(CA.as_bytes());
+    trusting_in(CA)
+}
+
+fn trusting_in(pem: &str) -> Outbound {
+    let der = rustls::pki_types::pem::PemObject::from_pem_slice(pem.as_bytes());
     let der: rustls::pki_types::CertificateDer<'static> = der.unwrap();
     Outbound { authorities: vec![der.to_vec()], proxy: None }
 }
@@ -71,6 +75,17 @@ async fn an_enterprise_server_is_trusted_by_the_authority_that_was_given_and_by_
     assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     assert_eq!(stage.world.seen().len(), 0, "our signature went nowhere");
     assert_eq!(stage.reads(&api_url, &trusting()).await.unwrap(), b"slug: web\n");
+    stage.world.settled();
+}
+
+/// As Argo CD has one by default.
+#[tokio::test]
+async fn a_certificate_that_signed_itself_is_trusted_where_it_is_named() {
+    let stage = Stage::new().await;
+    let api_url = over_tls_of_its_own(&stage.world.api_url()).await;
+    assert!(stage.reads(&api_url, &trusting()).await.is_err());
+    assert_eq!(stage.world.seen().len(), 0);
+    assert_eq!(stage.reads(&api_url, &trusting_in(SELF)).await.unwrap(), b"slug: web\n");
     stage.world.settled();
 }
 

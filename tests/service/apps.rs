@@ -46,7 +46,7 @@ fn on(app: &str, live: &str) -> String {
 #[tokio::test]
 async fn every_app_is_listed_as_it_is_now() {
     let deployer = Deployer::start().await;
-    assert_eq!(get(&deployer, "").await, json!({"apps": [], "next": null}));
+    assert_eq!(get(&deployer, "").await, json!({"apps": [], "next": null, "missing": []}));
     let shop = deploys(&deployer, "shop", "v1").await;
     let cart = deploys(&deployer, "cart", "v1").await;
     let page = get(&deployer, "?limit=1").await;
@@ -56,7 +56,7 @@ async fn every_app_is_listed_as_it_is_now() {
             "target": TARGET, "namespace": "devx", "app": "cart", "live_revision": cart,
             "hosts": ["cart.prod-cluster-1.internal"], "owner": "squad@example.com",
             "repository": "example/cart",
-        }], "next": "prod-cluster-1/devx/cart"})
+        }], "next": "prod-cluster-1/devx/cart", "missing": []})
     );
     let rest = get(&deployer, "?limit=1&cursor=prod-cluster-1/devx/cart").await;
     assert_eq!((&rest["apps"][0]["app"], &rest["next"]), (&json!("shop"), &Json::Null));
@@ -135,6 +135,79 @@ async fn behind(host: &GitHost) -> Deployer {
     });
     deployer.variable("TOKEN", TOKEN);
     deployer
+}
+
+/// One repository answers, one does no more, and one never did.
+#[tokio::test]
+async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
+    let (near, far) = (GitHost::start().await, GitHost::start().await);
+    let (near_bare, far_bare) = (near.create("near.git"), far.create("far.git"));
+    // Takes connections, and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_url = format!("http://{}/silent.git", silent.local_addr().unwrap());
+    theirs(&near_bare);
+    far_bare.somebody_writes("manifests/prod-2/devx/away/latest/a.yaml", "kind: A\n");
+    let mut deployer = Deployer::prepared().await;
+    let one = |name: &str, url: String, target: &str| {
+        format!(
+            "  - {{name: {name}, url: \"{url}\", token: {{env: TOKEN}}, targets: [{target}]}}\n"
+        )
+    };
+    let all = one("silent", silent_url, "prod-0")
+        + &one("near", near.url("near.git"), TARGET)
+        + &one("far", far.url("far.git"), "prod-2");
+    deployer.configure(|config| {
+        format!("{config}limits: {{lookups: 4s}}\nmanifests:\n  repositories:\n{all}")
+    });
+    deployer.variable("TOKEN", TOKEN);
+    deployer.starts().await;
+    let missing = |page: &Json| {
+        let all = page["missing"].as_array().unwrap().clone();
+        let name = |one: &Json| one["repository"].as_str().unwrap().to_owned();
+        all.iter().map(name).collect::<Vec<_>>()
+    };
+    let both = get(&deployer, "").await;
+    assert_eq!(
+        (both["apps"].as_array().unwrap().len(), missing(&both)),
+        (2, vec!["silent".into()])
+    );
+    far.behave(crate::harness::git_host::Behaviour::Status(503, None));
+    deployer.clock.advance(Duration::from_mins(6));
+    let left = get(&deployer, "").await;
+    assert_eq!(missing(&left), ["far", "silent"]);
+    assert!(left["missing"][0]["why"].as_str().unwrap().contains("far.git"), "{left}");
+    assert_eq!(list(&deployer).await, [on("theirs", "by hand")]);
+    let near = get(&deployer, &format!("?target={TARGET}")).await;
+    assert_eq!((near["apps"].as_array().unwrap().len(), missing(&near)), (1, vec![]));
+    for target in ["prod-2", "prod-0"] {
+        let url = format!("http://{}/api/v1/apps?target={target}", deployer.hands().address());
+        let answer = reqwest::Client::new().get(url).send().await.unwrap();
+        assert_eq!(answer.status(), 503, "{target}");
+    }
+    deployer.github.settled();
+}
+
+/// Nobody asks, and what can be read is there.
+#[tokio::test]
+async fn the_index_is_built_although_a_repository_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = Bare::create(&folder.path().join("near.git"));
+    theirs(&bare);
+    let near = bare.0.display();
+    let home = Home::configured(&format!(
+        "manifests:\n  repositories:\n  \
+         - {{name: far, url: \"http://127.0.0.1:9/far.git\", token: {{file: token}}, targets: [prod-2]}}\n  \
+         - {{name: near, url: \"{near}\", targets: [{TARGET}]}}\n"
+    ));
+    std::fs::write(home.path("token"), TOKEN).unwrap();
+    let process = home.start().await;
+    process
+        .line("the index", |line| {
+            line["message"] == "the index over all apps is built" && line["missing"] == 1
+        })
+        .await;
+    assert!(has_apps(&process, 1).await.is_some());
+    process.kill();
 }
 
 /// The real process: nobody asks, and the index is there.

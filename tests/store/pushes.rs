@@ -9,6 +9,7 @@ use the_deployer::store::{
 };
 
 use crate::harness::database::run_on_both;
+use crate::harness::log::Log;
 use crate::harness::requests::{at, id};
 use crate::store::{LEASE, accept, claim, push, succeeded};
 
@@ -33,6 +34,29 @@ async fn ends(store: &Store, lane: &str, n: i64, end: End) {
     let known = Known { app: Some(app()), ..Known::default() };
     let ending = Ending { end, known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
+}
+
+/// The app is removed at second `n`, and that is recorded twice; the commit.
+async fn removes(store: &Store, n: i64) -> CommitSha {
+    let repository = Some(RepoName::parse("acme/web").unwrap());
+    let removal = Removal {
+        id: id(n),
+        target: prod(),
+        app: app(),
+        actor: "jane".to_owned(),
+        reason: "gone".to_owned(),
+        taken: Taken { repository, ..Taken::default() },
+        asked_at: at(n),
+        ended: None,
+    };
+    let turn = store.begin_removal(&removal, at(n), LEASE).await.unwrap();
+    assert_eq!(turn, ActTurn::Yes);
+    let commit = CommitSha::parse("cd".repeat(20)).unwrap();
+    let ended = Ended { at: at(n), commit: Some(commit.clone()), summary: "removed".to_owned() };
+    for _ in 0..2 {
+        store.end_removal(&removal.id, &ended).await.unwrap();
+    }
+    commit
 }
 
 async fn messages(store: &Store, n: i64) -> Vec<Told> {
@@ -71,30 +95,32 @@ async fn a_removal_is_told_with_its_commit_once() {
     run_on_both(async |db| {
         let store = telling(&db.store, &["prod"]);
         ends(&store, "web", 1, succeeded().end).await;
-        let removal = Removal {
-            id: id(2),
-            target: prod(),
-            app: app(),
-            actor: "jane".to_owned(),
-            reason: "gone".to_owned(),
-            taken: Taken {
-                repository: Some(RepoName::parse("acme/web").unwrap()),
-                ..Taken::default()
-            },
-            asked_at: at(2),
-            ended: None,
-        };
-        let turn = store.begin_removal(&removal, at(2), LEASE).await.unwrap();
-        assert_eq!(turn, ActTurn::Yes);
-        let commit = CommitSha::parse("cd".repeat(20)).unwrap();
-        let summary = "removed".to_owned();
-        let ended = Ended { at: at(3), commit: Some(commit.clone()), summary };
-        for _ in 0..2 {
-            store.end_removal(&removal.id, &ended).await.unwrap();
-        }
+        ends(&store, "web", 2, End::Failed).await;
+        let commit = removes(&store, 3).await;
         let [_, told] = &messages(&store, 1).await[..] else { panic!("two") };
         assert_eq!(told.status.state, ForgeState::Inactive);
         assert_eq!(told.status.commit(), Some(commit));
+    })
+    .await;
+}
+
+/// Files that somebody else put there, and a deployment on top of them that failed.
+#[tokio::test]
+async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() {
+    run_on_both(async |db| {
+        let store = telling(&db.store, &["prod"]);
+        let log = Log::begin();
+        removes(&store, 1).await;
+        let lines = log.lines();
+        let told = lines.iter().filter(|line| line.contains("nobody is told of a removal"));
+        assert_eq!(told.count(), 1, "with which deployment should it be told: {lines:?}");
+        for n in 2..=3 {
+            ends(&store, "web", n, End::Failed).await;
+        }
+        let commit = removes(&store, 4).await;
+        assert_eq!(messages(&store, 2).await, []);
+        let [told] = &messages(&store, 3).await[..] else { panic!("one, of the newest") };
+        assert_eq!((told.status.state, told.status.commit()), (ForgeState::Inactive, Some(commit)));
     })
     .await;
 }

@@ -25,6 +25,8 @@ const AT_ONCE: usize = 16;
 /// A manifest repository, and which targets' manifests it has.
 #[derive(Clone)]
 pub struct Repository {
+    /// What the configuration calls it.
+    pub name: String,
     /// The repository.
     pub repository: ManifestRepository,
     /// For a target the first one counts that has it.

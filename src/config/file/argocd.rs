@@ -24,7 +24,8 @@ pub struct ArgoCd {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgoCdWebhook {
-    /// `https://HOST/api/webhook`, without credentials; http where it runs beside us.
+    /// `https://HOST/api/webhook`, without credentials; http only where Argo CD has
+    /// `server.insecure: "true"`.
     #[schemars(extend("format" = "url"))]
     pub url: String,
     /// The text that Argo CD has as `webhook.github.secret` in its Secret `argocd-secret`.

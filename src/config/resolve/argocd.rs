@@ -46,7 +46,7 @@ impl Resolver<'_> {
             let help = "write https://HOST/api/webhook";
             self.report.wrong(&at, "this is not an http or https address", help);
         } else if !url.split(['?', '#']).next().is_some_and(|url| url.ends_with(PATH)) {
-            // At any other address Argo CD answers 200 and shows its page.
+            // Elsewhere Argo CD answers 404, and at `/` 200 with its page.
             let message = "Argo CD takes events at a path that ends with /api/webhook";
             self.report.doubtful(&at, message, "write https://HOST/api/webhook");
         }

@@ -50,6 +50,17 @@ pub(super) struct Found {
     pub(super) gone: Vec<AppKey>,
 }
 
+/// What a look came to.
+#[derive(Debug)]
+pub(super) enum Compared {
+    /// All is as it was.
+    Same,
+    /// This is there, and that of it is new.
+    New(Seen, Found),
+    /// More apps than are wanted, and none was looked into.
+    TooMany,
+}
+
 /// An app that is new or another than before.
 #[derive(Debug)]
 pub(super) struct FoundApp {
@@ -57,6 +68,8 @@ pub(super) struct FoundApp {
     pub(super) live: Option<DeployId>,
     /// `None` where they are as they were.
     pub(super) files: Option<Vec<(String, Oid)>>,
+    /// Files that are wanted, too, and more than are read.
+    pub(super) more: Vec<String>,
     pub(super) application: Application,
 }
 
@@ -74,17 +87,21 @@ impl Scope {
         Self { manifests, applications: layout::applications_folder(target), wanted, files }
     }
 
-    /// What is there now, and what of it is new; `None` where nothing is.
+    /// What is there now, if that is not more apps than `most`, and what of it is new.
     pub(super) fn compare(
         &self,
         repo: &Repository,
         root: Option<&Tree<'_>>,
         before: &Seen,
-    ) -> Result<Option<(Seen, Found)>, git2::Error> {
+        most: usize,
+    ) -> Result<Compared, git2::Error> {
         let manifests = folder(root, &self.manifests)?;
         let applications = folder(root, &self.applications)?;
         if (manifests, applications) == (before.manifests, before.applications) {
-            return Ok(None);
+            return Ok(Compared::Same);
+        }
+        if before.apps_in(repo, manifests)? > most {
+            return Ok(Compared::TooMany);
         }
         let application = if applications == before.applications {
             Arc::clone(&before.application)
@@ -105,7 +122,7 @@ impl Scope {
         }
         found.gone = before.apps_missing_in(&now);
         now.tell_applications(before, &mut found);
-        Ok(Some((now, found)))
+        Ok(Compared::New(now, found))
     }
 
     fn namespace(
@@ -124,13 +141,14 @@ impl Scope {
                 apps.insert(slug, Arc::clone(known));
                 continue;
             }
-            let now = self.app(repo, id, known)?;
+            let (now, more) = self.app(repo, id, known)?;
             let same = known.is_some_and(|known| known.files == now.files);
             if !same || known.is_some_and(|known| known.live != now.live) {
                 found.changed.push(FoundApp {
                     app: AppKey { namespace: namespace.clone(), slug: slug.clone() },
                     live: now.live.clone(),
                     files: (!same).then(|| now.files.clone()),
+                    more,
                     application: Application::Same,
                 });
             }
@@ -144,25 +162,43 @@ impl Scope {
         repo: &Repository,
         id: Oid,
         before: Option<&Arc<SeenApp>>,
-    ) -> Result<SeenApp, git2::Error> {
+    ) -> Result<(SeenApp, Vec<String>), git2::Error> {
         let inside = folders(repo, Some(id))?;
         let latest = inside.iter().find(|(name, _)| name == LATEST).map(|(_, id)| *id);
         let same = inside.iter().filter(|(_, id)| Some(*id) == latest);
         let live = same.filter_map(|(name, _)| DeployId::parse(name.as_str()).ok()).max();
+        let mut more = Vec::new();
         let files = match (latest, before) {
             (Some(_), Some(before)) if before.latest == latest => before.files.clone(),
             (Some(latest), _) => {
                 let mut files = files(&repo.find_tree(latest)?, self.wanted);
-                files.truncate(self.files);
+                let rest = files.split_off(files.len().min(self.files));
+                more = rest.into_iter().map(|(name, _)| name).collect();
                 files
             }
             (None, _) => Vec::new(),
         };
-        Ok(SeenApp { tree: id, latest, live, files })
+        Ok((SeenApp { tree: id, latest, live, files }, more))
     }
 }
 
 impl Seen {
+    /// How many apps a target's folder has; opens no app, and no namespace that is as it was.
+    fn apps_in(&self, repo: &Repository, manifests: Option<Oid>) -> Result<usize, git2::Error> {
+        let mut count = 0;
+        for (name, id) in folders(repo, manifests)? {
+            let Ok(namespace) = Namespace::parse(name) else { continue };
+            count += match self.namespaces.get(&namespace) {
+                Some(known) if known.tree == id => known.apps.len(),
+                _ => {
+                    let apps = folders(repo, Some(id))?.into_iter();
+                    apps.filter(|(name, _)| Slug::parse(name.as_str()).is_ok()).count()
+                }
+            };
+        }
+        Ok(count)
+    }
+
     /// Apps of this look that another one has no more.
     fn apps_missing_in(&self, now: &Self) -> Vec<AppKey> {
         let gone = self.namespaces.iter().flat_map(|(namespace, before)| {
@@ -202,6 +238,7 @@ impl Seen {
                 app: app.clone(),
                 live: seen.live.clone(),
                 files: None,
+                more: Vec::new(),
                 application: now.map_or(Application::Gone, |now| Application::Now(*now)),
             });
         }

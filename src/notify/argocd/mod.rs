@@ -95,8 +95,9 @@ impl Hook {
         }
     }
 
-    /// Argo CD says 400 to everything that it does not believe, also to a wrong signature, and
-    /// shows its page at addresses that it does not know.
+    /// Argo CD says 400 to everything that it does not believe, also to a wrong signature; 404 to a
+    /// POST at an address that it does not know, but for `/`, where it shows its page; and 307 to
+    /// plain HTTP, where it speaks TLS.
     fn judge(
         &self,
         status: StatusCode,
@@ -106,13 +107,17 @@ impl Hook {
         let (cluster, status) = (self.cluster.clone(), status.as_u16());
         let hint = match status {
             200..=299 if is_a_page(headers) => {
-                "it shows a page there; the address ends with /api/webhook"
+                "that is a page, or a login's; the address ends with /api/webhook"
             }
             200..=299 => return Ok(()),
             408 | 425 | 429 | 500..=599 => {
                 return Err(NotTaken::Later { cluster, status, after: wish(headers, now) });
             }
             413 | 415 | 422 => return Err(NotTaken::Unfit { cluster, status }),
+            300..=399 if self.is_plain() => {
+                "it speaks TLS; begin clusters[].argocd.webhook.url with https://, and name its \
+                 authority in outbound.ca; http:// is only for `server.insecure: \"true\"`"
+            }
             300..=399 => {
                 "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now"
             }
@@ -127,6 +132,12 @@ impl Hook {
     }
 }
 
+impl Hook {
+    fn is_plain(&self) -> bool {
+        self.url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
+    }
+}
+
 fn is_a_page(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().starts_with("text/html"))
@@ -137,9 +148,17 @@ mod tests {
     use super::*;
 
     fn judged(status: u16, header: Option<(&'static str, &str)>) -> Result<(), NotTaken> {
+        judged_at("https://hidden.example.com/t0ken", status, header)
+    }
+
+    fn judged_at(
+        url: &str,
+        status: u16,
+        header: Option<(&'static str, &str)>,
+    ) -> Result<(), NotTaken> {
         let hook = Hook {
             cluster: TargetName::parse("prod-1").unwrap(),
-            url: "https://hidden.example.com/t0ken".to_owned(),
+            url: url.to_owned(),
             secret: "h00k".into(),
             client: reqwest::Client::new(),
             timeout: Duration::from_secs(1),
@@ -174,6 +193,18 @@ mod tests {
         let page = judged(200, Some(("content-type", "text/html; charset=utf-8"))).unwrap_err();
         assert!(page.to_string().contains("/api/webhook"), "{page}");
         assert_eq!(judged(200, Some(("content-type", "text/plain"))), Ok(()));
+    }
+
+    /// As an Argo CD answers that is installed with its defaults.
+    #[test]
+    fn who_speaks_plain_http_to_tls_is_told_to_speak_tls() {
+        let to = Some(("location", "https://argocd-server.argocd.svc/api/webhook"));
+        let plain = judged_at("http://argocd-server.argocd.svc/api/webhook", 307, to).unwrap_err();
+        for says in ["https://", "outbound.ca", "server.insecure"] {
+            assert!(plain.to_string().contains(says), "{plain}");
+        }
+        let moved = judged(307, to).unwrap_err().to_string();
+        assert!(moved.contains("where it is now") && !moved.contains("outbound.ca"), "{moved}");
     }
 
     #[test]

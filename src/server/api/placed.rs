@@ -24,6 +24,16 @@ pub(super) struct ListView {
     apps: Vec<View>,
     /// The `cursor` of the next page.
     next: Option<String>,
+    /// Where there may be more.
+    missing: Vec<MissingView>,
+}
+
+/// A manifest repository that cannot be read now.
+#[derive(Serialize)]
+struct MissingView {
+    /// What the configuration calls it.
+    repository: String,
+    why: String,
 }
 
 /// An app on a target.
@@ -73,7 +83,7 @@ fn cursor(value: &str) -> Result<Spot, String> {
 }
 
 fn view(page: AppsPage) -> ListView {
-    let AppsPage { apps, next } = page;
+    let AppsPage { apps, next, missing } = page;
     let one = |placed: Placed| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
@@ -86,7 +96,12 @@ fn view(page: AppsPage) -> ListView {
             repository: repository.map(String::from),
         }
     };
-    ListView { apps: apps.into_iter().map(one).collect(), next: next.map(|spot| spot.to_string()) }
+    let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });
+    ListView {
+        apps: apps.into_iter().map(one).collect(),
+        next: next.map(|spot| spot.to_string()),
+        missing: missing.collect(),
+    }
 }
 
 #[cfg(test)]

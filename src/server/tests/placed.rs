@@ -1,6 +1,6 @@
 //! `/api/v1/apps`: what is where.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,9 @@ impl Apps for Fake {
         let more = spots.len() > query.limit as usize;
         spots.truncate(query.limit as usize);
         let next = spots.last().filter(|_| more).cloned();
-        Ok(AppsPage { apps: spots.into_iter().map(placed).collect(), next })
+        let missing = [("far".to_owned(), "far.git cannot be reached".to_owned())];
+        let missing = if query.target.is_none() { missing.into() } else { BTreeMap::new() };
+        Ok(AppsPage { apps: spots.into_iter().map(placed).collect(), next, missing })
     }
 }
 
@@ -61,8 +63,16 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
             {"target": "prod", "namespace": "devx", "app": "shop",
              "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
              "owner": "squad@example.com", "repository": "acme/shop"},
-        ], "next": null})
+        ], "next": null, "missing": []})
     );
+}
+
+#[tokio::test]
+async fn a_repository_that_cannot_be_read_is_named_beside_what_the_others_have() {
+    let json = world().get("/api/v1/apps").await.json();
+    assert_eq!(json["apps"].as_array().unwrap().len(), 3);
+    let missing = json!([{"repository": "far", "why": "far.git cannot be reached"}]);
+    assert_eq!(json["missing"], missing);
 }
 
 #[tokio::test]

@@ -5,13 +5,14 @@
 //! (`keep`), and read from then on only where something has changed (`target`).
 //!
 //! Our own pushes are seen at once. What others push to a server is seen when it is asked, at most
-//! every half minute; when it does not answer, what is known counts for some minutes more.
+//! every half minute; when it does not answer, what is known counts for some minutes more. Then it
+//! is missing, and only who asks for what it has goes without.
 
 mod keep; // built at the start, kept current
+mod place; // a repository, and when its server was asked
 mod target; // the index of one target
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,20 +20,17 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 pub use crate::app::facts::index::keep::Metrics;
-use crate::app::facts::index::target::Index;
+use crate::app::facts::index::place::Place;
+use crate::app::facts::index::target::{Count, Index, MOST_APPS};
 use crate::app::facts::{Dated, Repository, not_known};
 use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
 use crate::model::facts::{LiveObject, Route};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{Placed, Spot};
+use crate::model::placed::{Listed, Missing, Spot};
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
-/// Until then what is known counts, if the server does not answer.
-const USABLE: SignedDuration = SignedDuration::from_mins(5);
-/// A server that is slower is asked again by the next deployment.
-const ASKING: Duration = Duration::from_secs(4);
 /// Targets whose routes are kept; without configured clusters anybody can name a new one.
 const TARGETS: usize = 256;
 
@@ -50,24 +48,17 @@ pub(super) struct Indexes {
     places: Vec<Place>,
     targets: Mutex<BTreeMap<TargetName, Arc<tokio::sync::Mutex<Index>>>>,
     /// How many apps they have together.
-    count: Arc<AtomicUsize>,
+    count: Arc<Count>,
     /// Rings when something was pushed.
     pushed: Notify,
 }
 
-/// A manifest repository, and when its server was asked last.
-struct Place {
-    repository: Repository,
-    asked: tokio::sync::Mutex<Option<Seen>>,
-}
-
 impl Indexes {
     pub(super) fn new(repositories: Vec<Repository>) -> Self {
-        let place = |repository| Place { repository, asked: tokio::sync::Mutex::default() };
         Self {
-            places: repositories.into_iter().map(place).collect(),
+            places: repositories.into_iter().map(Place::new).collect(),
             targets: Mutex::default(),
-            count: Arc::default(),
+            count: Arc::new(Count::within(MOST_APPS)),
             pushed: Notify::new(),
         }
     }
@@ -109,76 +100,92 @@ impl Indexes {
     }
 
     /// Apps after that one in the order of their spots, of one target or of all; what others have
-    /// pushed to a server counts if it was asked within half a minute.
+    /// pushed to a server counts if it was asked within half a minute. Takes a little longer than
+    /// `patience` at the most: a server that is silent is missing by then.
     pub(super) async fn page(
         &self,
         target: Option<&TargetName>,
         after: Option<&Spot>,
         most: usize,
         now: Timestamp,
-    ) -> Result<Vec<Placed>, NotKnown> {
-        let from = after.map(|spot| &spot.target);
-        self.freshen_all(now).await?;
-        let mut targets = self.targets().await?;
+        patience: Duration,
+    ) -> Result<Listed, NotKnown> {
+        let places: Vec<&Place> = match target {
+            Some(target) => self.place(target).ok().into_iter().collect(),
+            None => self.places.iter().collect(),
+        };
+        let (mut targets, mut missing) = self.targets_now(&places, now, patience).await;
         // One that has no manifests gets no index: a caller can name many.
         targets.retain(|one| target.is_none_or(|target| one == target));
-        targets.retain(|one| from.is_none_or(|from| one >= from));
-        let mut found = Vec::new();
+        targets.retain(|one| after.is_none_or(|after| *one >= after.target));
+        let mut apps = Vec::new();
         for one in targets {
             let after = after.filter(|spot| spot.target == one).map(|spot| spot.app.clone());
-            let left = most - found.len();
-            let Some(index) = self.indexed(&one).filter(|_| left > 0) else { break };
-            found.extend(blocking(&index, move |index| index.page(after.as_ref(), left)).await?);
+            let left = most - apps.len();
+            let Some((place, index)) = self.indexed(&one).filter(|_| left > 0) else { break };
+            match blocking(&index, move |index| index.page(after.as_ref(), left)).await {
+                Ok(found) => apps.extend(found),
+                Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
+            }
         }
-        Ok(found)
+        match missing.iter().next() {
+            Some((_, why)) if missing.len() == places.len() => Err(NotKnown::new(why.clone())),
+            _ => Ok(Listed { apps, missing }),
+        }
     }
 
-    /// Reads what has changed on a target.
-    async fn update(&self, target: &TargetName) -> Result<(), NotKnown> {
-        let Some(index) = self.indexed(target) else { return Ok(()) };
-        blocking(&index, Index::update).await
+    /// The targets of these repositories, as their servers have them; and the repositories that
+    /// this cannot be told of.
+    async fn targets_now(
+        &self,
+        places: &[&Place],
+        now: Timestamp,
+        patience: Duration,
+    ) -> (BTreeSet<TargetName>, Missing) {
+        let looking = places.iter().map(|place| async {
+            let look = async {
+                place.freshen_in(patience / 2, now, FRESH).await?;
+                self.targets_of(place).await
+            };
+            let looked = tokio::time::timeout(patience, look).await;
+            looked.unwrap_or_else(|_| Err(place.silent(patience)))
+        });
+        let looked = futures::future::join_all(looking).await;
+        let (mut targets, mut missing) = (BTreeSet::new(), Missing::new());
+        for (place, found) in places.iter().zip(looked) {
+            match found {
+                Ok(found) => targets.extend(found),
+                Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
+            }
+        }
+        (targets, missing)
     }
 
     /// How many apps the index has.
     fn apps(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.count.apps()
     }
 
     /// The targets that have manifests in the repository that is for them, in order. A repository
     /// whose server has no branch yet has none.
-    async fn targets(&self) -> Result<BTreeSet<TargetName>, NotKnown> {
-        let mut all = BTreeSet::new();
-        for place in &self.places {
-            let repository = place.repository.repository.clone();
-            let found = tokio::task::spawn_blocking(move || repository.targets()).await;
-            match found.map_err(|_| fault())? {
-                Ok(found) => {
-                    let is_for = |one: &TargetName| self.is_for(one, place);
-                    all.extend(found.into_iter().filter(is_for));
-                }
-                Err(_) if place.has_no_branch().await => {}
-                Err(error) => return Err(not_known(&error)),
-            }
+    async fn targets_of(&self, place: &Place) -> Result<Vec<TargetName>, NotKnown> {
+        let repository = place.repository.repository.clone();
+        let found = tokio::task::spawn_blocking(move || repository.targets()).await;
+        match found.map_err(|_| fault())? {
+            Ok(found) => Ok(found.into_iter().filter(|one| self.is_for(one, place)).collect()),
+            Err(_) if place.has_no_branch().await => Ok(Vec::new()),
+            Err(error) => Err(not_known(&error)),
         }
-        Ok(all)
     }
 
     fn is_for(&self, target: &TargetName, place: &Place) -> bool {
         self.place(target).is_ok_and(|found| std::ptr::eq(found, place))
     }
 
-    /// Asks every server what is new that was not asked just now.
-    async fn freshen_all(&self, now: Timestamp) -> Result<(), NotKnown> {
-        for place in self.places.iter().filter(|place| !place.repository.repository.is_local()) {
-            place.freshen(now, FRESH).await?;
-        }
-        Ok(())
-    }
-
-    /// The index of a target that a repository is for.
-    fn indexed(&self, target: &TargetName) -> Option<Arc<tokio::sync::Mutex<Index>>> {
+    /// The index of a target, and the repository that is for it.
+    fn indexed(&self, target: &TargetName) -> Option<(&Place, Arc<tokio::sync::Mutex<Index>>)> {
         let place = self.place(target).ok()?;
-        Some(self.index(target, &place.repository.repository))
+        Some((place, self.index(target, &place.repository.repository)))
     }
 
     fn place(&self, target: &TargetName) -> Result<&Place, NotKnown> {
@@ -198,39 +205,6 @@ impl Indexes {
         let index = || Index::new(repository, target, Arc::clone(&self.count));
         let made = || Arc::new(tokio::sync::Mutex::new(index()));
         Arc::clone(targets.entry(target.clone()).or_insert_with(made))
-    }
-}
-
-/// What a server said of the branch when it was asked last.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    at: Timestamp,
-    /// Whether it is there.
-    branch: bool,
-}
-
-impl Place {
-    /// Whether the server said, when it was asked last, that there is no branch.
-    async fn has_no_branch(&self) -> bool {
-        self.asked.lock().await.is_some_and(|seen| !seen.branch)
-    }
-
-    /// Asks the server unless it was asked within that time; one asks for all that wait.
-    async fn freshen(&self, now: Timestamp, within: SignedDuration) -> Result<Seen, NotKnown> {
-        let mut asked = self.asked.lock().await;
-        let age = |seen: Seen| now.duration_since(seen.at);
-        if let Some(seen) = asked.filter(|seen| age(*seen) < within) {
-            return Ok(seen);
-        }
-        let answer = tokio::time::timeout(ASKING, self.repository.repository.tip()).await;
-        match (answer, *asked) {
-            (Ok(Ok(tip)), _) => Ok(*asked.insert(Seen { at: now, branch: tip.is_some() })),
-            (_, Some(seen)) if age(seen) < USABLE => Ok(seen),
-            (Ok(Err(error)), _) => Err(not_known(&error)),
-            (Err(_), _) => Err(NotKnown::new(format!(
-                "the manifest repository did not answer within {ASKING:?}"
-            ))),
-        }
     }
 }
 

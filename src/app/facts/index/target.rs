@@ -28,8 +28,29 @@ pub(super) struct Index {
     follower: Follower,
     apps: BTreeMap<AppKey, Known>,
     routes: HashMap<String, Vec<Route>>,
-    /// How many apps all indexes have together.
-    count: Arc<AtomicUsize>,
+    count: Arc<Count>,
+}
+
+/// How many apps all indexes have together, and may have. Targets that are read for the first time
+/// at the same moment may pass that together, and none after them.
+pub(super) struct Count {
+    apps: AtomicUsize,
+    most: usize,
+}
+
+impl Count {
+    pub(super) fn within(most: usize) -> Self {
+        Self { apps: AtomicUsize::new(0), most }
+    }
+
+    pub(super) fn apps(&self) -> usize {
+        self.apps.load(Ordering::Relaxed)
+    }
+
+    /// How many apps there may be of one who has so many.
+    fn room(&self, own: usize) -> usize {
+        self.most.saturating_sub(self.apps().saturating_sub(own))
+    }
 }
 
 /// What is known of an app.
@@ -45,7 +66,7 @@ impl Index {
     pub(super) fn new(
         repository: &ManifestRepository,
         target: &TargetName,
-        count: Arc<AtomicUsize>,
+        count: Arc<Count>,
     ) -> Self {
         Self {
             target: target.clone(),
@@ -56,14 +77,17 @@ impl Index {
         }
     }
 
-    /// Reads what has changed. Blocks.
+    /// Reads what has changed, if that is not too much to be kept. Blocks.
     pub(super) fn update(&mut self) -> Result<(), NotKnown> {
-        let changes = self.follower.changes().map_err(|error| not_known(&error))?;
         let before = self.apps.len();
+        let changes = self.follower.changes_within(self.count.room(before));
+        let changes = changes.map_err(|error| not_known(&error))?;
+        // Half an index would say of a host that nobody has it.
+        let changes = changes.ok_or_else(|| too_many(&self.target, self.count.most))?;
         self.apply(changes);
-        self.count.fetch_add(self.apps.len(), Ordering::Relaxed);
-        let all = self.count.fetch_sub(before, Ordering::Relaxed) - before;
-        within_bounds(all)
+        self.count.apps.fetch_add(self.apps.len(), Ordering::Relaxed);
+        self.count.apps.fetch_sub(before, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Routes of other apps on these hosts, and the objects of this one. Blocks.
@@ -121,7 +145,14 @@ impl Index {
     }
 
     fn learn(&mut self, changed: Changed) {
-        let Changed { app, live, files, application } = changed;
+        let Changed { app, live, files, left_out, application } = changed;
+        for file in left_out {
+            tracing::warn!(
+                target = %self.target, %app, file,
+                "a manifest is too large, or one of too many, and is not read: \
+                 the hosts in it count as free"
+            );
+        }
         if let Some(files) = files {
             self.forget_routes(&app);
             let hosts = self.learn_routes(&app, &files);
@@ -165,30 +196,17 @@ impl Index {
     }
 }
 
-/// Half an index would say of a host that nobody has it.
-fn within_bounds(apps: usize) -> Result<(), NotKnown> {
-    if apps <= MOST_APPS {
-        return Ok(());
-    }
-    Err(NotKnown::new(format!(
-        "the manifest repositories have more than {MOST_APPS} apps, and no more are kept"
-    )))
+fn too_many(target: &TargetName, most: usize) -> NotKnown {
+    NotKnown::new(format!(
+        "with {target} the manifest repositories have more than {most} apps, and no more are kept"
+    ))
 }
 
 impl Drop for Index {
     fn drop(&mut self) {
-        self.count.fetch_sub(self.apps.len(), Ordering::Relaxed);
+        self.count.apps.fetch_sub(self.apps.len(), Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_apps_than_are_kept_are_not_passed_over_in_silence() {
-        assert!(within_bounds(MOST_APPS).is_ok());
-        let NotKnown(why) = within_bounds(MOST_APPS + 1).unwrap_err();
-        assert!(why.contains("more than 100000 apps"), "{why}");
-    }
-}
+mod tests;

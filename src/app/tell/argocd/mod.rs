@@ -16,7 +16,7 @@ use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::{Deployment, ForgeState};
-use crate::model::id::{AppKey, CommitSha, TargetName};
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::notify::argocd::event::{self, Before, Push, Touched};
 use crate::notify::argocd::{Hook, NotTaken};
 use crate::pipeline::application::Source;
@@ -89,8 +89,12 @@ async fn touched(
     if let Some(exact) = change_of(repository, commit, target, app).await {
         return exact;
     }
+    // Another process may have pushed it: it is here when the server was asked.
+    let own = fetched(repository, (!gone).then_some(&deployment.id)).await;
+    if let Some(exact) = change_of(repository, commit, target, app).await {
+        return exact;
+    }
     // After a crash the record may name a later commit than its own.
-    let own = if gone { None } else { own_commit(repository, deployment).await };
     if let Some(own) = own.filter(|own| own != commit)
         && let Some(exact) = change_of(repository, &own, target, app).await
     {
@@ -116,8 +120,17 @@ async fn change_of(
     }
 }
 
-async fn own_commit(repository: &ManifestRepository, deployment: &Deployment) -> Option<CommitSha> {
-    let looking = repository.commit_of(&deployment.id);
+/// Asks the server what is new; the commit of that deployment.
+async fn fetched(
+    repository: &ManifestRepository,
+    deployment: Option<&DeployId>,
+) -> Option<CommitSha> {
+    let looking = async {
+        match deployment {
+            Some(id) => repository.commit_of(id).await,
+            None => repository.tip().await.map(|_| None),
+        }
+    };
     tokio::time::timeout(LONGEST_LOOK, looking).await.ok()?.ok()?
 }
 
