@@ -55,6 +55,15 @@ impl Remote {
         }
     }
 
+    /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
+    /// a moment.
+    pub(super) fn close(&self) {
+        match self {
+            Self::Http(_) => {}
+            Self::Ssh(ssh) => ssh.close(),
+        }
+    }
+
     /// The branches of the server, as `git receive-pack` advertises them.
     pub(super) fn advertisement(&self) -> Result<Vec<u8>, Failure> {
         match self {

@@ -129,7 +129,7 @@ impl Ssh {
         let missing =
             || format!("{address} needs a key and the host keys that are believed: set `ssh`");
         let Access { known_hosts, folder } = access.ok_or_else(missing)?;
-        let folder = Mutex::new(Folder(folder));
+        let folder = Mutex::new(Folder::new(folder, address.clone()));
         let runtime = tokio::runtime::Handle::current();
         Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
@@ -137,9 +137,9 @@ impl Ssh {
     /// Starts a program of git's on the repository.
     pub(super) fn open(self: &Arc<Self>, program: Program) -> Result<Session, Failure> {
         let key = self.key()?;
-        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
-            folder: folder.0.display().to_string(),
+            folder: folder.path.display().to_string(),
             cause: error.to_string(),
         })?;
         Session::start(Arc::clone(self), &folder, program)
@@ -173,14 +173,25 @@ impl Ssh {
 
     /// The next exchange makes a connection of its own.
     fn forget_connection(&self) {
+    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
+    /// back. Blocks for a moment.
+    pub(super) fn close(&self) {
+        let leaving = self.folder.lock().unwrap_or_else(PoisonError::into_inner).leave();
+        if let Some(leaving) = leaving {
+            leaving.end();
+        }
+    }
+
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
     }
 }
 
-/// A connection that nobody will use is not left to its ten minutes. Nobody waits for that.
+/// Neither the key nor a connection is left behind. Nobody waits for the latter.
 impl Drop for Ssh {
     fn drop(&mut self) {
         let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
-        folder.let_go(&self.address);
+        if let Some(leaving) = folder.leave() {
+            leaving.end_beside();
+        }
     }
 }

@@ -256,7 +256,7 @@ fn command(ssh: &Ssh, folder: &Folder, program: Program) -> Command {
     let mut command = Command::new("ssh");
     command
         .args(options::arguments(&ssh.address, program, ssh.silence))
-        .current_dir(&folder.0)
+        .current_dir(&folder.path)
         .env_clear()
         // Its words are read.
         .env("LC_ALL", "C")
