@@ -111,9 +111,11 @@ fn said(kind: Kind, said: String, trust: String, repository: String, help: &str)
         Kind::HostChanged => not_trusted("its host key is another one than is believed"),
         Kind::KeyRefused => refused(help),
         Kind::ReadOnly => refused("give that key the right to write there"),
-        Kind::Other => refused("settle it on the server, then redeploy"),
         Kind::NoRepository => WriteError::NotFound { repository },
-        Kind::NoConnection => WriteError::Unreachable { repository, cause: said, wait: None },
+        // What nobody knows may pass: a host that is being worked on has many words for it.
+        Kind::NoConnection | Kind::Other => {
+            WriteError::Unreachable { repository, cause: said, wait: None }
+        }
     }
 }
 
@@ -171,8 +173,6 @@ impl Ssh {
         Ok(answer?.ok_or_else(none)?)
     }
 
-    /// The next exchange makes a connection of its own.
-    fn forget_connection(&self) {
     /// Takes the key away from the disk and lets the connection go; the next exchange brings both
     /// back. Blocks for a moment.
     pub(super) fn close(&self) {
@@ -182,6 +182,8 @@ impl Ssh {
         }
     }
 
+    /// The next exchange makes a connection of its own.
+    fn forget_connection(&self) {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
     }
 }
