@@ -58,6 +58,11 @@ impl Failure {
         Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
     }
 
+    /// Of an answer to a push that only says something else.
+    pub(super) fn unreported(words: &str) -> Self {
+        Self::Broken(clean(&unreported(words)))
+    }
+
     pub(super) fn cut(error: &std::io::Error) -> Self {
         Self::Broken(clean(&format!("the connection was cut ({error})")))
     }
@@ -119,6 +124,12 @@ pub(super) fn check(
         return Err(Failure::NotGit { content_type: clean(content_type) });
     }
     Ok(())
+}
+
+/// What to say of a push whose answer is only these words.
+pub(super) fn unreported(words: &str) -> String {
+    let said = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("the server did not report what became of the push, but said: {said}")
 }
 
 fn judge(status: StatusCode, wait: Option<Duration>) -> Result<(), Failure> {

@@ -39,6 +39,8 @@ pub(crate) enum Behaviour {
     Moved,
     /// Answers like a login page.
     Html,
+    /// Says that it is closed, in place of the report of a push.
+    Complains,
     /// Cannot read a pack that builds on objects it has: git's own word for that.
     NoThinPacks,
 }
@@ -212,6 +214,10 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         }
         Behaviour::NoThinPacks if line.contains("POST") && line.contains("receive-pack") => {
             without_thin_packs(&world, request).await
+        }
+        Behaviour::Complains if line.contains("POST") && line.contains("receive-pack") => {
+            let kind = [(header::CONTENT_TYPE, "application/x-git-receive-pack-result")];
+            (kind, "0019ERR closed for today\n").into_response()
         }
         Behaviour::Moved if !line.contains("/moved/") => {
             let to = format!("/moved{}", request.uri());
