@@ -160,6 +160,22 @@ async fn answers_that_are_not_gits_are_told_apart() {
 }
 
 #[tokio::test]
+async fn a_repository_that_was_renamed_is_told_with_its_new_address() {
+    let place = Place::http().await;
+    let repository = place.open().await;
+    pushed(&repository, deploy(1, "one")).await;
+    place.host().behave(Behaviour::Moved);
+    // The clone is kept: what is sent first is the push.
+    let error = write(&repository, deploy(2, "two")).await.unwrap_err();
+    assert_eq!(error.disposition(), Disposition::Stop);
+    let to = format!("has moved to {}:", place.host().url("moved/m.git"));
+    assert!(error.to_string().contains(&to), "{error}");
+    assert_eq!(place.bare.commits(), 1);
+    place.host().behave(Behaviour::Good);
+    pushed(&repository, deploy(2, "two")).await;
+}
+
+#[tokio::test]
 async fn what_a_server_says_in_place_of_a_report_is_told() {
     let place = Place::http().await;
     let repository = place.open().await;

@@ -35,7 +35,7 @@ pub(crate) enum Behaviour {
     CutDuringPush,
     /// Cuts the connection in the middle of a pack that it sends.
     CutDuringFetch,
-    /// Sends every reader to another path on this host.
+    /// Sends everybody to another path on this host, where a program of git's is nothing to read.
     Moved,
     /// Answers like a login page.
     Html,
@@ -222,6 +222,9 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::Moved if !line.contains("/moved/") => {
             let to = format!("/moved{}", request.uri());
             (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
+        }
+        Behaviour::Moved if line.starts_with("GET") && !line.contains("/info/refs") => {
+            refuse(404, None)
         }
         Behaviour::CutAfterPush if line.contains("POST") && line.contains("receive-pack") => {
             cut(backend(&world, request).await, 0).await
