@@ -19,6 +19,7 @@ pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
+mod readiness; // whether a repository is ready, not asked too often
 mod removal; // an app taken off a target
 pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
@@ -310,6 +311,7 @@ async fn manifests(
         opened.push(Manifests {
             name: one.name.clone(),
             repository: repository.await.map_err(boxed("the manifest repository"))?,
+            readiness: readiness::Readiness::default(),
             targets: one.targets.clone(),
             source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
         });

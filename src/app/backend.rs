@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;
+use crate::app::readiness;
 use crate::app::removal;
 use crate::controller::inbox::{Inbox, Received};
 use crate::controller::previews::Previews;
@@ -132,7 +133,9 @@ impl ports::Condition for Backend {
         let database =
             check("database", async { self.store.ready().await.map_err(|e| e.to_string()) });
         let repositories = self.world.manifests.iter().map(|one| {
-            let ready = async { one.repository.ready().await.map_err(|e| e.to_string()) };
+            let repository = one.repository.clone();
+            let ask = async move { repository.ready().await.map_err(|e| e.to_string()) };
+            let ready = one.readiness.or(self.world.clock.clone(), ask);
             check(format!("manifest repository {}", one.name), ready)
         });
         let (database, repositories) =
@@ -147,7 +150,7 @@ impl ports::Condition for Backend {
     }
 }
 
-async fn check(name: impl Into<String>, ready: impl Future<Output = Result<(), String>>) -> Check {
+async fn check(name: impl Into<String>, ready: impl Future<Output = readiness::Answer>) -> Check {
     let waiting_for = match tokio::time::timeout(LONGEST_CHECK, ready).await {
         Ok(answer) => answer.err(),
         Err(_elapsed) => Some(format!("no answer within {} s", LONGEST_CHECK.as_secs())),

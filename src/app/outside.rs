@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::app::facts::Gatherer;
 use crate::app::planning::{self, Planners};
 use crate::app::problem;
+use crate::app::readiness::Readiness;
 use crate::app::tell;
 use crate::app::tell::argocd::Hooks;
 use crate::app::tell::slack::Line;
@@ -64,6 +65,7 @@ pub(crate) struct World {
 pub(crate) struct Manifests {
     pub(crate) name: String,
     pub(crate) repository: ManifestRepository,
+    pub(crate) readiness: Readiness,
     pub(crate) targets: settings::Targets,
     pub(crate) source: Source,
 }

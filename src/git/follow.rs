@@ -125,6 +125,7 @@ pub enum FollowError {
 #[derive(Clone)]
 pub struct Followed {
     clone: Arc<Mutex<OnDisk>>,
+    remote: Option<Remote>,
 }
 
 /// The clone, and where its content comes from.
@@ -159,12 +160,24 @@ impl Followed {
             Address::Http(base) => Source::Server(Remote::Http(Arc::new(wire(base, &settings)))),
             Address::Ssh(address) => Source::Server(over_ssh(address, &settings)?),
         };
+        let remote = match &source {
+            Source::Folder(_) => None,
+            Source::Server(remote) => Some(remote.clone()),
+        };
         let Settings { branch, clone_dir: folder, .. } = settings;
         let opened = blocking(move || {
             let repo = opened(&folder, &name, &branch)?;
             Ok(OnDisk { source, name, branch, folder, repo })
         });
-        Ok(Self { clone: Arc::new(Mutex::new(opened.await?)) })
+        Ok(Self { clone: Arc::new(Mutex::new(opened.await?)), remote })
+    }
+
+    /// Takes away the copy of a key on this disk; the next look brings it back. A process that ends
+    /// calls it: what it follows may not be dropped any more.
+    pub async fn close(&self) {
+        let remote = self.remote.clone();
+        // Nothing of it can panic; and if the process is faster, the next one does it.
+        let _ = tokio::task::spawn_blocking(move || remote.iter().for_each(Remote::close)).await;
     }
 
     /// Asks the host where the branch is, and gets what is new.

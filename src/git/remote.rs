@@ -7,6 +7,7 @@ use git2::Oid;
 
 use crate::git::error::WriteError;
 use crate::git::http::{Exchange, Wire};
+use crate::git::push::report;
 use crate::git::ssh::Ssh;
 use crate::git::wire::Failure;
 
@@ -29,6 +30,15 @@ pub(super) enum Carried {
     Moved,
 }
 
+impl Carried {
+    fn words_without_a_report(&self, reference: &str) -> Option<String> {
+        match self {
+            Self::Answer(answer) => report::words_without_a_report(answer, reference),
+            Self::Moved => None,
+        }
+    }
+}
+
 /// A push that did not come to an answer.
 #[derive(Debug)]
 pub(super) struct NotCarried {
@@ -46,12 +56,25 @@ impl Remote {
         reference: &str,
         body: Vec<u8>,
     ) -> Result<Carried, NotCarried> {
-        match self {
+        let carried = match self {
             Self::Http(wire) => {
                 let answer = wire.whole(Exchange::RECEIVE_PACK, body);
                 answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
             }
             Self::Ssh(ssh) => ssh.receive_pack(base, reference, &body),
+        }?;
+        match carried.words_without_a_report(reference) {
+            Some(words) => Err(NotCarried { failure: Failure::unreported(&words), sent: true }),
+            None => Ok(carried),
+        }
+    }
+
+    /// Takes away what lies on this disk to come in with; another exchange brings it back. Blocks for
+    /// a moment.
+    pub(super) fn close(&self) {
+        match self {
+            Self::Http(_) => {}
+            Self::Ssh(ssh) => ssh.close(),
         }
     }
 

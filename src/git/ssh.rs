@@ -111,9 +111,11 @@ fn said(kind: Kind, said: String, trust: String, repository: String, help: &str)
         Kind::HostChanged => not_trusted("its host key is another one than is believed"),
         Kind::KeyRefused => refused(help),
         Kind::ReadOnly => refused("give that key the right to write there"),
-        Kind::Other => refused("settle it on the server, then redeploy"),
         Kind::NoRepository => WriteError::NotFound { repository },
-        Kind::NoConnection => WriteError::Unreachable { repository, cause: said, wait: None },
+        // What nobody knows may pass: a host that is being worked on has many words for it.
+        Kind::NoConnection | Kind::Other => {
+            WriteError::Unreachable { repository, cause: said, wait: None }
+        }
     }
 }
 
@@ -129,7 +131,7 @@ impl Ssh {
         let missing =
             || format!("{address} needs a key and the host keys that are believed: set `ssh`");
         let Access { known_hosts, folder } = access.ok_or_else(missing)?;
-        let folder = Mutex::new(Folder(folder));
+        let folder = Mutex::new(Folder::new(folder, address.clone()));
         let runtime = tokio::runtime::Handle::current();
         Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
     }
@@ -137,9 +139,9 @@ impl Ssh {
     /// Starts a program of git's on the repository.
     pub(super) fn open(self: &Arc<Self>, program: Program) -> Result<Session, Failure> {
         let key = self.key()?;
-        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
-            folder: folder.0.display().to_string(),
+            folder: folder.path.display().to_string(),
             cause: error.to_string(),
         })?;
         Session::start(Arc::clone(self), &folder, program)
@@ -171,16 +173,27 @@ impl Ssh {
         Ok(answer?.ok_or_else(none)?)
     }
 
+    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
+    /// back. Blocks for a moment.
+    pub(super) fn close(&self) {
+        let leaving = self.folder.lock().unwrap_or_else(PoisonError::into_inner).leave();
+        if let Some(leaving) = leaving {
+            leaving.end();
+        }
+    }
+
     /// The next exchange makes a connection of its own.
     fn forget_connection(&self) {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
     }
 }
 
-/// A connection that nobody will use is not left to its ten minutes. Nobody waits for that.
+/// Neither the key nor a connection is left behind. Nobody waits for the latter.
 impl Drop for Ssh {
     fn drop(&mut self) {
         let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
-        folder.let_go(&self.address);
+        if let Some(leaving) = folder.leave() {
+            leaving.end_beside();
+        }
     }
 }

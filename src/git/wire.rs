@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{StatusCode, Url};
 
 use crate::git::error::WriteError;
 use crate::git::ssh;
@@ -58,6 +58,11 @@ impl Failure {
         Self::Broken(format!("the server said nothing for {} s", after.as_secs_f32()))
     }
 
+    /// Of an answer to a push that only says something else.
+    pub(super) fn unreported(words: &str) -> Self {
+        Self::Broken(clean(&unreported(words)))
+    }
+
     pub(super) fn cut(error: &std::io::Error) -> Self {
         Self::Broken(clean(&format!("the connection was cut ({error})")))
     }
@@ -102,23 +107,39 @@ impl Failure {
 /// Judges an answer by its head alone.
 pub(super) fn check(
     response: &reqwest::Response,
-    base: &reqwest::Url,
+    base: &Url,
     expected: &str,
 ) -> Result<(), Failure> {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    // Before the status: a push that is sent on arrives there as a question, without our token, and
+    // what is answered to that says nothing about the repository.
+    if let Some(to) = moved(response.url(), base) {
+        return Err(Failure::Moved { to });
+    }
     let wait = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
     judge(response.status(), wait.map(Duration::from_secs))?;
-    // The parts after the first would go to the old address, with another method: nothing works.
-    if response.url().origin() != base.origin() || !response.url().path().starts_with(base.path()) {
-        let to = response.url().path().split("/info/refs").next().unwrap_or_default();
-        let to = format!("{}{to}", response.url().origin().ascii_serialization());
-        return Err(Failure::Moved { to: clean(&to) });
-    }
     let content_type = header(CONTENT_TYPE).unwrap_or("no content type");
     if content_type.split(';').next().map(str::trim) != Some(expected) {
         return Err(Failure::NotGit { content_type: clean(content_type) });
     }
     Ok(())
+}
+
+/// The repository that we were sent on to, if the answer came from elsewhere.
+fn moved(from: &Url, base: &Url) -> Option<String> {
+    if from.origin() == base.origin() && from.path().starts_with(base.path()) {
+        return None;
+    }
+    let tails = ["/info/refs", "/git-receive-pack", "/git-upload-pack"];
+    let path = tails.iter().find_map(|tail| from.path().strip_suffix(tail));
+    let path = path.unwrap_or_else(|| from.path());
+    Some(clean(&format!("{}{path}", from.origin().ascii_serialization())))
+}
+
+/// What to say of a push whose answer is only these words.
+pub(super) fn unreported(words: &str) -> String {
+    let said = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("the server did not report what became of the push, but said: {said}")
 }
 
 fn judge(status: StatusCode, wait: Option<Duration>) -> Result<(), Failure> {
@@ -158,6 +179,21 @@ mod tests {
         let wait = Some(Duration::from_mins(1));
         assert_eq!(judged(403, Some(60)), Some(Failure::Limited { status: 403, wait }));
         assert_eq!(judged(429, None), Some(Failure::Limited { status: 429, wait: None }));
+    }
+
+    #[test]
+    fn who_is_sent_on_is_told_the_repositorys_address() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let base = url("https://git.example.com/o/n.git");
+        let to = |from: &str| moved(&url(from), &base);
+        assert_eq!(to("https://git.example.com/o/n.git/git-receive-pack"), None);
+        for tail in ["/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack"]
+        {
+            let from = format!("https://git.example.com/p/m.git{tail}");
+            assert_eq!(to(&from).as_deref(), Some("https://git.example.com/p/m.git"));
+        }
+        let elsewhere = to("https://example.net/o/n.git/info/refs");
+        assert_eq!(elsewhere.as_deref(), Some("https://example.net/o/n.git"));
     }
 
     #[test]

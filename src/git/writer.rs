@@ -180,13 +180,20 @@ impl ManifestRepository {
         Self { jobs, coming, counters, writer, signing, door }
     }
 
-    /// Takes away what lies on this disk for signing only. A process that ends calls it: the writer
-    /// may not be dropped any more. What is written afterwards is signed nevertheless.
+    /// Takes away the copies of keys on this disk. A process that ends calls it: the writer may not be
+    /// dropped any more. What is written afterwards brings them back.
     pub async fn close(&self) {
-        if let Some(signing) = self.signing.clone() {
-            // Nothing of it can panic; and if the process is faster, the next one does it.
-            let _ = tokio::task::spawn_blocking(move || signing.close()).await;
-        }
+        let (signing, door) = (self.signing.clone(), self.door.clone());
+        let closing = move || {
+            if let Some(signing) = signing {
+                signing.close();
+            }
+            if let Door::Server { remote, .. } = door {
+                remote.close();
+            }
+        };
+        // Nothing of it can panic; and if the process is faster, the next one does it.
+        let _ = tokio::task::spawn_blocking(closing).await;
     }
 
     /// Makes an empty bare repository at a local path; leaves an existing one alone.

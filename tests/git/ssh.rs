@@ -144,6 +144,48 @@ async fn a_host_that_says_nothing_is_left() {
 }
 
 #[tokio::test]
+async fn connections_over_which_something_failed_end() {
+    crypto();
+    let Some(host) = SshHost::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let missing = Followed::open(followed(&host, "nowhere.git", folder.path())).await.unwrap();
+    for _ in 0..3 {
+        missing.look().await.unwrap_err();
+    }
+    assert_eq!(host.connections(), 3);
+    until_none_is_open(&host).await;
+}
+
+#[tokio::test]
+async fn the_copy_of_the_key_is_there_only_as_long_as_somebody_looks() {
+    crypto();
+    let Some(host) = SshHost::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    host.create("t.git").somebody_writes("a", "a");
+    let followed = Followed::open(followed(&host, "t.git", folder.path())).await.unwrap();
+    let ours = access(&host, folder.path()).folder;
+    for _ in 0..2 {
+        followed.look().await.unwrap();
+        assert!(ours.join("key").exists());
+        followed.close().await;
+        assert!(!ours.join("key").exists() && !ours.join("connection").exists());
+    }
+    until_none_is_open(&host).await;
+    followed.look().await.unwrap();
+    drop(followed);
+    assert!(!ours.join("key").exists());
+}
+
+async fn until_none_is_open(host: &SshHost) {
+    let ended = async {
+        while host.open() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("one is still open");
+}
+
+#[tokio::test]
 async fn who_needs_the_connection_no_more_lets_it_go() {
     crypto();
     let Some(host) = SshHost::start().await else { return };

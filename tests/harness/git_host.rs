@@ -35,12 +35,14 @@ pub(crate) enum Behaviour {
     CutDuringPush,
     /// Cuts the connection in the middle of a pack that it sends.
     CutDuringFetch,
-    /// Sends every reader to another path on this host.
+    /// Sends everybody to another path on this host, where a program of git's is nothing to read.
     Moved,
     /// Answers like a login page.
     Html,
     /// Takes no request that is larger than so many bytes.
     LargestBody(usize),
+    /// Says that it is closed, in place of the report of a push.
+    Complains,
     /// Cannot read a pack that builds on objects it has: git's own word for that.
     NoThinPacks,
 }
@@ -222,9 +224,16 @@ async fn serve(State(world): State<Arc<World>>, request: Request) -> Response {
         Behaviour::NoThinPacks if line.contains("POST") && line.contains("receive-pack") => {
             without_thin_packs(&world, request).await
         }
+        Behaviour::Complains if line.contains("POST") && line.contains("receive-pack") => {
+            let kind = [(header::CONTENT_TYPE, "application/x-git-receive-pack-result")];
+            (kind, "0019ERR closed for today\n").into_response()
+        }
         Behaviour::Moved if !line.contains("/moved/") => {
             let to = format!("/moved{}", request.uri());
             (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
+        }
+        Behaviour::Moved if line.starts_with("GET") && !line.contains("/info/refs") => {
+            refuse(404, None)
         }
         Behaviour::CutAfterPush if line.contains("POST") && line.contains("receive-pack") => {
             cut(backend(&world, request).await, 0).await

@@ -198,6 +198,12 @@ impl Process {
         self.until(what, async || Some(self.deployment(id).await).filter(|one| is(one))).await
     }
 
+    /// Until its repositories are seen to answer; what was seen a moment ago counts.
+    pub(crate) async fn until_ready(&self) {
+        let ready = async || (self.get("/readyz").await.0 == 200).then_some(());
+        self.until("readiness", ready).await;
+    }
+
     /// What the look finds, as soon as it finds it.
     pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
         let looking = async {

@@ -29,6 +29,10 @@ pub(crate) enum Behaviour {
     CutDuringPush,
     /// Cuts the connection in the middle of a pack that it sends.
     CutDuringFetch,
+    /// Takes no push, in words that only a person understands.
+    Suspended,
+    /// The same in place of its branches, as git's protocol has it.
+    Complains,
     /// Says nothing at all until it behaves otherwise.
     Silent,
 }
@@ -243,6 +247,14 @@ case "$program,$(cat "$folder/behaviour")" in
 git-receive-pack,ReadOnly)
   echo 'ERROR: The key you are authenticating with has been marked as read only.' >&2
   exit 1
+  ;;
+git-receive-pack,Suspended)
+  echo 'ERROR: closed for today' >&2
+  exit 1
+  ;;
+git-receive-pack,Complains)
+  printf '0019ERR closed for today\n'
+  exit 128
   ;;
 git-receive-pack,CutAfterPush)
   git receive-pack --http-backend-info-refs .

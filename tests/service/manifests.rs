@@ -27,7 +27,7 @@ async fn a_host_that_is_down_is_waited_for() {
     let host = GitHost::start_at(&address.to_string()).await;
     let bare = host.create("m.git");
     assert_right(&process, &bare, &id, "shop").await;
-    assert_eq!(process.get("/readyz").await.0, 200);
+    process.until_ready().await;
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn a_token_that_is_written_anew_counts_without_a_restart() {
     assert!(ready.contains("put a token that may write there into token"), "{ready}");
 
     std::fs::write(home.path("token"), "rotated-t0ken\n").unwrap();
-    assert_eq!(process.get("/readyz").await.0, 200);
+    process.until_ready().await;
     let event = Event { number: 3, tag: "v3".to_owned(), ..event };
     let third = event.accepted(&process).await;
     assert_right(&process, &bare, &third, "shop").await;

@@ -95,9 +95,14 @@ impl InUse {
         Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks at the branch again and again until it is told to stop.
+    /// Looks at the branch again and again until it is told to stop. Then nobody does any more.
     pub(crate) async fn keep_current(&self, stop: CancellationToken) {
         let Some(repository) = &self.0.repository else { return };
+        self.look_until(stop, repository).await;
+        repository.close().await;
+    }
+
+    async fn look_until(&self, stop: CancellationToken, repository: &Repository) {
         let mut wait = if self.standing().trouble.is_some() { LATE } else { repository.refresh };
         loop {
             let pushed = tokio::select! {

@@ -74,6 +74,11 @@ impl Repository {
         self.followed.look().await
     }
 
+    /// Nobody looks any more.
+    pub(super) async fn close(&self) {
+        self.followed.close().await;
+    }
+
     /// The set of a commit.
     pub(super) async fn load(&self, commit: &CommitSha) -> Result<Templates, LoadError> {
         let read = async |name| {

@@ -13,7 +13,7 @@ use crate::git::kept;
 use crate::git::push::{PRINTED_LIMIT, Push, Update, refused};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
-use crate::git::wire::Failure;
+use crate::git::wire::{self, Failure};
 
 /// Pushes to one repository.
 pub(super) struct Libgit2 {
@@ -75,9 +75,11 @@ impl Push for Libgit2 {
             (Err(error), _) if error.git.code() == ErrorCode::NotFastForward => Ok(Published::Lost),
             (Err(error), _) => self.failed(error),
             // No word about our branch: the server said something, but not what became of it.
-            (Ok(()), Word::None) => Ok(Published::Unclear(
-                self.lost("the server did not report what became of the push"),
-            )),
+            (Ok(()), Word::None) => {
+                let printed = report.printed.into_inner();
+                let words = String::from_utf8_lossy(&printed);
+                Ok(Published::Unclear(self.lost(&wire::unreported(&words))))
+            }
         }
     }
 }

@@ -29,8 +29,35 @@ pub(super) enum Word {
 
 /// Reads the answer to a push of `reference`.
 pub(super) fn read(answer: &[u8], reference: &str) -> Report {
-    let (status, printed) = bands(answer);
-    Report { word: word(&status, reference), printed }
+    let (status, mut printed) = bands(answer);
+    let word = word(&status, reference);
+    if word == Word::None {
+        let room = PRINTED_LIMIT.saturating_sub(printed.len());
+        printed.extend(errors(&status).into_iter().take(room));
+    }
+    Report { word, printed }
+}
+
+/// What the server says, if it does not say what became of the branch.
+pub(in crate::git) fn words_without_a_report(answer: &[u8], reference: &str) -> Option<String> {
+    let Report { word, printed } = read(answer, reference);
+    let words = String::from_utf8_lossy(&printed);
+    (word == Word::None && !words.trim().is_empty()).then(|| words.trim().to_owned())
+}
+
+/// Lines in place of an answer: what is wrong. `gitprotocol-pack(5)`, "pkt-line Format".
+fn errors(status: &[u8]) -> Vec<u8> {
+    let (mut lines, mut texts) = (Lines(status), Vec::new());
+    while let Ok(line) = lines.next() {
+        if let Line::Data(data) = line {
+            texts.extend_from_slice(error(data).unwrap_or_default());
+        }
+    }
+    texts
+}
+
+fn error(data: &[u8]) -> Option<&[u8]> {
+    data.strip_prefix(b"ERR ")
 }
 
 /// Whether the answer says already what became of the branch, though more of it may come.
@@ -78,9 +105,19 @@ fn word(status: &[u8], reference: &str) -> Word {
     }
 }
 
+/// Why an answer is no list of branches.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::git) enum NoList {
+    #[error("no list of branches")]
+    Broken,
+    /// The server says why.
+    #[error("{0}")]
+    Said(String),
+}
+
 /// Where a branch is by an advertisement of `receive-pack`, which may begin with a line of its
-/// service; `Err` where it is none.
-pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, End> {
+/// service.
+pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Option<Oid>, NoList> {
     let mut lines = Lines(answer);
     let mut any = false;
     loop {
@@ -88,15 +125,18 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
             Ok(Line::Data(data)) => data,
             Ok(Line::Flush) => continue,
             Err(End::Whole) if any => return Ok(None),
-            Err(_) => return Err(End::Broken),
+            Err(_) => return Err(NoList::Broken),
         };
+        if let Some(text) = error(data) {
+            return Err(NoList::Said(String::from_utf8_lossy(text).trim().to_owned()));
+        }
         let text = data.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = String::from_utf8_lossy(text);
         any = true;
         if let Some((id, name)) = text.trim_end().split_once(' ')
             && name == reference
         {
-            return Oid::from_str(id).map(Some).map_err(|_| End::Broken);
+            return Oid::from_str(id).map(Some).map_err(|_| NoList::Broken);
         }
     }
 }
@@ -160,6 +200,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_in_place_of_a_report_is_kept() {
+        let mut dead = Vec::new();
+        pkt::write(&mut dead, b"\x03fatal: no space\n");
+        let after = [dead.clone(), lines(&["ERR gone"])].concat();
+        for (answer, words) in [
+            (lines(&["ERR closed for today"]), Some("closed for today")),
+            (dead, Some("fatal: no space")),
+            (after, Some("fatal: no space\ngone")),
+            (banded(&lines(&["unpack ok", "ok refs/heads/main"]), "hello"), None),
+            (lines(&["unpack ok"]), None),
+        ] {
+            assert_eq!(words_without_a_report(&answer, MAIN).as_deref(), words);
+        }
+    }
+
+    #[test]
     fn what_is_printed_is_bounded() {
         let mut bytes = Vec::new();
         for _ in 0..1000 {
@@ -179,7 +235,9 @@ mod tests {
         assert_eq!(advertised(&bytes, "refs/heads/a"), Ok(Some(Oid::from_str(&id).unwrap())));
         assert_eq!(advertised(&bytes, MAIN).unwrap().unwrap().to_string(), "2".repeat(40));
         assert_eq!(advertised(&bytes, "refs/heads/none"), Ok(None));
-        assert_eq!(advertised(b"<html>", MAIN), Err(End::Broken));
-        assert_eq!(advertised(b"", MAIN), Err(End::Broken));
+        assert_eq!(advertised(b"<html>", MAIN), Err(NoList::Broken));
+        assert_eq!(advertised(b"", MAIN), Err(NoList::Broken));
+        let said = NoList::Said("closed for today".to_owned());
+        assert_eq!(advertised(&lines(&["ERR closed for today"]), MAIN), Err(said));
     }
 }

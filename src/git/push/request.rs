@@ -5,8 +5,9 @@ use git2::Oid;
 
 use crate::git::push::{Update, pkt};
 
-/// A server does of these what it can, and leaves the others: so they are asked for unseen.
-const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k object-format=sha1";
+/// A server does of these what it can, and leaves the others: so they are asked for unseen. `quiet`
+/// because what it prints is for people, who want the words of hooks and not how far it is.
+const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k quiet object-format=sha1";
 
 /// The bytes of a push.
 pub(super) fn request(update: &Update<'_>, pack: &[u8]) -> Vec<u8> {

@@ -49,6 +49,6 @@ impl Session {
     fn branch(&mut self, reference: &str) -> Result<Option<Oid>, Failure> {
         let advertisement = self.advertisement()?;
         report::advertised(&advertisement, reference)
-            .map_err(|_| Failure::NotGit("no list of branches".to_owned()))
+            .map_err(|no_list| Failure::NotGit(no_list.to_string()))
     }
 }

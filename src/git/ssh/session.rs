@@ -23,6 +23,8 @@ const PRINTED_LIMIT: usize = 16 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Hooks of the server may still run after its answer, and print: they have so long to end well.
 const LINGER: Duration = Duration::from_secs(30);
+/// What git's programs end with after they said what is wrong.
+const OF_GIT: i32 = 128;
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
 /// The longest packet of git's protocol.
@@ -129,10 +131,20 @@ impl Session {
                 Some(0) => return Ok(all),
                 Some(length) if (4..=PACKET).contains(&length) => {
                     self.exactly(length.saturating_sub(4), &mut all)?;
+                    self.no_error(all.get(begun..).unwrap_or_default())?;
                 }
                 _ => return self.noted(Err(Failure::NotGit(complaint::words(&lossy(&all))))),
             }
         }
+    }
+
+    /// In place of its branches a server may say what is wrong.
+    fn no_error(&mut self, packet: &[u8]) -> Result<(), Failure> {
+        let text = packet.get(4..).and_then(|data| data.strip_prefix(b"ERR "));
+        let Some(text) = text.map(lossy) else { return Ok(()) };
+        let kind = complaint::classify(&text, Some(OF_GIT));
+        let failure = self.said(kind, complaint::words(&text));
+        self.noted(Err(failure))
     }
 
     fn exactly(&mut self, n: usize, all: &mut Vec<u8>) -> Result<(), Failure> {
@@ -256,7 +268,7 @@ fn command(ssh: &Ssh, folder: &Folder, program: Program) -> Command {
     let mut command = Command::new("ssh");
     command
         .args(options::arguments(&ssh.address, program, ssh.silence))
-        .current_dir(&folder.0)
+        .current_dir(&folder.path)
         .env_clear()
         // Its words are read.
         .env("LC_ALL", "C")

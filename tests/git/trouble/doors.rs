@@ -4,11 +4,12 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use the_deployer::git::token::{Ask, Tokens};
-use the_deployer::git::writer::{Disposition, ManifestRepository, Settings, WriteError};
+use the_deployer::git::writer::{Disposition, ManifestRepository, PushBy, Settings, WriteError};
 
 use crate::git::place::deploy;
-use crate::git::trouble::place::{HELP, Host, Place, deployed, on_each, refused, text};
+use crate::git::trouble::place::{HELP, Host, Place, RETRY, deployed, on_each, refused, text};
 use crate::harness::git_host::TOKEN;
+use crate::harness::sshd::Behaviour;
 
 #[tokio::test]
 async fn who_is_not_let_in_is_told_so_and_the_secret_is_never_shown() {
@@ -111,6 +112,30 @@ async fn a_repository_that_is_gone_is_for_a_person_and_the_deployment_waits() {
         assert!(error.to_string().contains("create it, correct its address"), "{error}");
         assert!(repository.ready().await.is_err());
         fs::rename(&aside, &place.bare.0).unwrap();
+        deployed(&repository, 2).await;
+        place.holds(&[1, 2]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn words_that_nobody_knows_may_pass_and_are_told() {
+    on_each(async |place: &mut Place| {
+        let repository = place.open().await;
+        deployed(&repository, 1).await;
+        let Host::Ssh(host) = &place.host else { return };
+        // libgit2 has its own word for a server's error.
+        let direct = place.settings("clone").push == PushBy::Direct;
+        let complaints = [Behaviour::Suspended, Behaviour::Complains];
+        for behaviour in complaints.into_iter().take(if direct { 2 } else { 1 }) {
+            host.behave(behaviour);
+            let error = refused(&repository, deploy(2, &text(2))).await;
+            assert_eq!(error.disposition(), RETRY, "{error}");
+            let said = error.to_string();
+            assert!(said.contains("cannot be reached: "), "{said}");
+            assert!(said.ends_with("closed for today"), "{said}");
+        }
+        host.behave(Behaviour::Good);
         deployed(&repository, 2).await;
         place.holds(&[1, 2]);
     })
