@@ -194,24 +194,6 @@ async fn what_a_server_says_in_place_of_a_report_is_told() {
 }
 
 #[tokio::test]
-async fn a_refusal_begins_with_the_words_of_the_hook_however_large_the_push() {
-    let place = Place::http().await;
-    let repository = place.open().await;
-    let text =
-        |n: u32| (0..150).map(move |i| (format!("{i}.yaml"), format!("{i} {n}\n").repeat(99)));
-    let many = |n: u32| {
-        let text: Vec<_> = text(n).map(|(name, text)| (name, format!("{text}{n}"))).collect();
-        let files: Vec<_> =
-            text.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        deploy_files(n, "my-app", &files)
-    };
-    pushed(&repository, many(1)).await;
-    place.bare.hook("pre-receive", "echo 'not today' >&2; exit 1");
-    let error = write(&repository, many(2)).await.unwrap_err();
-    assert!(error.to_string().contains("declined (not today)"), "{error}");
-}
-
-#[tokio::test]
 async fn a_push_whose_answer_is_lost_counts_if_the_branch_has_it() {
     let place = Place::http().await;
     let repository = place.open().await;

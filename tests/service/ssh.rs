@@ -41,6 +41,9 @@ async fn deployments_go_over_one_connection_that_outlives_a_crash() {
     assert!(!process.log().contains("PRIVATE KEY"));
     let kept = home.state("ssh/manifests-fleet/key");
     assert_eq!(mode(&kept), 0o600);
+    process.terminate();
+    process.end().await;
+    assert!(!kept.exists(), "who stops takes it away");
 }
 
 #[tokio::test]

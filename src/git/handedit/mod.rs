@@ -61,7 +61,8 @@ const DIFF_BYTES: usize = 32 * 1024;
 /// A longer line is cut, in characters.
 const LINE: usize = 400;
 /// How long the shortest diff of two texts is looked for; after that, a longer one will do. The writer
-/// waits for it, and two texts of a quarter of a megabyte that have little in common can take minutes.
+/// waits for it, and two texts of a quarter of a megabyte that have little in common took it ten
+/// seconds (measured with an unoptimised build).
 const SEARCH: Duration = Duration::from_millis(100);
 
 /// How `latest` differs from the revision that it differs least from; the newer one of two. `None` if

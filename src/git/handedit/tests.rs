@@ -172,4 +172,8 @@ fn texts_that_have_little_in_common_are_compared_to_an_end() {
     let shown = diff_of("a=1", "a=2", &[("1", text(&words(1))), ("2", text(&words(2)))]);
     assert!(shown.starts_with("--- a/a\n+++ b/a\n@@ "), "{shown}");
     assert_eq!(shown.lines().count(), DIFF_LINES + 1);
+    // The shortest has lines in common; who stops looking for it has one text after the other.
+    let lines = shown.lines().skip(3).take(DIFF_LINES - 3);
+    let mut lines = lines.skip_while(|line| line.starts_with(' '));
+    assert!(lines.all(|line| line.starts_with('-')), "{shown}");
 }
