@@ -15,6 +15,7 @@
     unreachable_pub,
     clippy::panic,
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     clippy::cast_precision_loss,

@@ -31,18 +31,19 @@ pub(super) fn refuse_plain_secrets(root: &mut Node, violations: &mut Vec<Violati
     let mut found = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
         let wants_a_place = match keys(path).as_slice() {
-            ["manifests" | "templates", .., "ssh", "key"] => true,
-            ["manifests", .., "signing", "key" | "passphrase"] => true,
+            ["manifests" | "templates", .., "ssh", "key"]
+            | ["manifests", .., "signing", "key" | "passphrase"]
+            | ["auth", "tokens"] => true,
             ["forge" | "manifests" | "templates", .., last] => {
                 matches!(*last, "token" | "webhook_secret" | "private_key")
             }
             ["clusters", "lookups", .., last] => *last == "token",
-            ["clusters", "argocd", "webhook", last] => *last == "secret",
+            ["clusters", "argocd", "webhook", last] | ["notify", "webhooks", last] => {
+                *last == "secret"
+            }
             ["registries", last] => *last == "password",
-            ["notify", "webhooks", last] => *last == "secret",
             ["notify", "slack", last] => matches!(*last, "token" | "webhook"),
             ["outbound", last] => *last == "proxy_password",
-            ["auth", "tokens"] => true,
             _ => false,
         };
         if wants_a_place && node.as_text().is_some() {

@@ -90,12 +90,12 @@ impl Failure {
             Self::Silent(_) | Self::TooLong(_) => {
                 WriteError::Unreachable { repository, cause, wait: None }
             }
-            Self::Said { kind, words, trust } => said(kind, words, trust, repository, help),
+            Self::Said { kind, words, trust } => said(kind, words, &trust, repository, help),
         }
     }
 }
 
-fn said(kind: Kind, said: String, trust: String, repository: String, help: &str) -> WriteError {
+fn said(kind: Kind, said: String, trust: &str, repository: String, help: &str) -> WriteError {
     let refused = |help: &str| WriteError::KeyRefused {
         repository: repository.clone(),
         said: said.clone(),
@@ -104,7 +104,7 @@ fn said(kind: Kind, said: String, trust: String, repository: String, help: &str)
     let not_trusted = |cause: &str| WriteError::NotTrusted {
         repository: repository.clone(),
         cause: cause.to_owned(),
-        help: trust.clone(),
+        help: trust.to_owned(),
     };
     match kind {
         Kind::HostUnknown => not_trusted("its host key is not among those that are believed"),

@@ -106,14 +106,13 @@ fn begin(open: &mut Vec<Open>, what: Open) -> Read {
 fn node(open: &mut [Open], text: Option<&str>) -> Read {
     let Some(Open::Map { key }) = open.last_mut() else { return Read::Plain };
     match (key.take(), text) {
-        (None, None) => Read::Unclear,
+        (None | Some(Key::Kind), None) => Read::Unclear,
         (None, Some("stringData" | "secretGenerator")) => Read::Secret,
         (None, Some(text)) => {
             let kind = text.trim().eq_ignore_ascii_case("kind");
             *key = Some(if kind { Key::Kind } else { Key::Other });
             Read::Plain
         }
-        (Some(Key::Kind), None) => Read::Unclear,
         (Some(Key::Kind), Some(text)) if text.to_ascii_lowercase().contains("secret") => {
             Read::Secret
         }

@@ -95,7 +95,8 @@ impl Key {
                 ));
             }
         }
-        let key = PrivateKey::from_openssh(text.expose_secret()).map_err(unreadable)?;
+        let key =
+            PrivateKey::from_openssh(text.expose_secret()).map_err(|error| unreadable(&error))?;
         let key = unlocked(key, passphrase)?;
         let kind = key.algorithm();
         if !matches!(kind, ssh_key::Algorithm::Ed25519) {
@@ -152,7 +153,7 @@ fn is_public(text: &str) -> bool {
         .any(|beginning| text.starts_with(beginning))
 }
 
-fn unreadable(error: ssh_key::Error) -> KeyError {
+fn unreadable(error: &ssh_key::Error) -> KeyError {
     match error {
         ssh_key::Error::AlgorithmUnknown => KeyError::OtherKind("ECDSA or a newer one".to_owned()),
         _ => KeyError::Damaged,

@@ -210,9 +210,8 @@ fn refused(ran: &Ran) -> SigningError {
 
 /// What gpg says for people, in one line, and what to do about it.
 fn why(ran: &Ran) -> String {
-    let said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
-    let said =
-        said.filter(|line| !line.contains("created")).next_back().unwrap_or("it says nothing");
+    let mut said = ran.said.lines().filter_map(|line| line.strip_prefix("gpg: "));
+    let said = said.rfind(|line| !line.contains("created")).unwrap_or("it says nothing");
     let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
     format!("{said}{}", help(&ran.said))
 }

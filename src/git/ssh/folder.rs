@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn folder_in(temporary: &Path) -> Folder {
-        let address = SshAddress::parse("git@127.0.0.1:m.git").unwrap();
+        let address = SshAddress::parse("git@127.0.0.1:m.git").expect("an address");
         Folder::new(temporary.join("a/ssh"), address)
     }
 }
