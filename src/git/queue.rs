@@ -103,14 +103,13 @@ impl Coming {
         self.0.changed.notify_one();
     }
 
-    /// Whether more of a release is on its way than is here.
+    /// Whether all that is here is one release, and more of it is on its way. Who waits beside it
+    /// waits for nobody else's targets: under load nobody ever waits for company.
     fn awaits(&self, jobs: &[Job]) -> bool {
-        let mut here: HashMap<&Release, usize> = HashMap::new();
-        for way in jobs.iter().filter_map(|job| job.on_its_way.as_ref()) {
-            *here.entry(&way.release).or_default() += 1;
-        }
-        let counts = self.counts();
-        here.iter().any(|(release, here)| counts.get(release).is_some_and(|all| all > here))
+        let releases = jobs.iter().map(|job| job.on_its_way.as_ref().map(|way| &way.release));
+        let Some(Some(first)) = releases.clone().next() else { return false };
+        let one = releases.into_iter().all(|release| release == Some(first));
+        one && self.counts().get(first).is_some_and(|all| *all > jobs.len())
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Release, usize>> {

@@ -102,8 +102,8 @@ async fn what_is_left_out_is_named() {
     let many: Vec<(&str, &str)> =
         many.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     pushed(&repository, deploy_files(1, "b", &many)).await;
-    let changed = follower.changes().unwrap().changed.pop().unwrap();
-    assert_eq!((changed.files.unwrap().len(), changed.left_out), (200, vec!["ingress-200".into()]));
+    let app = follower.changes().unwrap().changed.pop().unwrap();
+    assert_eq!((app.files.unwrap().len(), app.left_out), (200, vec!["ingress-200".into()]));
 }
 
 #[tokio::test]

@@ -159,9 +159,8 @@ async fn three_bad_ones_side_by_side_cost_the_others_a_little_time_and_nothing_e
         "read old new ref; if git diff $old $new | grep -q hunter2; then exit 1; fi",
     );
     let mut others = apps(16);
-    for n in 4..7 {
-        let slug = format!("app-{}", 100 + n);
-        others[n] = deploy_files(100 + n as u32, &slug, &[("secret.yaml", "hunter2")]);
+    for (n, bad) in (104..107).zip(&mut others[4..7]) {
+        *bad = deploy_files(n, &format!("app-{n}"), &[("secret.yaml", "hunter2")]);
     }
     let answers = behind_a_push(&place, &repository, deploy(2, "two"), others.clone()).await;
     let mut again = Vec::new();

@@ -72,7 +72,7 @@ async fn a_token_that_expires_in_the_middle_is_asked_for_anew_once_and_the_push_
         place.host().requests();
         issuer.asked();
         // With libgit2, between the two requests of a push.
-        let before = if push == PushBy::Direct { 0 } else { 1 };
+        let before = usize::from(push == PushBy::Libgit2);
         place.host().accept_after(before, "second-t0ken");
         pushed(&repository, deploy(2, "two")).await;
         assert_eq!(place.host().requests().len(), before + 2, "one exchange came twice");

@@ -197,7 +197,9 @@ async fn after_an_hour_without_argo_cd_it_hears_of_every_push_oldest_first() {
     let made = bare.run(&["rev-list", "--reverse", "main"]);
     assert_eq!(told, made.lines().map(str::to_owned).collect());
     assert_eq!(came.len(), 12, "each once");
-    came.iter().for_each(|came| assert_exact(came, &bare));
+    for came in &came {
+        assert_exact(came, &bare);
+    }
     settled(&deployer, &argocd).await;
 }
 
