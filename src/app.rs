@@ -19,6 +19,7 @@ pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
+mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether a repository is ready, not asked too often
 mod removal; // an app taken off a target
 pub mod signing; // whether commits can be signed
@@ -34,7 +35,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::backend::Backend;
-use crate::app::code_host::{forge, forge_url, people};
+use crate::app::code_host::{forge, forge_url};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
 use crate::app::home::Home;
@@ -45,17 +46,14 @@ use crate::app::tell::slack::Line;
 use crate::app::templates::InUse;
 pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
-use crate::config::settings::{self, Settings};
+use crate::config::settings::Settings;
 use crate::controller::metrics::Metrics;
 use crate::controller::previews::Previews;
 use crate::controller::sweep::{Hints, Sweeps};
 use crate::controller::{self, Controller};
 use crate::forge::Forge;
-use crate::forge::github::auth::permission::Access;
-use crate::git::writer::{self, ManifestRepository};
-use crate::model::ssh::SshAddress;
+use crate::git::writer::ManifestRepository;
 use crate::model::violation::Rejection;
-use crate::pipeline::application::Source;
 use crate::server::{self, Limits, State};
 use crate::store::Store;
 use crate::telemetry;
@@ -117,10 +115,6 @@ type Boxed = Box<dyn std::error::Error>;
 /// GitHub's own clients give up after ten seconds; so do we.
 const CONNECT: Duration = Duration::from_secs(10);
 const FORGE_CALL: Duration = Duration::from_secs(30);
-/// A server that says nothing for so long has lost us.
-const GIT_SILENCE: Duration = Duration::from_mins(1);
-/// A first clone of a large repository takes minutes.
-const GIT_TOTAL: Duration = Duration::from_mins(10);
 
 impl App {
     /// Opens the database and the repositories, and binds the listener.
@@ -146,7 +140,7 @@ impl App {
         crate::waml::document::prepare();
         let templates =
             InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
-        let manifests = manifests(&settings, &client, &forge, &clock).await?;
+        let manifests = repositories::open(&settings, &client, &forge, &clock).await?;
         registry.register(|registry| pushes::register(registry, &manifests));
         let listener = bind(settings.server.listen).await?;
         let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
@@ -292,33 +286,6 @@ fn boxed<E: std::error::Error + 'static>(part: &'static str) -> impl Fn(E) -> St
     move |error| StartError::of(part)(Box::new(error))
 }
 
-async fn manifests(
-    settings: &Settings,
-    client: &reqwest::Client,
-    forge: &Forge,
-    clock: &Clock,
-) -> Result<Vec<Manifests>, StartError> {
-    let mut opened = Vec::new();
-    let people = people(&settings.forge);
-    for one in &settings.manifests {
-        if one.embedded {
-            let path = std::path::Path::new(&one.url);
-            ManifestRepository::create_local(path, &one.branch)
-                .map_err(boxed("the manifest repository"))?;
-        }
-        let repository =
-            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
-        opened.push(Manifests {
-            name: one.name.clone(),
-            repository: repository.await.map_err(boxed("the manifest repository"))?,
-            readiness: readiness::Readiness::default(),
-            targets: one.targets.clone(),
-            source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
-        });
-    }
-    Ok(opened)
-}
-
 fn gatherer(
     settings: &Settings,
     clock: &Clock,
@@ -334,51 +301,6 @@ fn gatherer(
     let repositories = repositories.collect();
     Gatherer::new(settings, clock.clone(), forge.clone(), store.clone(), repositories)
         .map_err(boxed("what is looked up"))
-}
-
-/// The address that stands in Argo CD's Applications; a path is made whole, because they are read
-/// from elsewhere.
-fn as_others_see_it(one: &settings::Manifests) -> String {
-    if one.url.contains("://") || SshAddress::is_meant(&one.url) {
-        return one.url.clone();
-    }
-    let whole = std::path::absolute(&one.url);
-    whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
-}
-
-fn repository_settings(
-    one: &settings::Manifests,
-    client: &reqwest::Client,
-    forge: &Forge,
-    clock: &Clock,
-    people: &str,
-) -> writer::Settings {
-    writer::Settings {
-        url: one.url.clone(),
-        branch: one.branch.clone(),
-        clone_dir: one.clone_dir.clone(),
-        // It is made in our storage folder, which is locked.
-        alone: one.embedded,
-        identity: writer::Identity {
-            name: one.identity.name.clone(),
-            email: one.identity.email.clone(),
-        },
-        people: people.to_owned(),
-        signing: one.signing.clone(),
-        tokens: access::tokens(&one.access, Access::Write, forge),
-        ssh: access::ssh(&one.access),
-        client: client.clone(),
-        silence: GIT_SILENCE,
-        total: GIT_TOTAL,
-        budget: one.budget,
-        push: one.push,
-        now: time_of(clock),
-    }
-}
-
-fn time_of(clock: &Clock) -> writer::Now {
-    let clock = clock.clone();
-    writer::Now::by(move || clock.now())
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

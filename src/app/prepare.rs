@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use crate::app::code_host::people;
-use crate::app::{CONNECT, StartError, as_others_see_it, boxed, forge, repository_settings};
+use crate::app::repositories::{as_others_see_it, repository_settings};
+use crate::app::{CONNECT, StartError, boxed, forge};
 use crate::clock::Clock;
 use crate::config::settings::{self, Manifests, Settings};
 use crate::forge::Forge;
@@ -111,10 +112,8 @@ async fn repository(
     let done = write(&repository, wanted, options, clock).await;
     repository.close().await;
     drop(repository);
-    if clone.exists() {
-        // Nothing is in it that is not on the server; what is left of it is in nobody's way.
-        let _ = std::fs::remove_dir_all(&clone);
-    }
+    // Nothing is in it that is not on the server; what is left of it is in nobody's way.
+    writer::remove_clone(&clone);
     let (files, commit) = done.map_err(boxed(PART))?;
     Ok(Prepared { name: one.name.clone(), url: source.url, commit, files })
 }

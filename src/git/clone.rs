@@ -103,3 +103,11 @@ pub(super) fn is_full(folder: &Path) -> bool {
         |inner: &str| fs::read_dir(folder.join("objects").join(inner)).map_or(0, Iterator::count);
     count("17") > LOOSE_IN_ONE_FOLDER || count("pack") > PACKS * 2
 }
+
+/// Takes a clone away that is not needed any more, with what is noted beside it.
+pub fn remove(folder: &Path) {
+    for path in [folder.to_owned(), with_suffix(folder, "next")] {
+        let _not_there = fs::remove_dir_all(path);
+    }
+    let _not_there = fs::remove_file(with_suffix(folder, "seen"));
+}

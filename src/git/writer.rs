@@ -18,6 +18,7 @@ pub use crate::git::amendment::{Amendment, Edit, Seen};
 use crate::git::budget::Meter;
 pub use crate::git::budget::PushBudget;
 use crate::git::change::Change;
+pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};

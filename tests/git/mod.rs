@@ -3,6 +3,7 @@
 mod changes; // what a commit changed
 mod follow;
 mod hand_edits;
+mod gone;
 mod http;
 mod index;
 mod locks;

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::app::{GIT_SILENCE, GIT_TOTAL, StartError, access, boxed};
+use crate::app::repositories::{GIT_SILENCE, GIT_TOTAL};
+use crate::app::{StartError, access, boxed};
 use crate::catalogue::repository::{Folders, Listed};
 use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
 use crate::config::settings;

@@ -1,0 +1,96 @@
+//! The manifest repositories, opened as they are configured.
+
+use std::time::Duration;
+
+use crate::app::StartError;
+use crate::app::access;
+use crate::app::boxed;
+use crate::app::code_host::people;
+use crate::app::outside::Manifests;
+use crate::app::readiness::Readiness;
+use crate::clock::Clock;
+use crate::config::settings::{self, Settings};
+use crate::forge::Forge;
+use crate::forge::github::auth::permission::Access;
+use crate::git::writer::{self, ManifestRepository};
+use crate::model::ssh::SshAddress;
+use crate::pipeline::application::Source;
+
+/// A server that says nothing for so long has lost us.
+pub(super) const GIT_SILENCE: Duration = Duration::from_mins(1);
+/// A first clone of a large repository takes minutes.
+pub(super) const GIT_TOTAL: Duration = Duration::from_mins(10);
+
+/// Opens them all; the embedded one is made if it is not there.
+pub(super) async fn open(
+    settings: &Settings,
+    client: &reqwest::Client,
+    forge: &Forge,
+    clock: &Clock,
+) -> Result<Vec<Manifests>, StartError> {
+    let mut opened = Vec::new();
+    let people = people(&settings.forge);
+    for one in &settings.manifests {
+        if one.embedded {
+            let path = std::path::Path::new(&one.url);
+            ManifestRepository::create_local(path, &one.branch)
+                .map_err(boxed("the manifest repository"))?;
+        }
+        let repository =
+            ManifestRepository::open(repository_settings(one, client, forge, clock, &people));
+        opened.push(Manifests {
+            name: one.name.clone(),
+            repository: repository.await.map_err(boxed("the manifest repository"))?,
+            readiness: Readiness::default(),
+            targets: one.targets.clone(),
+            source: Source { url: as_others_see_it(one), branch: one.branch.clone() },
+        });
+    }
+    Ok(opened)
+}
+
+/// The address that stands in Argo CD's Applications; a path is made whole, because they are read
+/// from elsewhere.
+pub(super) fn as_others_see_it(one: &settings::Manifests) -> String {
+    if one.url.contains("://") || SshAddress::is_meant(&one.url) {
+        return one.url.clone();
+    }
+    let whole = std::path::absolute(&one.url);
+    whole.map_or_else(|_| one.url.clone(), |path| path.display().to_string())
+}
+
+/// What the writer of one is to know.
+pub(super) fn repository_settings(
+    one: &settings::Manifests,
+    client: &reqwest::Client,
+    forge: &Forge,
+    clock: &Clock,
+    people: &str,
+) -> writer::Settings {
+    writer::Settings {
+        url: one.url.clone(),
+        branch: one.branch.clone(),
+        clone_dir: one.clone_dir.clone(),
+        // It is made in our storage folder, which is locked.
+        alone: one.embedded,
+        identity: writer::Identity {
+            name: one.identity.name.clone(),
+            email: one.identity.email.clone(),
+        },
+        people: people.to_owned(),
+        signing: one.signing.clone(),
+        tokens: access::tokens(&one.access, Access::Write, forge),
+        ssh: access::ssh(&one.access),
+        client: client.clone(),
+        silence: GIT_SILENCE,
+        total: GIT_TOTAL,
+        budget: one.budget,
+        push: one.push,
+        now: time_of(clock),
+    }
+}
+
+fn time_of(clock: &Clock) -> writer::Now {
+    let clock = clock.clone();
+    writer::Now::by(move || clock.now())
+}
