@@ -13,15 +13,13 @@ use git2::{ErrorCode, Oid, Repository};
 use crate::git::address::Address;
 use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
-use crate::git::http::Wire;
 use crate::git::kept;
-use crate::git::remote::Remote;
+use crate::git::remote::{Remote, Way};
 use crate::git::snapshot::{self, Entry, Failed, Limits};
-use crate::git::ssh::{self, Ssh};
+use crate::git::ssh;
 use crate::git::token::{NoToken, Tokens};
 use crate::git::transport;
 use crate::model::id::CommitSha;
-use crate::model::ssh::SshAddress;
 
 /// The commit that was judged good last. A reference, so that its objects stay.
 const GOOD: &str = "refs/the-deployer/good";
@@ -157,8 +155,10 @@ impl Followed {
         let name = address.to_string();
         let source = match address {
             Address::Local(path) => Source::Folder(path),
-            Address::Http(base) => Source::Server(Remote::Http(Arc::new(wire(base, &settings)))),
-            Address::Ssh(address) => Source::Server(over_ssh(address, &settings)?),
+            Address::Http(base) => Source::Server(settings.way().http(base)),
+            Address::Ssh(address) => {
+                Source::Server(settings.way().ssh(address).map_err(FollowError::Invalid)?)
+            }
         };
         let remote = match &source {
             Source::Folder(_) => None,
@@ -342,23 +342,11 @@ fn marker(name: &str, branch: &str) -> String {
     format!("follow {name} {branch}\n")
 }
 
-fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
-    let Settings { tokens, client, silence, total, .. } = settings;
-    Wire {
-        base,
-        client: client.clone(),
-        tokens: tokens.clone(),
-        silence: *silence,
-        total: *total,
-        runtime: tokio::runtime::Handle::current(),
+impl Settings {
+    fn way(&self) -> Way<'_> {
+        let Self { tokens, ssh, client, silence, total, .. } = self;
+        Way { tokens, ssh, client, silence: *silence, total: *total }
     }
-}
-
-fn over_ssh(address: SshAddress, settings: &Settings) -> Result<Remote, FollowError> {
-    let Settings { ssh, tokens, silence, total, .. } = settings;
-    let limits = (*silence, *total);
-    let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), limits);
-    Ok(Remote::Ssh(Arc::new(ssh.map_err(FollowError::Invalid)?)))
 }
 
 /// The transport's errors in our words.

@@ -61,3 +61,7 @@ mod transport;
 mod tree;
 mod wire;
 pub mod writer;
+
+/// Where programs that we start are looked for. The path of our own process is not handed on, as
+/// nothing of its environment is.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";

@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use git2::Oid;
 
 use crate::git::error::WriteError;
 use crate::git::http::{Exchange, Wire};
 use crate::git::push::report;
-use crate::git::ssh::Ssh;
+use crate::git::ssh::{self, Ssh};
+use crate::git::token::Tokens;
 use crate::git::wire::Failure;
+use crate::model::ssh::SshAddress;
 
 /// The way to one repository. Clones share it.
 #[derive(Debug, Clone)]
@@ -18,6 +21,32 @@ pub(super) enum Remote {
     Http(Arc<Wire>),
     /// The system's ssh.
     Ssh(Arc<Ssh>),
+}
+
+/// How to come to a server, as the settings of a repository say.
+pub(super) struct Way<'a> {
+    pub(super) tokens: &'a Tokens,
+    pub(super) ssh: &'a Option<ssh::Access>,
+    pub(super) client: &'a reqwest::Client,
+    pub(super) silence: Duration,
+    pub(super) total: Duration,
+}
+
+impl Way<'_> {
+    /// Over smart HTTP. Must be called in a runtime.
+    pub(super) fn http(&self, base: reqwest::Url) -> Remote {
+        let Self { tokens, ssh: _, client, silence, total } = *self;
+        let (client, tokens) = (client.clone(), tokens.clone());
+        let runtime = tokio::runtime::Handle::current();
+        Remote::Http(Arc::new(Wire { base, client, tokens, silence, total, runtime }))
+    }
+
+    /// Over ssh. Must be called in a runtime; the error says what is missing.
+    pub(super) fn ssh(&self, address: SshAddress) -> Result<Remote, String> {
+        let Self { tokens, ssh, client: _, silence, total } = *self;
+        let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), (silence, total))?;
+        Ok(Remote::Ssh(Arc::new(ssh)))
+    }
 }
 
 /// What came of a push that was carried to the server.

@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::git::PROGRAMS;
+
 /// So many writes lie between two turns; a write makes some twenty objects, and git packs from
 /// 6,700 on.
 const TURN: u32 = 100;
-/// Where a git is looked for.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";
 
 /// When git had its last turn.
 #[derive(Default)]
@@ -58,7 +58,7 @@ fn gc(repository: &Path) -> Command {
         .args(["gc", "--auto", "--quiet"])
         // Whoever configured this machine's git did not do it for us, and secrets can be variables.
         .env_clear()
-        .env("PATH", PATH)
+        .env("PATH", PROGRAMS)
         .env("HOME", repository)
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .stdin(Stdio::null())

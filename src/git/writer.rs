@@ -24,7 +24,6 @@ pub use crate::git::deployment::Write;
 pub use crate::git::error::{Disposition, WriteError};
 pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
-use crate::git::http::Wire;
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
@@ -32,12 +31,12 @@ pub use crate::git::message::{Message, Note, RemovalNote};
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::OnItsWay;
 use crate::git::queue::{self, Coming, Job, Queue};
-use crate::git::remote::Remote;
+use crate::git::remote::{Remote, Way};
 use crate::git::round::Writer;
 pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
 use crate::git::signing::{Signing, SigningKey};
-use crate::git::ssh::{self, Ssh};
+use crate::git::ssh;
 use crate::git::token::Tokens;
 use crate::model::id::CommitSha;
 use crate::model::release::Release;
@@ -334,13 +333,8 @@ fn door(address: Address, reference: &str, settings: &Settings) -> Result<Door, 
         Address::Local(path) => {
             Door::Local { path, reference: reference.to_owned(), alone: settings.alone }
         }
-        Address::Http(base) => server(Remote::Http(Arc::new(wire(base, settings)))),
-        Address::Ssh(address) => {
-            let Settings { ssh, tokens, silence, total, .. } = settings;
-            let limits = (*silence, *total);
-            let ssh = Ssh::new(address, ssh.clone(), tokens.clone(), limits);
-            server(Remote::Ssh(Arc::new(ssh.map_err(WriteError::Invalid)?)))
-        }
+        Address::Http(base) => server(settings.way().http(base)),
+        Address::Ssh(address) => server(settings.way().ssh(address).map_err(WriteError::Invalid)?),
     })
 }
 
@@ -362,15 +356,10 @@ fn reference(branch: &str) -> Result<String, WriteError> {
     }
 }
 
-fn wire(base: reqwest::Url, settings: &Settings) -> Wire {
-    let Settings { tokens, client, silence, total, .. } = settings;
-    Wire {
-        base,
-        client: client.clone(),
-        tokens: tokens.clone(),
-        silence: *silence,
-        total: *total,
-        runtime: tokio::runtime::Handle::current(),
+impl Settings {
+    fn way(&self) -> Way<'_> {
+        let Self { tokens, ssh, client, silence, total, .. } = self;
+        Way { tokens, ssh, client, silence: *silence, total: *total }
     }
 }
 

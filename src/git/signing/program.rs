@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use secrecy::zeroize::Zeroizing;
 
+use crate::git::PROGRAMS;
 use crate::git::signing::SigningError;
 
 /// Ten times what the first use of a key takes whose passphrase is slow to check on purpose.
@@ -18,8 +19,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(1);
 /// More than any signature, and more than a person reads.
 const LARGEST: u64 = 64 * 1024;
-/// Where programs are. The path of our own process is not handed on, as nothing of it is.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";
 
 /// What the program did.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ fn not_begun(error: &std::io::Error, home: &Path) -> SigningError {
 
 fn command(program: &str, home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().env("PATH", PATH).env("LC_ALL", "C").env("GNUPGHOME", home);
+    command.env_clear().env("PATH", PROGRAMS).env("LC_ALL", "C").env("GNUPGHOME", home);
     command.args(arguments).current_dir(home);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
