@@ -113,6 +113,9 @@ pub struct Policies {
     /// What happens to what somebody edited by hand in an app's `latest`, when the app is deployed:
     /// `replace` or `stop`. Default: `replace`; either way the deployment's log shows it.
     pub hand_edits: HandEdits,
+    /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who asks the API to act there must be in one
+    /// of them, beside what they need on the app's repository. Default: that is enough.
+    pub deploy_teams: Vec<String>,
 }
 
 /// What happens when something that a rule must know cannot be found out.

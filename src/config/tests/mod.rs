@@ -1,5 +1,6 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
+mod auth; // who may call
 mod access; // as whom repositories are reached
 mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
@@ -149,6 +150,7 @@ fn everything_can_be_set() {
         event_webhooks,
         argocd,
         tokens,
+        people: _,
         pages,
         limits,
     } = loaded(WHOLE).settings;

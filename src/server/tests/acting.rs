@@ -15,6 +15,7 @@ use crate::server::ports::{Acts, Fault, Gone, NotRemoved, Outcome};
 impl Acts for Fake {
     async fn remove(&self, request: RemovalRequest) -> Result<Gone, NotRemoved> {
         self.trouble().await?;
+        self.held().await;
         let mut inner = self.inner.lock().unwrap();
         inner.removals.push(request.clone());
         match inner.not_removed.take() {

@@ -14,7 +14,7 @@ use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
-use crate::server::auth::{Pages, Tokens};
+use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
 use crate::server::ports::{
     self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Noted, Page, PullRequests,
     Pushes, Query, Records, StatusRecord,
@@ -42,6 +42,8 @@ pub(super) struct Inner {
     pub(super) removals: Vec<RemovalRequest>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
+    /// Who is who, and what was answered and noted.
+    pub(super) callers: super::visitors::Callers,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -211,12 +213,22 @@ pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
 }
 
 pub(super) fn world_for(limits: Limits, tokens: Tokens, pages: Pages) -> World {
+    world_with_admission(limits, tokens, pages, Admission::new(PrintKey::new([7; 32])))
+}
+
+pub(super) fn world_with_admission(
+    limits: Limits,
+    tokens: Tokens,
+    pages: Pages,
+    admission: Admission,
+) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
         webhook: Webhook { secret: SECRET.into(), previous: Some(PREVIOUS.into()), rules: rules() },
         tokens,
         pages,
+        admission,
         limits,
         instance: "test".to_owned(),
     };
