@@ -63,8 +63,8 @@ fn what_cannot_be_meant_is_told_at_its_place() {
     for expected in [
         "config.yaml:1:28: this is neither an address nor a network",
         "config.yaml:1:41: this is neither an address nor a network",
-        "config.yaml:5:34: with nothing in it, the token is good for nothing",
-        "config.yaml:5:45: this glob cannot be read",
+        "config.yaml:5:27: with nothing in it, the token is good for nothing",
+        "config.yaml:5:47: this glob cannot be read",
         "`auth.tokens[1].scope` must be one of",
         "config.yaml:8:80: \"x\" is not a legal team",
     ] {

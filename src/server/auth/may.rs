@@ -119,7 +119,8 @@ impl<B: Backend> Shared<B> {
         deployed.map_err(|error| unknown(&error))
     }
 
-    /// Teams first: who may read everything, asks GitHub once for a whole list.
+    /// Teams first: who may read everything, asks GitHub once for a whole list. Where they cannot
+    /// be asked about, the repository may be known to be enough.
     async fn person_may(
         &self,
         caller: &Caller,
@@ -127,9 +128,25 @@ impl<B: Backend> Shared<B> {
         scope: Scope,
         subject: &Subject,
     ) -> Result<(), Problem> {
-        if self.is_trusted(caller, token, scope).await? {
+        let trusted = self.is_trusted(caller, token, scope).await;
+        if matches!(trusted, Ok(true)) {
             return Ok(());
         }
+        match self.by_repository(caller, token, scope, subject).await {
+            Err(refused) if refused.kind() == Kind::Forbidden => {
+                Err(trusted.err().unwrap_or(refused))
+            }
+            said => said,
+        }
+    }
+
+    async fn by_repository(
+        &self,
+        caller: &Caller,
+        token: &SecretString,
+        scope: Scope,
+        subject: &Subject,
+    ) -> Result<(), Problem> {
         let (repository, target) = match subject {
             Subject::Everywhere | Subject::Target(_) => return Err(of_all(caller, scope, subject)),
             Subject::Repository(repository, target) => (Some(repository.clone()), target.as_ref()),
