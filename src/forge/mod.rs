@@ -23,7 +23,9 @@ mod visitors; // who somebody is that comes with a token
 use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;
 
-pub use crate::forge::status::{CommitState, CommitStatus, ListedStatus, Status};
+pub use crate::forge::status::{
+    Begun, CommitState, CommitStatus, ListedStatus, ROLLBACK_TASK, Status,
+};
 
 /// A code host.
 #[derive(Debug, Clone)]

@@ -233,3 +233,22 @@ pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(100).collect();
     Problem::new(Kind::MethodNotAllowed, format!("{path} does not take {method}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_in_the_table_of_all() {
+        assert_eq!(Kind::TookTooLong as usize + 1, Kind::ALL.len(), "the last one, and its place");
+    }
+
+    #[test]
+    fn when_to_come_again_is_never_at_once_and_never_too_soon() {
+        let after = |wait| Problem::new(Kind::TooMany, "").after(wait).retry_after;
+        assert_eq!(after(Duration::from_millis(1_001)), Some(2));
+        assert_eq!(after(Duration::ZERO), Some(1));
+        assert_eq!(Problem::new(Kind::Conflict, "").retry_after, None);
+        assert_eq!(Problem::new(Kind::Overloaded, "").retry_after, Some(5));
+    }
+}

@@ -13,7 +13,8 @@ const MOST: usize = 100;
 impl Resolver<'_> {
     pub(super) fn policies(&mut self, path: &str, policies: Option<Policies>) -> Policies {
         let policies = policies.unwrap_or_default();
-        let Policies { branches, windows, unknown: _, hand_edits: _, deploy_teams } = &policies;
+        let Policies { branches, windows, unknown: _, hand_edits: _, holds: _, deploy_teams } =
+            &policies;
         self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);
         self.few(&format!("{path}.windows"), windows.len());
         for (n, window) in windows.iter().enumerate() {

@@ -384,7 +384,7 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "Ssh"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "GitHubCallers", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);

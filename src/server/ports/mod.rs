@@ -8,7 +8,7 @@ mod condition; // how the program is
 mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
 
-pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
@@ -40,6 +40,7 @@ pub trait Backend:
     + Logs
     + Condition
     + Acts
+    + Rollbacks
     + Visitors
     + AuditLog
     + Answers
@@ -56,6 +57,7 @@ impl<T> Backend for T where
         + Logs
         + Condition
         + Acts
+        + Rollbacks
         + Visitors
         + AuditLog
         + Answers
