@@ -25,8 +25,10 @@ use crate::facts::registry::Registries;
 use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
-use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
-use crate::model::id::{Namespace, TargetName};
+use crate::model::facts::{
+    Deployer, Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion,
+};
+use crate::model::id::{Namespace, TargetName, TeamName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Spot};
 use crate::model::rollback::Hold;
@@ -71,7 +73,7 @@ impl Gatherer {
         let now = self.0.clock.now();
         let asked = Asked { inner: &self.0, questions, now };
         // Each on the heap: together they would be a large part of a worker's stack.
-        let (apps, secrets, image, branches, owner, locks, hold) = tokio::join!(
+        let (apps, secrets, image, branches, owner, locks, hold, deployer) = tokio::join!(
             Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
             Box::pin(asked.secrets()),
             Box::pin(asked.image()),
@@ -79,6 +81,7 @@ impl Gatherer {
             Box::pin(asked.bounded("the database", asked.owner())),
             Box::pin(asked.bounded("the database", asked.locks())),
             Box::pin(asked.bounded("the database", asked.hold())),
+            Box::pin(asked.deployer()),
         );
         let (routes, live) = apart(apps, questions);
         let facts = Facts {
@@ -90,6 +93,7 @@ impl Gatherer {
             branches,
             owner,
             locks,
+            deployer,
             hold,
             automatic: questions.automatic,
             live,
@@ -226,6 +230,26 @@ impl Asked<'_> {
 }
 
 impl Asked<'_> {
+    /// Asked about where the target asks for teams, of a code host that knows people.
+    async fn deployer(&self) -> Fact<Deployer> {
+        let Questions { target, release, actor, .. } = self.questions;
+        let teams = target.policies.deploy_teams.iter();
+        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        let Some(login) = actor.clone().filter(|_| !teams.is_empty()) else {
+            return Fact::NotAsked;
+        };
+        let forge = &self.inner.forge;
+        if !forge.knows_people() {
+            return Fact::NotAsked;
+        }
+        let asking = async {
+            let found = forge.is_in_one(&release.repository, &login, &teams).await;
+            let is_in_team = found.map_err(|error| not_known(&error))?;
+            Ok((Deployer { login: login.clone(), is_in_team }, self.now))
+        };
+        self.bounded("the code host", asking).await
+    }
+
     async fn hold(&self) -> Result<Dated<Option<Hold>>, NotKnown> {
         let Questions { target, app, .. } = self.questions;
         let found = self.inner.store.hold(&target.name, app).await;
@@ -292,6 +316,7 @@ fn tell(facts: &Facts, questions: &Questions) {
         branches,
         owner,
         locks,
+        deployer,
         hold,
         automatic: _,
         live,
@@ -303,6 +328,7 @@ fn tell(facts: &Facts, questions: &Questions) {
         ("branches", why(branches)),
         ("owner", why(owner)),
         ("locks", why(locks)),
+        ("deployer", why(deployer)),
         ("hold", why(hold)),
         ("live", why(live)),
     ];

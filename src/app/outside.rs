@@ -139,10 +139,16 @@ impl World {
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let questions = questions::of(&input, &self.clusters)
-            .map(|questions| Questions { automatic: request.automatic, ..questions });
+        let questions =
+            questions::of(&input, &self.clusters).map(|questions| asked_by(request, questions));
         Ok((input, questions))
     }
+}
+
+/// Who asks is nothing of the WAML.
+fn asked_by(request: &DeploymentRequest, questions: Questions) -> Questions {
+    let (automatic, actor) = (request.automatic, Some(request.actor.clone()));
+    Questions { automatic, actor, ..questions }
 }
 
 fn plan_now(

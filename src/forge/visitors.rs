@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 
 use crate::forge::Forge;
+use crate::forge::error::ForgeError;
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{NotKnown, OnRepository, Person};
 
@@ -41,6 +42,35 @@ impl Forge {
             Self::Local(_) => Err(nobody()),
             Self::GitHub(github) => github.is_member(token, login, team).await,
         }
+    }
+}
+
+impl Forge {
+    /// Whether it can say who is in which team.
+    pub fn knows_people(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            Self::GitHub(_) => true,
+        }
+    }
+
+    /// Whether somebody is in one of the teams, asked as who we are on that repository.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn is_in_one(
+        &self,
+        repository: &RepoName,
+        login: &str,
+        teams: &[TeamName],
+    ) -> Result<bool, ForgeError> {
+        let Self::GitHub(github) = self else { return Ok(false) };
+        for team in teams {
+            if github.team_has(repository, team, login).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

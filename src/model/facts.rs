@@ -24,6 +24,8 @@ pub struct Questions {
     pub release: Release,
     /// Whether a program asks, and no person.
     pub automatic: bool,
+    /// Who asks, as the forge knows them; `None` where nobody has asked yet.
+    pub actor: Option<String>,
     /// The hosts that it wants.
     pub hosts: Vec<String>,
     /// The secrets that it refers to, by the name of the Kubernetes Secret.
@@ -80,6 +82,8 @@ pub struct Facts {
     pub owner: Fact<Ownership>,
     /// The locks that stop this deployment.
     pub locks: Fact<Vec<Lock>>,
+    /// Who deploys, as far as the target asks for teams.
+    pub deployer: Fact<Deployer>,
     /// What holds automation off the app on the target.
     pub hold: Fact<Option<Hold>>,
     /// Whether a program asks for this deployment, and no person.
@@ -97,6 +101,15 @@ pub struct Route {
     pub path: String,
     /// Whose it is.
     pub app: AppKey,
+}
+
+/// Who deploys to a target that asks for teams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployer {
+    /// Their name at the forge.
+    pub login: String,
+    /// Whether they are in one of the teams.
+    pub is_in_team: bool,
 }
 
 /// Which repositories have deployed before, by first come.
@@ -131,6 +144,7 @@ impl Facts {
             branches: Fact::NotAsked,
             owner: Fact::NotAsked,
             locks: Fact::NotAsked,
+            deployer: Fact::NotAsked,
             hold: Fact::NotAsked,
             automatic: false,
             live: Fact::NotAsked,

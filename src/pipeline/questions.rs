@@ -27,6 +27,7 @@ pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
         owner: Some(input.waml.owner.clone()).filter(|owner| !owner.is_empty()),
         release: input.release.clone(),
         automatic: false,
+        actor: None,
         hosts: hosts(&section, &target),
         secrets: secrets(&section, app),
         image,

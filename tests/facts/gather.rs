@@ -70,6 +70,7 @@ impl World {
                 tag: "1.0".parse().unwrap(),
             },
             automatic: false,
+            actor: Some("jo".to_owned()),
             hosts: vec!["Shop.example.com".to_owned()],
             secrets: BTreeMap::from([
                 ("db".to_owned(), question(&["user"], "devx/shop/db")),

@@ -9,7 +9,7 @@ use the_deployer::clock::Clock;
 
 use crate::harness::events::waml;
 use crate::harness::git::hermetic;
-use crate::harness::github::{Fault, World};
+use crate::harness::github::{Ask, Fault, World};
 use crate::harness::process::{Home, Process};
 
 const APP: &str = "/api/v1/apps/prod-cluster-1/devx/shop";
@@ -27,6 +27,7 @@ impl Place {
     async fn new() -> Self {
         let github = World::start(&Clock::system()).await;
         github.repository("acme/shop").commit(&waml("shop"));
+        github.joins("octocat", "acme/release");
         let home = Home::configured(&config(&github));
         std::fs::create_dir_all(home.state("")).unwrap();
         std::fs::write(home.state("webhook-secret"), "h00k-of-the-test").unwrap();
@@ -134,6 +135,16 @@ async fn people_may_here_what_github_lets_them_and_everything_they_do_is_written
         let (found, answer) = place.removes(token).await;
         assert_eq!(found, status, "{answer}");
         assert!(status == 200 || answer["detail"].as_str().unwrap().contains(says), "{answer}");
+    }
+
+    // The team is asked of who deploys by GitHub, too.
+    let shop = place.github.repository("acme/shop");
+    for (actor, end) in [("bob", "failure"), ("carol", "success")] {
+        let actor = actor.to_owned();
+        let number = shop.asks(Ask { actor, ..Ask::new("prod-cluster-1", "v2") }).await;
+        place.told(number, end).await;
+        let words = place.github.statuses(number).pop().unwrap().1;
+        assert!(end == "success" || words.contains("bob is in none of the teams"), "{words}");
     }
 
     let ask = json!({"reason": "moved away"});

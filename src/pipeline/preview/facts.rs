@@ -33,6 +33,7 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         branches: Fact::NotAsked,
         owner: Fact::NotAsked,
         locks: Fact::NotAsked,
+        deployer: Fact::NotAsked,
         hold: Fact::NotAsked,
         automatic: false,
     };

@@ -2,7 +2,7 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
     disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
     names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
@@ -334,6 +334,13 @@ pub const RULES: &[Rule] = &[
         source: "the operators of the target: `the-deployer lock`",
         weight: Weight::Error,
         check: Check::Facts(locks::check),
+    },
+    Rule {
+        name: "deployer",
+        about: "Who deploys is in one of the teams that the target asks for.",
+        source: "the target's policy: `policies.deploy_teams` of the cluster",
+        weight: Weight::Both,
+        check: Check::Facts(deployer::check),
     },
     Rule {
         name: "hold",

@@ -9,6 +9,7 @@ mod alerts;
 mod autoscaling;
 mod cron;
 mod branch;
+mod deployer;
 mod canary;
 mod disruption;
 mod env;

@@ -75,6 +75,8 @@ fn share(one: u128, other: u128, width: u32, bits: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -85,7 +87,7 @@ mod tests {
         let proxies = Proxies(vec![(ip("10.0.0.0"), 8), (ip("fd00::1"), 128)]);
         let mut headers = HeaderMap::new();
         for line in said {
-            headers.append("x-forwarded-for", axum::http::HeaderValue::from_static(line));
+            headers.append("x-forwarded-for", HeaderValue::from_static(line));
         }
         proxies.origin(ip(peer), &headers).to_string()
     }

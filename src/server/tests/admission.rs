@@ -55,7 +55,7 @@ fn at_github(admission: Admission) -> World {
     world
 }
 
-fn request(method: Method, path: &str, token: &str) -> axum::http::request::Builder {
+fn request(method: Method, path: &str, token: &str) -> http::request::Builder {
     let request = Request::builder().method(method).uri(path);
     request
         .header("authorization", format!("Bearer {token}"))

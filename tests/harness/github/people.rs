@@ -101,9 +101,17 @@ pub(super) fn this(who: &Who) -> Answered {
 
 /// `GET /orgs/O/teams/T/memberships/LOGIN`
 pub(super) fn membership(state: &State, who: &Who, team: &str, login: &str) -> Answered {
-    let Who::Token(Grant::Personal { login: asker }) = who else { return Err(Answer::not_found()) };
-    if state.access.without_org.contains(asker) {
-        return Err(Answer::refusal(403, "Resource not accessible by personal access token"));
+    match who {
+        Who::Token(Grant::Personal { login }) if state.access.without_org.contains(login) => {
+            return Err(Answer::refusal(403, "Resource not accessible by personal access token"));
+        }
+        Who::Token(Grant::Installation { permissions, .. })
+            if !permissions.contains_key("members") =>
+        {
+            return Err(Answer::refusal(403, "Resource not accessible by integration"));
+        }
+        Who::Token(_) => {}
+        Who::Nobody | Who::App => return Err(Answer::not_found()),
     }
     let member = state.access.teams.get(team).is_some_and(|members| members.contains(login));
     if !member {

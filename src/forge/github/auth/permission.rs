@@ -45,6 +45,8 @@ impl Permission {
     pub(in crate::forge::github) const WRITE_STATUSES: Self = write("statuses");
     pub(in crate::forge::github) const READ_CHECKS: Self = read("checks");
     pub(in crate::forge::github) const WRITE_CHECKS: Self = write("checks");
+    /// Of the organization.
+    pub(in crate::forge::github) const READ_MEMBERS: Self = read("members");
     pub(in crate::forge::github) const READ_PULL_REQUESTS: Self = read("pull_requests");
 
     /// Whether that is granted. Everybody may read what a repository is.
@@ -71,6 +73,7 @@ impl Purpose {
                 Permission::WRITE_STATUSES,
                 Permission::WRITE_CHECKS,
                 Permission::READ_PULL_REQUESTS,
+                Permission::READ_MEMBERS,
             ],
             Self::Fetch => &[Permission::READ_CONTENTS],
             Self::Push => &[Permission::WRITE_CONTENTS],

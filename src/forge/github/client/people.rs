@@ -9,6 +9,7 @@ use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::text::escaped_part;
 use crate::forge::github::client::wire::Outcome;
+use crate::model::id::{RepoName, TeamName};
 
 /// A page about one person.
 const LIMIT: usize = 256 * 1024;
@@ -19,7 +20,39 @@ struct User {
     email: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct Membership {
+    state: String,
+}
+
 impl GitHub {
+    /// Whether somebody is in a team, or in one below it; asked as who we are on that repository,
+    /// whose owner must have the team.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn team_has(
+        &self,
+        repository: &RepoName,
+        team: &TeamName,
+        login: &str,
+    ) -> Result<bool, ForgeError> {
+        let (organization, slug) = (escaped_part(team.organization()), escaped_part(team.slug()));
+        let login = escaped_part(login);
+        let route = format!("/orgs/{organization}/teams/{slug}/memberships/{login}");
+        let about = About::Repository(repository);
+        let call = Call::get(about, Permission::READ_MEMBERS, route);
+        match self.call(call.at_most(LIMIT)).await? {
+            Outcome::Success(success) => {
+                let Membership { state } = self.wire.parsed(&success.body)?;
+                Ok(state == "active")
+            }
+            Outcome::TooLong => Ok(false),
+            Outcome::Failure(answer) if answer.status == StatusCode::NOT_FOUND => Ok(false),
+            Outcome::Failure(answer) => Err(self.error(answer, about)),
+        }
+    }
+
     /// Somebody's public e-mail address; `None` where there is none, or no such person.
     ///
     /// # Errors
