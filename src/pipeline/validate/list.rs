@@ -339,7 +339,7 @@ pub const RULES: &[Rule] = &[
         name: "deployer",
         about: "Who deploys is in one of the teams that the target asks for.",
         source: "the target's policy: `policies.deploy_teams` of the cluster",
-        weight: Weight::Both,
+        weight: Weight::Error,
         check: Check::Facts(deployer::check),
     },
     Rule {

@@ -10,6 +10,7 @@
 //! some minutes later; acts themselves say what was done already.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -70,7 +71,8 @@ pub(super) async fn once<B: Backend>(
         Begun::TooMany => Err(Problem::new(
             Kind::TooMany,
             "too many Idempotency-Keys in a day; without one the request is taken",
-        )),
+        )
+        .after(Duration::from_hours(1))),
     }
 }
 

@@ -103,7 +103,7 @@ impl<B: Backend> Shared<B> {
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let print = self.print(token);
         let known = self.people.known(&print, &Question::Who, self.state.backend.now());
-        matches!(known, Known::Fresh(_))
+        matches!(known, Known::Fresh(said) if said.is_yes())
     }
 
     /// Who has that token.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 16;
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// A page about one person or one repository.
 const LIMIT: usize = 256 * 1024;
-/// What a classic token may, as GitHub says with every answer; others are not told of.
+/// What a classic token may, as GitHub says with every answer.
 const SCOPES: &str = "x-oauth-scopes";
 
 #[derive(Deserialize)]
@@ -100,6 +100,7 @@ impl GitHub {
         match self.visitor(token, route).await? {
             Ok(success) => {
                 let scopes = success.headers.get(SCOPES).and_then(|value| value.to_str().ok());
+                let scopes = scopes.filter(|_| has_scopes(token));
                 Ok(level(&self.heard(&success)?, scopes))
             }
             Err(answer) if is_nothing(&answer) => Ok(OnRepository::Nothing),
@@ -163,6 +164,12 @@ fn level(repository: &Repository, scopes: Option<&str>) -> OnRepository {
         (false, false) if *triage => OnRepository::Read,
         (false, false) => OnRepository::Nothing,
     }
+}
+
+/// Classic tokens and those of OAuth apps; of others GitHub sends no scopes, or an empty list.
+fn has_scopes(token: &SecretString) -> bool {
+    let token = token.expose_secret();
+    token.starts_with("ghp_") || token.starts_with("gho_")
 }
 
 /// 451 is GitHub's word for one that a court has closed.
