@@ -77,3 +77,17 @@ async fn a_github_that_is_down_or_wants_to_be_left_alone_is_told_so() {
     assert!(stage.waml().await.is_ok());
     stage.world.settled();
 }
+
+#[tokio::test]
+async fn teams_are_asked_about_as_the_app_if_it_may() {
+    let stage = Stage::new().await;
+    stage.world.joins("alice", "acme/release");
+    let team = TeamName::parse("acme/release").unwrap();
+    let has = async |login: &str| stage.github.team_has(&web(), &team, login).await;
+    let error = has("alice").await.unwrap_err();
+    assert!(error.to_string().contains("`members: read`"), "{error}");
+    stage.world.allows("acme", "members", "read");
+    stage.clock.advance(Duration::from_mins(10));
+    assert!(has("alice").await.unwrap() && !has("bob").await.unwrap());
+    stage.world.settled();
+}
