@@ -182,7 +182,7 @@ impl Store {
         }
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
-            inactive::replaced(&mut write, &claim.deployment.request, now).await?;
+            inactive::replaced(self, &mut write, &claim.deployment.request, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
