@@ -18,6 +18,7 @@ mod demo;
 mod config;
 mod owners;
 mod locks;
+mod backup; // and restore, and rebuild
 mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code

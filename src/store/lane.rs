@@ -106,7 +106,7 @@ pub(super) async fn supersede(
 }
 
 /// Ends one, unless its worker ended it or began to push since the lane was read.
-async fn end(
+pub(super) async fn end(
     store: &Store,
     write: &mut Write,
     id: &DeployId,
