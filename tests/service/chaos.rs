@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::harness::events::{Delivery, Event, waml};
 use crate::harness::git::Bare;
+use crate::harness::postgres;
 use crate::harness::process::{Home, Process};
 use crate::harness::random::Random;
 
@@ -28,10 +29,19 @@ async fn deliver(process: &Process, left: &RefCell<VecDeque<Event>>, ids: &RefCe
 
 #[tokio::test]
 async fn thirty_deployments_survive_eight_kills() {
+    survive(&Home::embedded()).await;
+}
+
+#[tokio::test]
+async fn and_on_postgresql_where_nobody_knows_who_is_dead() {
+    let Some(url) = postgres::fresh_database().await else { return };
+    survive(&Home::configured(&format!("storage: {{url: \"{url}\"}}\n"))).await;
+}
+
+async fn survive(home: &Home) {
     let seed = Random::seed();
     eprintln!("THE_DEPLOYER_TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let home = Home::embedded();
     let commits: Vec<String> = (0..APPS)
         .map(|app| home.commit(&format!("example/app-{app}"), &waml(&format!("app-{app}"))))
         .collect();

@@ -106,9 +106,7 @@ async fn a_backup_of_a_running_service_is_put_back_and_brought_up_to_date() {
         assert_eq!(now["pushed"].take(), one["pushed"], "{now}");
     }
     let back = process.deployment(later["id"].as_str().unwrap()).await;
-    for key in ["tag", "commit", "actor", "repository", "target", "state", "received_at"] {
-        assert_eq!(back[key], later[key], "{key} of {back}");
-    }
+    assert_remembered(&back, &later);
     let next = Event { number: 4, tag: "v4".to_owned(), ..shop };
     let id = next.accepted(&process).await;
     assert_right(&process, &home.manifests(), &id, "shop").await;
@@ -157,10 +155,20 @@ async fn what_is_no_good_backup_is_refused_and_changes_nothing() {
         assert!(said(&output).contains(words), "{file}: {}", said(&output));
     }
     assert_eq!(std::fs::read(home.state("state.db")).unwrap(), before);
+    let open = AnyPool::connect(&format!("sqlite://{}", home.state("state.db").display())).await;
+    let open = open.unwrap();
+    sqlx::query("SELECT COUNT(*) FROM deployments").execute(&open).await.unwrap();
+    let busy = refused(&home, &["restore", "good.db", "--force"]);
+    assert!(busy.contains("state.db is in use"), "{busy}");
+    open.close().await;
+    done(&home, &["lock", "--everything", "--reason", "the fair", "--by", "jo"]);
+    let lock = refused(&home, &["restore", "good.db"]);
+    assert!(lock.contains("knows more than the backup (1 deployment"), "a lock: {lock}");
     let left = std::fs::read_dir(home.state("")).unwrap().flatten();
     let left = left.filter(|file| file.file_name().to_string_lossy().contains("restoring"));
     assert_eq!(left.count(), 0);
-    done(&home, &["restore", "good.db"]);
+    done(&home, &["restore", "good.db", "--force"]);
+    assert_eq!(done(&home, &["locks"]), "nothing is locked\n");
 }
 
 #[tokio::test]
@@ -224,25 +232,17 @@ async fn a_postgresql_database_is_copied_by_its_own_programs() {
     }
 }
 
-/// What of a deployment's record is in the repository, too.
-fn known_to_git(one: &Json) -> Json {
-    let keys = [
-        "id",
-        "repository",
-        "target",
-        "commit",
-        "tag",
-        "actor",
-        "state",
-        "received_at",
-        "app",
-        "pushed",
-        "template",
-    ];
-    keys.iter()
-        .map(|key| ((*key).to_owned(), one[key].clone()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+/// What of a deployment's record is in the repository, too, is as it was.
+fn assert_remembered(now: &Json, was: &Json) {
+    let keys = ["id", "repository", "target", "commit", "tag", "actor", "state", "app", "pushed"];
+    for key in keys.iter().chain(&["template"]) {
+        assert_eq!(now[key], was[key], "{key} of {now}");
+    }
+    // Its id was drawn a moment before the event was stored.
+    let time =
+        |one: &Json| -> jiff::Timestamp { one["received_at"].as_str().unwrap().parse().unwrap() };
+    let apart = time(was).duration_since(time(now)).abs();
+    assert!(apart < jiff::SignedDuration::from_secs(2), "{apart:#} apart: {now}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -287,7 +287,7 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
     let process = home.start().await;
     for one in &made {
         let now = process.deployment(one["id"].as_str().unwrap()).await;
-        assert_eq!(known_to_git(&now), known_to_git(one));
+        assert_remembered(&now, one);
     }
     let listed = process.deployments().await;
     assert_eq!(listed.len(), 7);

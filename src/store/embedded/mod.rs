@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use secrecy::SecretString;
-use sqlx::{AnyConnection, Connection as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
 pub use crate::store::embedded::restore::Restored;
 
-use crate::store::connect;
 use crate::store::row::Row;
+use crate::store::{StoreError, connect};
 
 /// The file of the embedded database.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Contents {
     pub migration: i64,
     /// How many deployments it knows.
     pub deployments: u64,
-    /// When one of them came or ended last.
+    /// When something of it changed last: a deployment, a lock, an owner, another act.
     pub newest: Option<Timestamp>,
 }
 
@@ -203,20 +203,53 @@ async fn look(connection: &mut AnyConnection, path: &Path) -> Result<Contents, E
     }
 }
 
+/// Where the time of a change is; earlier versions do not have every table.
+const TIMES: [(&str, &str); 8] = [
+    ("deployments", "received_at"),
+    ("deployments", "finished_at"),
+    ("acts", "asked_at"),
+    ("acts", "finished_at"),
+    ("locks", "since"),
+    ("locks", "removed_at"),
+    ("owners", "since"),
+    ("audit", "at"),
+];
+
 /// By what every version's tables have.
 async fn contents(connection: &mut AnyConnection, path: &Path) -> Result<Contents, EmbeddedError> {
+    read(connection)
+        .await
+        .map_err(|error| EmbeddedError::NotOurs { path: path.to_owned(), why: error.to_string() })
+}
+
+async fn read(connection: &mut AnyConnection) -> Result<Contents, StoreError> {
     let sql = "SELECT 'contents' AS id, (SELECT MAX(version) FROM _sqlx_migrations) AS migration, \
-         COUNT(*) AS deployments, MAX(received_at) AS received, MAX(finished_at) AS finished \
-         FROM deployments";
-    let not_ours = |why: String| EmbeddedError::NotOurs { path: path.to_owned(), why };
+         (SELECT COUNT(*) FROM deployments) AS deployments";
+    let doing = StoreError::doing("reading what is in it");
+    let row = Row::new(sqlx::query(sql).fetch_one(&mut *connection).await.map_err(doing)?);
+    let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
+    let mut newest = None;
+    for (table, column) in TIMES {
+        newest = newest.max(last(connection, table, column).await?);
+    }
+    Ok(Contents { migration, deployments, newest })
+}
+
+async fn last(
+    connection: &mut AnyConnection,
+    table: &'static str,
+    column: &'static str,
+) -> Result<Option<Timestamp>, StoreError> {
+    let there = "SELECT name AS id FROM sqlite_master WHERE type = 'table' AND name = $1";
+    let there = sqlx::query(there).bind(table).fetch_optional(&mut *connection).await;
+    if there.map_err(StoreError::doing("looking for a table"))?.is_none() {
+        return Ok(None);
+    }
+    // Both are names of ours.
+    let sql = AssertSqlSafe(format!("SELECT 'newest' AS id, MAX({column}) AS newest FROM {table}"));
     let row = sqlx::query(sql).fetch_one(connection).await;
-    let row = Row::new(row.map_err(|error| not_ours(error.to_string()))?);
-    let read = || {
-        let newest = row.maybe_time("received")?.max(row.maybe_time("finished")?);
-        let (migration, deployments) = (row.number("migration")?, row.count("deployments")?);
-        Ok(Contents { migration, deployments, newest })
-    };
-    read().map_err(|error: crate::store::StoreError| not_ours(error.to_string()))
+    let row = row.map_err(StoreError::doing("looking for the last change"))?;
+    Row::new(row).maybe_time("newest")
 }
 
 /// A file beside another, with that ending behind its name.

@@ -121,9 +121,7 @@ impl Embedded {
 impl Contents {
     /// Whether something would be lost if the other one took its place.
     fn knows_more_than(&self, other: &Self) -> bool {
-        self.newest > other.newest
-            || self.deployments > other.deployments
-            || self.migration > other.migration
+        self.newest > other.newest || self.deployments > other.deployments
     }
 }
 
