@@ -40,6 +40,11 @@ impl ForgeStatus {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
     }
 
+    /// A person stopped it before it began to push.
+    pub fn cancelled(by: &str, reason: &str) -> Self {
+        Self::new(ForgeState::Inactive, &format!("cancelled by {by}: {reason}"))
+    }
+
     /// A newer one of its lane has succeeded.
     pub fn replaced(by_forge_id: i64, by_tag: &ImageTag) -> Self {
         Self::new(ForgeState::Inactive, &format!("replaced by deployment {by_forge_id} ({by_tag})"))

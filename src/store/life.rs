@@ -14,7 +14,7 @@ use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, inactive, lane, owners};
+use crate::store::{Store, StoreError, Write, inactive, lane, locks, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,6 +70,8 @@ pub enum PushTurn {
         /// The newer one.
         by: DeployId,
     },
+    /// Somebody locked it while it was planned: it is planned again, and the rule says so.
+    Locked,
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -92,7 +94,8 @@ macro_rules! fence {
 }
 
 impl Store {
-    /// The point of no return: asks for the turn to push, unless a newer deployment waits.
+    /// The point of no return: asks for the turn to push, unless a newer deployment waits or somebody
+    /// has locked it since the rules ran: whoever was told that it is locked can rely on it.
     ///
     /// A deployment whose push had begun before gets it again.
     pub async fn begin_push(
@@ -111,6 +114,9 @@ impl Store {
             None => PushTurn::Yes,
             Some(newer) => PushTurn::Superseded { by: newer.id },
         };
+        let asks = turn == PushTurn::Yes && claim.deployment.state != State::Pushing;
+        let locked = asks && locked(&mut write, claim, known, now).await?;
+        let turn = if locked { PushTurn::Locked } else { turn };
         let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
         if move_on(&mut write, claim, state, known).await? == Held::Lost {
             return Ok(PushTurn::Lost);
@@ -193,6 +199,20 @@ impl Store {
         write.commit().await?;
         Ok(Held::Yes)
     }
+}
+
+/// Whether a lock stops it. Where a push had begun, that one may have arrived, and is ended.
+async fn locked(
+    write: &mut Write,
+    claim: &Claim,
+    known: &Known,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let app = known.app.as_ref().or(claim.deployment.app.as_ref());
+    let Some(app) = app else { return Ok(false) };
+    let owner = known.contact.as_ref().map(|contact| contact.owner.as_str());
+    let target = &claim.deployment.request.target;
+    Ok(!locks::stop(write.sql(), target, app, owner, now).await?.is_empty())
 }
 
 /// Writes the state and what is known, if the claim still holds.

@@ -1,6 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
+use the_deployer::model::audit::{By, Entry, Via};
 use the_deployer::model::event::{DeploymentRequest, PullRequest};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
@@ -52,4 +53,19 @@ pub(crate) fn id(n: i64) -> DeployId {
 /// The delivery id of a number.
 pub(crate) fn delivery(n: i64) -> DeliveryId {
     DeliveryId::parse(format!("delivery-{n}")).unwrap()
+}
+
+/// What the audit log gets of somebody's act `n`.
+pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Timestamp) -> Entry {
+    Entry {
+        id: id(n),
+        at,
+        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        act,
+        target: None,
+        app: None,
+        subject: String::new(),
+        reason: reason.to_owned(),
+        outcome: "done".to_owned(),
+    }
 }

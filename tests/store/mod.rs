@@ -2,6 +2,7 @@
 
 mod acts; // removals
 mod before; // what a sender asks
+mod cancel; // a person stops a deployment
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL
 mod inactive; // what is no longer live

@@ -2,7 +2,7 @@
 
 use crate::controller::Parts;
 use crate::controller::outcome::{self, Trouble};
-use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem};
+use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
@@ -76,8 +76,15 @@ async fn forward<O: Outside>(
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+        PushTurn::Locked => Err(locked().into()),
         PushTurn::Lost => Err(Stop::Lost),
     }
+}
+
+/// The next attempt meets the rule, which says by whom and why.
+fn locked() -> Problem {
+    let message = "somebody locked it while it was planned".to_owned();
+    Problem { remedy: Remedy::Retry { after: None }, message }
 }
 
 /// What an earlier attempt pushed before it died. The plan is not made again for that: by now

@@ -1,0 +1,91 @@
+//! A person stops what is under way: by a lock, or by cancelling it.
+
+use the_deployer::controller::job::Did;
+use the_deployer::model::deployment::{ForgeState, State};
+use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::store::{Cancelled, Locked};
+
+use crate::harness::requests::entry;
+use crate::harness::service::{Service, run_test};
+use crate::harness::world::Point;
+
+/// A step that is held up at that point, while something happens.
+async fn meanwhile(service: &Service, point: Point, what: impl AsyncFnOnce()) -> Option<Did> {
+    service.world.hold_at(point);
+    let worker = service.controller.clone();
+    let step = tokio::spawn(async move { worker.step().await.unwrap() });
+    service.world.reached().await;
+    what().await;
+    service.world.go_on();
+    step.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lock_that_is_placed_while_it_is_planned_keeps_it_back() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        let now = service.clock.now();
+        let lock_id = LockId::parse("0000000a").unwrap();
+        let did = meanwhile(service, Point::Plan, async || {
+            let lock = Lock {
+                scope: LockScope::Target("prod".parse().unwrap()),
+                reason: "an incident".to_owned(),
+                by: "ada".to_owned(),
+                since: now,
+                until: None,
+            };
+            let entry = entry("lock", 1_000, "ada", "an incident", now);
+            let placed = service.db.store.add_lock(&lock_id, &lock, &entry).await.unwrap();
+            assert_eq!(placed, Locked::Yes);
+        });
+        assert_eq!(did.await, Some(Did::PutOff));
+        assert_eq!(service.world.pushes(), [0; 0], "nothing is pushed over a lock");
+        let waits = service.deployment(&id).await;
+        assert_eq!(waits.state, State::Queued);
+        assert!(waits.summary.contains("somebody locked it"), "{}", waits.summary);
+        let entry = entry("unlock", 1_001, "ada", "it is over", now);
+        let _gone = service.db.store.remove_lock(&lock_id, &entry).await.unwrap();
+        service.wait(60);
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+        assert_eq!(service.world.pushes(), [1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_cancelled_while_it_is_planned_is_not_pushed() {
+    run_test(async |service| {
+        for (n, point) in [(1, Point::Fetch), (2, Point::Plan)] {
+            let id = service.ask("web", n).await;
+            let did = meanwhile(service, point, async || {
+                let entry = entry("cancel", 1_000 + n, "ada", "the wrong tag", service.clock.now());
+                let cancelled = service.db.store.cancel(&id, &entry).await.unwrap();
+                assert!(matches!(cancelled, Cancelled::Yes(_)), "{cancelled:?}");
+            });
+            assert_eq!(did.await, Some(Did::Lost), "{point:?}");
+            assert_eq!(service.state(&id).await, State::Cancelled);
+            service.settle().await;
+            let told = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Inactive];
+            assert_eq!(service.world.told(n), told);
+        }
+        assert_eq!(service.world.pushes(), [0; 0]);
+        service.ask("web", 3).await;
+        assert_eq!(service.step().await, Some(Did::Succeeded), "the next has its turn");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_being_pushed_is_not_cancelled() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        let did = meanwhile(service, Point::BeforeWrite, async || {
+            let entry = entry("cancel", 1_000, "ada", "too late", service.clock.now());
+            let cancelled = service.db.store.cancel(&id, &entry).await.unwrap();
+            assert_eq!(cancelled, Cancelled::Pushing);
+        });
+        assert_eq!(did.await, Some(Did::Succeeded));
+        assert_eq!((service.world.pushes(), service.state(&id).await), (vec![1], State::Succeeded));
+    })
+    .await;
+}
