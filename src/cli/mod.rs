@@ -10,6 +10,9 @@ mod render;
 mod explain;
 mod schema;
 mod status;
+mod plan;
+mod keep_back; // bart lock, unlock, locks
+mod cancel;
 mod remove;
 pub mod deployer; // the operator's command line
 mod serve;

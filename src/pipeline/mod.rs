@@ -27,6 +27,7 @@ pub mod diff; // two sets of manifests, compared
 mod fields; // two objects, compared value by value
 pub mod impact; // what other templates would change
 pub mod preview; // what a pull request would change
+pub mod dry_run; // what a deployment would change
 pub mod check; // a set of templates tried out with its samples
 pub mod reading; // manifests in the repository, read back
 

@@ -15,6 +15,9 @@ use crate::server::problem::Problem;
 mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
+mod cancel; // a deployment is stopped
+mod locks; // what people keep back
+mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
 mod view; // deployments as callers see them
 
@@ -23,8 +26,12 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     Router::new()
         .route("/deployments", get(deployments::list::<B>))
         .route("/deployments/{id}", get(deployments::one::<B>))
+        .route("/deployments/{id}/cancel", post(cancel::cancel::<B>))
         .route("/apps", get(placed::list::<B>))
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
+        .route("/locks", get(locks::list::<B>).post(locks::place::<B>))
+        .route("/locks/{id}/remove", post(locks::remove::<B>))
+        .route("/plan", post(plan::plan::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }
 

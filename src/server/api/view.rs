@@ -76,9 +76,14 @@ struct StatusView {
 impl From<Page> for ListView {
     fn from(page: Page) -> Self {
         let Page { deployments, next } = page;
-        let deployments = deployments.into_iter().map(|one| detail(one, Vec::new()).overview);
+        let deployments = deployments.into_iter().map(overview);
         Self { deployments: deployments.collect(), next: next.map(String::from) }
     }
+}
+
+/// A deployment as it is in a list.
+pub(super) fn overview(deployment: Deployment) -> Overview {
+    detail(deployment, Vec::new()).overview
 }
 
 /// Takes the record apart; a new field asks here whether it is to be seen.

@@ -4,12 +4,16 @@ mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do beside deploying
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how the program is
 
 pub use acts::{Acts, Gone, NotRemoved, Outcome};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
+pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
@@ -27,11 +31,22 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Locks + Plans
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
-    for T
+impl<
+    T: Inbox
+        + Intake
+        + Pushes
+        + PullRequests
+        + Records
+        + Apps
+        + Logs
+        + Condition
+        + Acts
+        + Locks
+        + Plans,
+> Backend for T
 {
 }

@@ -13,6 +13,7 @@ use crate::forge::github::webhook::signature::sign;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::{
@@ -40,6 +41,8 @@ pub(super) struct Inner {
     pub(super) waiting_for: Option<String>,
     /// What was to be removed, in order.
     pub(super) removals: Vec<RemovalRequest>,
+    /// What is locked.
+    pub(super) locks: Vec<Lock>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
 }
