@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{cancel, deployer, explain, keep_back, plan, remove, render, schema, status, validate};
+use super::{
+    cancel, deployer, explain, hold, keep_back, plan, remove, render, rollback, schema, status,
+    validate,
+};
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments and what
 /// the next one would change, keeps deployments back, and takes apps off a target.
@@ -33,6 +36,9 @@ enum Command {
     Unlock(keep_back::Unlock),
     Locks(keep_back::Locks),
     Cancel(cancel::Cancel),
+    Rollback(rollback::Rollback),
+    Hold(hold::Hold),
+    Unhold(hold::Unhold),
     Remove(remove::Remove),
 }
 
@@ -49,6 +55,9 @@ impl Bart {
             Command::Unlock(command) => deployer::on_runtime(command.run()),
             Command::Locks(command) => deployer::on_runtime(command.run()),
             Command::Cancel(command) => deployer::on_runtime(command.run()),
+            Command::Rollback(command) => deployer::on_runtime(command.run()),
+            Command::Hold(command) => deployer::on_runtime(command.run()),
+            Command::Unhold(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
         }
     }

@@ -13,6 +13,8 @@ mod status;
 mod plan;
 mod keep_back; // bart lock, unlock, locks
 mod cancel;
+mod rollback;
+mod hold;
 mod remove;
 pub mod deployer; // the operator's command line
 mod serve;

@@ -6,15 +6,16 @@ use sqlx::Any;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 
-use crate::model::deployment::{Contact, ForgeState, Pushed, StageTime, State};
+use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
-use crate::model::lane::Place;
+use crate::model::lane::{Lane, Place};
+use crate::model::lock::Lock;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, inactive, lane, locks, owners};
+use crate::store::{Store, StoreError, Write, holds, inactive, lane, locks, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,8 +71,9 @@ pub enum PushTurn {
         /// The newer one.
         by: DeployId,
     },
-    /// Somebody locked it while it was planned: it is planned again, and the rule says so.
-    Locked,
+    /// Somebody has locked it since it was planned or asked for. It runs still: who has the claim says
+    /// what becomes of it.
+    Locked(Box<Lock>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -109,20 +111,26 @@ impl Store {
         let mut write = self.begin("beginning a push").await?;
         lane::lock(self, &mut write, repository, target).await?;
         let lane = lane::read(&mut write, repository, target).await?;
-        let me = Place { id: claim.deployment.id.clone(), forge_id: request.forge_id };
-        let turn = match lane.newer_than(&me).filter(|_| claim.deployment.state != State::Pushing) {
-            None => PushTurn::Yes,
+        let turn = match superseding(&lane, &claim.deployment) {
             Some(newer) => PushTurn::Superseded { by: newer.id },
+            None => match locked(&mut write, claim, known, now).await? {
+                Some(lock) => PushTurn::Locked(Box::new(lock)),
+                None => PushTurn::Yes,
+            },
         };
-        let asks = turn == PushTurn::Yes && claim.deployment.state != State::Pushing;
-        let locked = asks && locked(&mut write, claim, known, now).await?;
-        let turn = if locked { PushTurn::Locked } else { turn };
         let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
         if move_on(&mut write, claim, state, known).await? == Held::Lost {
             return Ok(PushTurn::Lost);
         }
         if let PushTurn::Superseded { by } = &turn {
-            lane::supersede(self, &mut write, &lane, &[(me.id, by.clone())], now).await?;
+            lane::supersede(
+                self,
+                &mut write,
+                &lane,
+                &[(claim.deployment.id.clone(), by.clone())],
+                now,
+            )
+            .await?;
         }
         write.commit().await?;
         Ok(turn)
@@ -188,7 +196,8 @@ impl Store {
         }
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
-            inactive::replaced(&mut write, &claim.deployment.request, now).await?;
+            holds::after_success(&mut write, &claim.deployment, known.app.as_ref(), now).await?;
+            inactive::replaced(&mut write, &claim.deployment, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
@@ -201,18 +210,29 @@ impl Store {
     }
 }
 
-/// Whether a lock stops it. Where a push had begun, that one may have arrived, and is ended.
+/// A lock that stops it. Where a push had begun, that one may have arrived, and is ended.
 async fn locked(
     write: &mut Write,
     claim: &Claim,
     known: &Known,
     now: Timestamp,
-) -> Result<bool, StoreError> {
-    let app = known.app.as_ref().or(claim.deployment.app.as_ref());
-    let Some(app) = app else { return Ok(false) };
-    let owner = known.contact.as_ref().map(|contact| contact.owner.as_str());
-    let target = &claim.deployment.request.target;
-    Ok(!locks::stop(write.sql(), target, app, owner, now).await?.is_empty())
+) -> Result<Option<Lock>, StoreError> {
+    let Deployment { app, contact, state, request, .. } = &claim.deployment;
+    let app = known.app.as_ref().or(app.as_ref()).filter(|_| *state != State::Pushing);
+    let Some(app) = app else { return Ok(None) };
+    let contact = known.contact.as_ref().or(contact.as_ref());
+    let owner = contact.map(|contact| contact.owner.as_str());
+    let found = locks::stop(write.sql(), &request.target, app, owner, now).await?;
+    Ok(found.into_iter().next())
+}
+
+/// The newer one that takes the deployment's place, unless nothing may any more.
+fn superseding(lane: &Lane, deployment: &Deployment) -> Option<Place> {
+    if deployment.state == State::Pushing || deployment.rollback.is_some() {
+        return None;
+    }
+    let mine = lane.open.iter().find(|entry| entry.place.id == deployment.id)?;
+    lane.newer_than(&mine.place)
 }
 
 /// Writes the state and what is known, if the claim still holds.

@@ -171,7 +171,9 @@ async fn a_lock_that_comes_after_the_rules_ran_stops_the_push_too() {
             (13, LockScope::Everything),
         ] {
             place(&db.store, n, &lock(scope, i64::from(n), None)).await;
-            assert_eq!(turn(&db.store, &running, 20).await, PushTurn::Locked, "{n}");
+            let found = turn(&db.store, &running, 20).await;
+            let PushTurn::Locked(lock) = found else { panic!("{n}: {found:?}") };
+            assert_eq!(lock.since, at(i64::from(n)));
             take(&db.store, n, "jo", i64::from(n) + 20).await;
         }
         place(&db.store, 14, &lock(LockScope::Everything, 14, Some(40))).await;
@@ -179,11 +181,11 @@ async fn a_lock_that_comes_after_the_rules_ran_stops_the_push_too() {
         place(&db.store, 15, &lock(other, 15, None)).await;
         let still = db.store.deployment(&id).await.unwrap().unwrap();
         assert_eq!(still.state, State::Running, "it is neither pushed nor ended");
-        assert_eq!(turn(&db.store, &running, 39).await, PushTurn::Locked);
+        assert!(matches!(turn(&db.store, &running, 39).await, PushTurn::Locked(_)));
         assert_eq!(turn(&db.store, &running, 40).await, PushTurn::Yes, "it has run out");
         place(&db.store, 16, &lock(app(), 16, None)).await;
         let again = db.store.begin_push(&running, &known(), at(41)).await.unwrap();
-        assert_eq!(again, PushTurn::Locked, "the claim says that it runs");
+        assert!(matches!(again, PushTurn::Locked(_)), "the claim says that it runs");
         assert_eq!(told(&db.store, &id).await, [ForgeState::Queued, ForgeState::InProgress]);
         assert_eq!(db.store.release(&running, at(42)).await.unwrap(), Held::Yes);
     })
@@ -217,7 +219,7 @@ async fn a_lock_and_the_point_of_no_return_at_once_agree() {
             let state = db.store.deployment(&running.deployment.id).await.unwrap().unwrap().state;
             match turn {
                 PushTurn::Yes => assert_eq!(state, State::Pushing),
-                PushTurn::Locked => assert_eq!(state, State::Running),
+                PushTurn::Locked(_) => assert_eq!(state, State::Running),
                 other => panic!("{other:?}"),
             }
             take(&db.store, number, "jo", 100 + n).await;

@@ -31,7 +31,7 @@ impl ports::Locks for Backend {
         let until = ends.map(|ends| end(ends, since)).transpose().map_err(NotLocked::Unmeant)?;
         let (id, who) = (clock::lock_id(), by.name.clone());
         let lock = Lock { scope, reason: reason.clone(), by: who.clone(), since, until };
-        let entry = self.entry("lock", reason, by);
+        let entry = self.act("lock", reason, by);
         match self.store.add_lock(&id, &lock, &entry).await.map_err(Fault::new)? {
             Locked::TooMany => return Err(NotLocked::TooMany),
             Locked::Yes => {}
@@ -42,7 +42,7 @@ impl ports::Locks for Backend {
     }
 
     async fn unlock(&self, id: &LockId, reason: String, by: By) -> Result<Lock, NotUnlocked> {
-        let entry = self.entry("unlock", reason, by);
+        let entry = self.act("unlock", reason, by);
         let lock = match self.store.remove_lock(id, &entry).await.map_err(Fault::new)? {
             Unlocked::Yes(lock) => lock,
             Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),
@@ -67,7 +67,7 @@ impl ports::Locks for Backend {
         reason: String,
         by: By,
     ) -> Result<Deployment, NotCancelled> {
-        let entry = self.entry("cancel", reason, by);
+        let entry = self.act("cancel", reason, by);
         match self.store.cancel(id, &entry).await.map_err(Fault::new)? {
             Cancelled::Yes(deployment) => {
                 self.inbox.wake();
@@ -108,7 +108,7 @@ impl Backend {
     }
 
     /// What the audit log gets of an act; what it is about comes with what it is done to.
-    fn entry(&self, act: &'static str, reason: String, by: By) -> Entry {
+    fn act(&self, act: &'static str, reason: String, by: By) -> Entry {
         let (id, at) = (self.world.clock.deploy_id(), self.world.clock.now());
         let (subject, outcome) = (String::new(), "done".to_owned());
         Entry { id, at, by, act, target: None, app: None, subject, reason, outcome }

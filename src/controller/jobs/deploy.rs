@@ -1,11 +1,13 @@
 //! One attempt at one deployment: fetch, plan, push.
 
 use crate::controller::Parts;
+use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
 use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
+use crate::model::lock::Lock;
 use crate::store::{Claim, Ending, Known, PushTurn, StoreError};
 
 /// How far an attempt came.
@@ -39,7 +41,7 @@ pub(in crate::controller) async fn attempt<O: Outside>(
 }
 
 /// Ends an attempt in its middle.
-enum Stop {
+pub(in crate::controller) enum Stop {
     Superseded(DeployId),
     Lost,
     Trouble(Trouble),
@@ -70,20 +72,23 @@ async fn forward<O: Outside>(
     {
         return Ok(ending);
     }
+    if let Some(back) = &claim.deployment.rollback {
+        return rollback::forward(parts, claim, back, stages, known).await;
+    }
     let waml = fetch(parts, claim, stages).await?;
     let planned = plan(parts, claim, waml, stages, known).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
-        PushTurn::Locked => Err(locked().into()),
+        PushTurn::Locked(lock) => Err(planned_again(&lock).into()),
         PushTurn::Lost => Err(Stop::Lost),
     }
 }
 
-/// The next attempt meets the rule, which says by whom and why.
-fn locked() -> Problem {
-    let message = "somebody locked it while it was planned".to_owned();
+/// The next attempt meets the rule, and ends with its violation.
+fn planned_again(lock: &Lock) -> Problem {
+    let message = format!("{} locked it while it was planned: {}", lock.by, lock.reason);
     Problem { remedy: Remedy::Retry { after: None }, message }
 }
 
@@ -94,11 +99,10 @@ async fn found<O: Outside>(
     claim: &Claim,
     known: &mut Known,
 ) -> Result<Option<Ending>, Stop> {
-    let tag = &claim.deployment.request.release.tag;
     let earlier = parts.outside.pushed(&claim.deployment).await?;
     Ok(earlier.map(|Earlier { pushed, hand_edit }| {
         known.hand_edit = hand_edit.map(|edit| *edit);
-        outcome::succeeded(pushed, tag, vec![], Known::default())
+        outcome::arrived(&claim.deployment, pushed, vec![])
     }))
 }
 
@@ -150,6 +154,5 @@ async fn push<O: Outside>(
     drop(going);
     known.hand_edit = wrote.hand_edit.map(|edit| *edit);
     let pushed = outcome::pushed(wrote.ended?, digest, files);
-    let tag = &claim.deployment.request.release.tag;
-    Ok(outcome::succeeded(pushed, tag, warnings, Known::default()))
+    Ok(outcome::arrived(&claim.deployment, pushed, warnings))
 }

@@ -71,7 +71,11 @@ pub(super) async fn remove<B: Backend>(
     Ok(Json(view(gone)))
 }
 
-fn app(target: String, namespace: String, slug: String) -> Result<(TargetName, AppKey), IdError> {
+pub(super) fn app(
+    target: String,
+    namespace: String,
+    slug: String,
+) -> Result<(TargetName, AppKey), IdError> {
     let app = AppKey { namespace: Namespace::parse(namespace)?, slug: Slug::parse(slug)? };
     Ok((TargetName::parse(target)?, app))
 }

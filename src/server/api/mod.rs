@@ -19,6 +19,7 @@ mod cancel; // a deployment is stopped
 mod locks; // what people keep back
 mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
+mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
 /// All routes of the API, behind its tokens.
@@ -32,6 +33,10 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/locks", get(locks::list::<B>).post(locks::place::<B>))
         .route("/locks/{id}/remove", post(locks::remove::<B>))
         .route("/plan", post(plan::plan::<B>))
+        .route("/apps/{target}/{namespace}/{app}/rollback", post(rollback::roll_back::<B>))
+        .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
+        .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
+        .route("/holds", get(rollback::holds::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }
 

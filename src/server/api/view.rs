@@ -8,6 +8,7 @@ use crate::model::deployment::{Deployment, Pushed, StageTime, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
+use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
 use crate::server::ports::{Page, StatusRecord};
 
@@ -34,7 +35,11 @@ pub(super) struct Overview {
     tag: String,
     actor: String,
     description: String,
-    forge_id: i64,
+    /// The forge's number; null while the forge does not have it.
+    forge_id: Option<i64>,
+    /// Whether a program asked, and no person.
+    automatic: bool,
+    rollback: Option<RollbackView>,
     received_at: Timestamp,
     finished_at: Option<Timestamp>,
     summary: String,
@@ -47,6 +52,24 @@ pub(super) struct Overview {
     errors: usize,
     warnings: usize,
     pushed: Option<Pushed>,
+}
+
+/// What makes a deployment a rollback.
+#[derive(Serialize)]
+pub(super) struct RollbackView {
+    /// The revision that becomes live again.
+    to: String,
+    /// The one that was live; null where somebody had edited it by hand.
+    from: Option<String>,
+    reason: String,
+    hold: bool,
+}
+
+impl RollbackView {
+    fn of(rollback: Rollback) -> Self {
+        let Rollback { to, from, away: _, tree: _, reason, hold } = rollback;
+        Self { to: to.into(), from: from.map(String::from), reason, hold }
+    }
 }
 
 /// A deployment by itself.
@@ -81,7 +104,7 @@ impl From<Page> for ListView {
     }
 }
 
-/// A deployment as it is in a list.
+/// A deployment as lists have it.
 pub(super) fn overview(deployment: Deployment) -> Overview {
     detail(deployment, Vec::new()).overview
 }
@@ -99,6 +122,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         summary,
         violations,
         pushed,
+        rollback,
         hand_edit,
         template,
         templates_commit,
@@ -106,8 +130,17 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         address,
         attempts,
     } = deployment;
-    let DeploymentRequest { forge_id, release, target, git_ref, actor, description, production } =
-        request;
+    let number = request.number();
+    let DeploymentRequest {
+        forge_id: _,
+        release,
+        target,
+        git_ref,
+        actor,
+        description,
+        production,
+        automatic,
+    } = request;
     let Release { repository, commit, tag } = release;
     let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
     let overview = Overview {
@@ -121,7 +154,9 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         tag: tag.into(),
         actor,
         description,
-        forge_id,
+        forge_id: number,
+        automatic,
+        rollback: rollback.map(RollbackView::of),
         received_at,
         finished_at,
         summary,

@@ -8,7 +8,7 @@ mod locks; // what people stop
 mod plans; // what a deployment would do
 mod condition; // how the program is
 
-pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
@@ -31,7 +31,18 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Locks + Plans
+    Inbox
+    + Intake
+    + Pushes
+    + PullRequests
+    + Records
+    + Apps
+    + Logs
+    + Condition
+    + Acts
+    + Rollbacks
+    + Locks
+    + Plans
 {
 }
 
@@ -45,6 +56,7 @@ impl<
         + Logs
         + Condition
         + Acts
+        + Rollbacks
         + Locks
         + Plans,
 > Backend for T
