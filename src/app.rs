@@ -14,7 +14,8 @@ mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
-mod planning; // what deployments and previews share
+mod plan; // what a deployment would do
+mod planning; // what deployments, previews and dry runs share
 pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers

@@ -10,6 +10,9 @@ mod render;
 mod explain;
 mod schema;
 mod status;
+mod plan;
+mod keep_back; // bart lock, unlock, locks
+mod cancel;
 mod rollback;
 mod hold;
 mod remove;

@@ -10,6 +10,7 @@ mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
 mod hand_edits; // what somebody changed beside us
+mod keep_back; // bart keeps back, stops and asks
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone

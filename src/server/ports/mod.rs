@@ -4,6 +4,8 @@ mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do beside deploying
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how the program is
 mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
@@ -13,6 +15,8 @@ pub use apps::{Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
+pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 pub use visitors::Visitors;
 
@@ -41,6 +45,8 @@ pub trait Backend:
     + Condition
     + Acts
     + Rollbacks
+    + Locks
+    + Plans
     + Visitors
     + AuditLog
     + Answers
@@ -58,6 +64,8 @@ impl<T> Backend for T where
         + Condition
         + Acts
         + Rollbacks
+        + Locks
+        + Plans
         + Visitors
         + AuditLog
         + Answers

@@ -9,6 +9,7 @@ mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
 mod rolling; // rollbacks and holds
 mod reading; // probes and the API
+mod locks; // /api/v1/locks, cancel, plan
 mod mutations;
 mod webhooks;
 mod wire; // over real sockets
