@@ -233,8 +233,8 @@ impl World {
         let filter = Filter {
             state: Some(State::Succeeded),
             target: Some(target.clone()),
-            repository: None,
             app: Some(waml.app.clone()),
+            ..Filter::default()
         };
         let page = self.store.deployments(&filter, None, LOOKED_BACK).await;
         let page = page.map_err(|error| Problem {

@@ -59,6 +59,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (11, "previews", include_str!("../../migrations/0011_previews.sql")),
     (13, "hand edits", include_str!("../../migrations/0013_hand_edits.sql")),
     (14, "audit", include_str!("../../migrations/0014_audit.sql")),
+    (19, "api", include_str!("../../migrations/0019_api.sql")),
 ];
 
 /// The connections to one database.
