@@ -67,6 +67,7 @@ pub struct App {
     templates: InUse,
     index: facts::IndexMetrics,
     router: axum::Router,
+    closing: CancellationToken,
     listener: TcpListener,
     store: Store,
     world: World,
@@ -184,12 +185,14 @@ impl App {
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
+        let closing = CancellationToken::new();
         let router = server::router(State {
             backend,
             webhook,
             tokens: admission::tokens(&settings),
             pages: admission::pages(&settings),
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
+            closing: closing.clone(),
             instance,
         });
         let grace = settings.server.shutdown_grace;
@@ -201,6 +204,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -231,6 +235,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -238,6 +243,11 @@ impl App {
             home,
             manifests,
         } = self;
+        let stopping = stop.clone();
+        tokio::spawn(async move {
+            stopping.cancelled().await;
+            closing.cancel();
+        });
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({

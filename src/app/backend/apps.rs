@@ -1,8 +1,9 @@
-//! What is where, read from the manifest repositories.
+//! What is where, read from the manifest repositories, and what is locked.
 
 use crate::app::backend::Backend;
 use crate::facts::NotKnown;
-use crate::model::placed::Listed;
+use crate::model::lock::{Lock, LockId, LockScope};
+use crate::model::placed::{Listed, Placed, Spot};
 use crate::server::ports::{self, AppsPage, AppsQuery};
 
 impl ports::Apps for Backend {
@@ -15,6 +16,58 @@ impl ports::Apps for Backend {
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
-        Ok(AppsPage { apps, next, missing })
+        let locks = self.store.locks(self.world.clock.now()).await.map_err(|error| {
+            tracing::error!(%error, "locks could not be read");
+            "the database cannot be read now".to_owned()
+        })?;
+        let locked = |app: &Placed| {
+            locks.iter().any(|(_, lock)| stops(&lock.scope, &app.spot, app.owner.as_deref()))
+        };
+        let apps = apps.into_iter().map(|app| (locked(&app), app));
+        Ok(AppsPage { apps: apps.map(|(locked, app)| (app, locked)).collect(), next, missing })
+    }
+}
+
+/// Those of the locks that stop an app, in their order.
+pub(super) fn stopping(
+    locks: Vec<(LockId, Lock)>,
+    spot: &Spot,
+    owner: Option<&str>,
+) -> Vec<(LockId, Lock)> {
+    locks.into_iter().filter(|(_, lock)| stops(&lock.scope, spot, owner)).collect()
+}
+
+/// Whether a lock of that scope stops the app. An owner is the same in either case of letters.
+fn stops(scope: &LockScope, spot: &Spot, owner: Option<&str>) -> bool {
+    match scope {
+        LockScope::Everything => true,
+        LockScope::Target(target) => *target == spot.target,
+        LockScope::Owner(whose) => owner.is_some_and(|owner| owner.eq_ignore_ascii_case(whose)),
+        LockScope::App(target, app) => *target == spot.target && *app == spot.app,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_stops_what_it_is_for() {
+        let spot = Spot::parse("prod/devx/shop").unwrap();
+        let owner = Some("Squad@example.com");
+        let other = Spot::parse("prod/devx/cart").unwrap();
+        for (scope, stopped) in [
+            (LockScope::Everything, true),
+            (LockScope::Target("prod".parse().unwrap()), true),
+            (LockScope::Target("dev".parse().unwrap()), false),
+            (LockScope::Owner("squad@example.com".to_owned()), true),
+            (LockScope::Owner("other@example.com".to_owned()), false),
+            (LockScope::App(spot.target.clone(), spot.app.clone()), true),
+            (LockScope::App("dev".parse().unwrap(), spot.app.clone()), false),
+            (LockScope::App(other.target.clone(), other.app.clone()), false),
+        ] {
+            assert_eq!(stops(&scope, &spot, owner), stopped, "{scope}");
+        }
+        assert!(!stops(&LockScope::Owner("squad@example.com".to_owned()), &spot, None));
     }
 }

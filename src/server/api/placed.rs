@@ -3,24 +3,28 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
+use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
+use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
-const DEFAULT_LIMIT: u32 = 50;
+/// The parameters of the list of apps.
+pub(super) const APPS: &[Parameter] =
+    &[Parameter::text("target", "Only on this target."), query::LIMIT, query::CURSOR];
 
-const KNOWN: &str = "target, limit, cursor";
-
-/// One page.
-#[derive(Serialize)]
+/// Apps, by target, namespace and name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppPage")]
 pub(super) struct ListView {
+    /// This page of them.
     apps: Vec<View>,
     /// The `cursor` of the next page.
     next: Option<String>,
@@ -29,35 +33,54 @@ pub(super) struct ListView {
 }
 
 /// A manifest repository that cannot be read now.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MissingRepository")]
 struct MissingView {
     /// What the configuration calls it.
     repository: String,
+    /// Why not.
     why: String,
 }
 
 /// An app on a target.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppOverview")]
 struct View {
+    /// The cluster.
     target: String,
+    /// Its namespace.
     namespace: String,
+    /// Its slug.
     app: String,
     /// The deploy id of the revision that `latest` has; null where somebody edited it by hand.
     live_revision: Option<String>,
+    /// The hosts that it is reached at.
     hosts: Vec<String>,
-    /// As the app's Application says, like the repository.
+    /// The owning team's e-mail address, as the app's Application says.
     owner: Option<String>,
+    /// The service's repository, as the app's Application says.
     repository: Option<String>,
+    /// Whether a lock stops deployments of it.
+    locked: bool,
+}
+
+/// What is said of [`list`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("listApps", "What is where, by target, namespace and name.")
+        .about(
+            "It is what the manifest repositories have, and not what clusters run. Where `missing` is \
+             not empty there may be more.",
+        )
+        .query(APPS)
+        .gives::<ListView>(200, "One page.")
 }
 
 /// The apps that pass the filter, by target, namespace and name.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
-    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
-    let query = read(&pairs).map_err(bad)?;
+    let query = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.apps(&query).await;
     Ok(Json(page.map(view).map_err(|detail| Problem::new(Kind::Unavailable, detail))?))
 }
@@ -65,13 +88,13 @@ pub(super) async fn list<B: Backend>(
 /// Reads the parameters, each at most once; the message says which one is wrong.
 fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
     query::once(pairs)?;
-    let mut query = AppsQuery { limit: DEFAULT_LIMIT, ..AppsQuery::default() };
+    let mut query = AppsQuery { limit: query::DEFAULT_LIMIT, ..AppsQuery::default() };
     for (name, value) in pairs {
         match name.as_str() {
             "target" => query.target = Some(query::id(name, value, TargetName::parse)?),
             "cursor" => query.after = Some(cursor(value)?),
             "limit" => query.limit = query::limit(value)?,
-            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+            _ => return Err(query::unknown(name, APPS)),
         }
     }
     Ok(query)
@@ -84,7 +107,7 @@ fn cursor(value: &str) -> Result<Spot, String> {
 
 fn view(page: AppsPage) -> ListView {
     let AppsPage { apps, next, missing } = page;
-    let one = |placed: Placed| {
+    let one = |(placed, locked): (Placed, bool)| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
             target: target.into(),
@@ -94,6 +117,7 @@ fn view(page: AppsPage) -> ListView {
             hosts: hosts.into_iter().collect(),
             owner,
             repository: repository.map(String::from),
+            locked,
         }
     };
     let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });
@@ -119,7 +143,7 @@ mod tests {
         let AppsQuery { target, after, limit } = query.unwrap();
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
         assert_eq!(after, Spot::parse("prod/devx/shop"));
-        assert_eq!(pairs(&[]).unwrap().limit, DEFAULT_LIMIT);
+        assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
     }
 
     #[test]

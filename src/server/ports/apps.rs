@@ -17,8 +17,8 @@ pub struct AppsQuery {
 /// One page of apps, in the order of their spots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppsPage {
-    /// The apps.
-    pub apps: Vec<Placed>,
+    /// The apps, each with whether a lock stops it.
+    pub apps: Vec<(Placed, bool)>,
     /// The `after` of the next page, if there is one.
     pub next: Option<Spot>,
     /// Where there may be more apps: repositories that cannot be read now.

@@ -3,10 +3,12 @@
 mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
+mod app; // one app
 mod acts; // what people do beside deploying
 mod condition; // how the program is
 
 pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
@@ -27,11 +29,11 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
-    for T
+impl<T> Backend for T where
+    T: Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts
 {
 }

@@ -1,10 +1,15 @@
 //! The server with a fake backend that has state.
 
 mod acting; // POST /api/v1/apps/…
+mod contract; // the OpenAPI document, and that answers are as it says
+mod deployments; // a deployment's log, filters
 mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
 mod reading; // probes and the API
+mod records; // what the backend has of deployments and apps
+mod schema; // a validator for answers
+mod streams; // a deployment as it goes on
 mod mutations;
-mod webhooks;
+mod webhooks; // POST /webhooks/github
 mod wire; // over real sockets
-mod world; // the fake backend, requests and answers // POST /webhooks/github
+mod world; // the fake backend, requests and answers

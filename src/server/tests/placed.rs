@@ -24,7 +24,14 @@ impl Apps for Fake {
         let next = spots.last().filter(|_| more).cloned();
         let missing = [("far".to_owned(), "far.git cannot be reached".to_owned())];
         let missing = if query.target.is_none() { missing.into() } else { BTreeMap::new() };
-        Ok(AppsPage { apps: spots.into_iter().map(placed).collect(), next, missing })
+        Ok(AppsPage {
+            apps: spots
+                .into_iter()
+                .map(|spot| (placed(spot.clone()), spot.app.slug.as_str() == "cart"))
+                .collect(),
+            next,
+            missing,
+        })
     }
 }
 
@@ -59,10 +66,10 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
         json,
         json!({"apps": [
             {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
-             "hosts": hosts, "owner": null, "repository": null},
+             "hosts": hosts, "owner": null, "repository": null, "locked": true},
             {"target": "prod", "namespace": "devx", "app": "shop",
              "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
-             "owner": "squad@example.com", "repository": "acme/shop"},
+             "owner": "squad@example.com", "repository": "acme/shop", "locked": false},
         ], "next": null, "missing": []})
     );
 }

@@ -27,7 +27,7 @@ use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
 use crate::model::facts::{LiveObject, Route};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{Listed, Missing, Spot};
+use crate::model::placed::{Listed, Missing, Placed, Spot};
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -132,6 +132,36 @@ impl Indexes {
             Some((_, why)) if missing.len() == places.len() => Err(NotKnown::new(why.clone())),
             _ => Ok(Listed { apps, missing }),
         }
+    }
+
+    /// One app, if there is such a one.
+    pub(super) async fn app(
+        &self,
+        spot: &Spot,
+        now: Timestamp,
+        patience: Duration,
+    ) -> Result<Option<Placed>, NotKnown> {
+        let place = self.place(&spot.target)?;
+        let (targets, missing) = self.targets_now(&[place], now, patience).await;
+        if let Some(why) = missing.into_values().next() {
+            return Err(NotKnown::new(why));
+        }
+        // One that has no manifests gets no index: a caller can name many.
+        let indexed = self.indexed(&spot.target).filter(|_| targets.contains(&spot.target));
+        let Some((_, index)) = indexed else { return Ok(None) };
+        let app = spot.app.clone();
+        blocking(&index, move |index| index.app(&app)).await
+    }
+
+    /// Asks the server of a target's repository, if that was not done just now; whether it has the
+    /// branch.
+    pub(super) async fn current(
+        &self,
+        target: &TargetName,
+        now: Timestamp,
+        patience: Duration,
+    ) -> Result<bool, NotKnown> {
+        self.place(target)?.freshen_in(patience, now, FRESH).await.map(|seen| seen.branch)
     }
 
     /// The targets of these repositories, as their servers have them; and the repositories that
