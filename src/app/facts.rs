@@ -26,7 +26,7 @@ use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
 use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
-use crate::model::id::{Namespace, TargetName};
+use crate::model::id::{AppKey, Namespace, TargetName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Placed, Spot};
 use crate::model::target::Clusters;
@@ -86,7 +86,7 @@ impl Gatherer {
     }
 
     /// Apps as the manifest repositories have them, after that one in the order of their spots; at
-    /// most so many, of one target or of all. A repository is missing if it cannot be read, or
+    /// most so many, of one target or of all, of one name or of all. A repository is missing if it cannot be read, or
     /// nothing was heard of its server for some minutes.
     ///
     /// # Errors
@@ -94,10 +94,11 @@ impl Gatherer {
     pub async fn apps(
         &self,
         target: Option<&TargetName>,
+        app: Option<&AppKey>,
         after: Option<&Spot>,
         most: usize,
     ) -> Result<Listed, NotKnown> {
-        let page = |now, patience| self.0.indexes.page(target, after, most, now, patience);
+        let page = |now, patience| self.0.indexes.page(target, app, after, most, now, patience);
         self.bounded(page).await
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{deployer, explain, remove, render, schema, status, validate};
+use super::{deployer, explain, history, logs, open, remove, render, schema, status, validate};
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments, and takes
 /// apps off a target.
@@ -28,6 +28,9 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::Schema),
     Status(status::Status),
+    History(history::History),
+    Logs(logs::Logs),
+    Open(open::Open),
     Remove(remove::Remove),
 }
 
@@ -39,6 +42,9 @@ impl Bart {
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::History(command) => deployer::on_runtime(command.run()),
+            Command::Logs(command) => deployer::on_runtime(command.run()),
+            Command::Open(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
         }
     }

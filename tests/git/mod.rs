@@ -11,6 +11,7 @@ pub(crate) mod place;
 mod property;
 mod races;
 mod removals;
+mod revisions; // an app's history for people
 mod ssh;
 mod signing;
 mod together;

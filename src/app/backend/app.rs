@@ -105,3 +105,29 @@ fn sync(told: Told) -> Synced {
 fn of_app(spot: &Spot) -> Filter {
     Filter { target: Some(spot.target.clone()), app: Some(spot.app.clone()), ..Filter::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::status::ForgeStatus;
+
+    #[test]
+    fn what_became_of_the_message_is_what_argo_cd_knows() {
+        let at = "2026-11-21T05:48:12Z".parse().unwrap();
+        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Told {
+            sink: Sink::ArgoCd("prod".parse().unwrap()),
+            seq: 1,
+            status: ForgeStatus::queued(),
+            at,
+            sent_at: sent.then_some(at),
+            parked: parked.map(str::to_owned),
+            skipped: skipped.map(str::to_owned),
+            reference: None,
+        };
+        assert_eq!(sync(told(true, None, None)), Synced::Told(at));
+        assert_eq!(sync(told(false, None, None)), Synced::Waiting);
+        let why = Synced::GivenUp("no token".to_owned());
+        assert_eq!(sync(told(false, Some("no token"), None)), why);
+        assert_eq!(sync(told(false, None, Some("no token"))), why);
+    }
+}

@@ -8,10 +8,11 @@ use crate::server::ports::{self, AppsPage, AppsQuery};
 
 impl ports::Apps for Backend {
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
-        let AppsQuery { target, after, limit } = query;
+        let AppsQuery { target, app, after, limit } = query;
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
         // One more tells whether there is another page.
-        let found = self.world.facts.apps(target.as_ref(), after.as_ref(), limit + 1).await;
+        let facts = &self.world.facts;
+        let found = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
         let Listed { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
         let more = apps.len() > limit;
         apps.truncate(limit);

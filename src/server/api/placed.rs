@@ -17,8 +17,12 @@ use crate::server::ports::{AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the list of apps.
-pub(super) const APPS: &[Parameter] =
-    &[Parameter::text("target", "Only on this target."), query::LIMIT, query::CURSOR];
+pub(super) const APPS: &[Parameter] = &[
+    Parameter::text("target", "Only on this target."),
+    Parameter::text("app", "Only this app: `NAMESPACE/SLUG`."),
+    query::LIMIT,
+    query::CURSOR,
+];
 
 /// Apps, by target, namespace and name.
 #[derive(Serialize, JsonSchema)]
@@ -92,6 +96,7 @@ fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
     for (name, value) in pairs {
         match name.as_str() {
             "target" => query.target = Some(query::id(name, value, TargetName::parse)?),
+            "app" => query.app = Some(query::app(value)?),
             "cursor" => query.after = Some(cursor(value)?),
             "limit" => query.limit = query::limit(value)?,
             _ => return Err(query::unknown(name, APPS)),
@@ -139,8 +144,14 @@ mod tests {
 
     #[test]
     fn all_parameters_are_read() {
-        let query = pairs(&[("target", "prod"), ("limit", "7"), ("cursor", "prod/devx/shop")]);
-        let AppsQuery { target, after, limit } = query.unwrap();
+        let query = pairs(&[
+            ("target", "prod"),
+            ("app", "devx/shop"),
+            ("limit", "7"),
+            ("cursor", "prod/devx/shop"),
+        ]);
+        let AppsQuery { target, app, after, limit } = query.unwrap();
+        assert_eq!(app.unwrap().to_string(), "devx/shop");
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
         assert_eq!(after, Spot::parse("prod/devx/shop"));
         assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
@@ -151,7 +162,7 @@ mod tests {
         for (name, value, says) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
-            ("state", "failed", "\"state\" is not known: use target, limit, cursor"),
+            ("state", "failed", "\"state\" is not known: use target, app, limit, cursor"),
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
         }

@@ -109,7 +109,7 @@ pub(super) fn id<T>(
     parse(value.to_owned()).map_err(|error| format!("{name}: {error}"))
 }
 
-fn app(value: &str) -> Result<AppKey, String> {
+pub(super) fn app(value: &str) -> Result<AppKey, String> {
     let Some((namespace, slug)) = value.split_once('/') else {
         return Err(format!("app: {} is not NAMESPACE/SLUG", shown(value)));
     };

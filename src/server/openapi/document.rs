@@ -80,7 +80,8 @@ impl Shapes {
             operation;
         let needed = needs.map(|right| format!("Needs the right to `{right}`."));
         let about = [about.map(str::to_owned), needed].into_iter().flatten();
-        let mut parameters: Vec<Json> = in_path(path).map(path_parameter).collect();
+        let mut parameters: Vec<Json> =
+            in_path(path).map(|name| path_parameter(path, name)).collect();
         parameters.extend(query.iter().map(|one| parameter("query", one)));
         parameters.extend(headers.iter().map(|one| parameter("header", one)));
         let security = needs.map_or_else(|| json!([]), |_| json!([{"token": []}]));
@@ -153,13 +154,14 @@ fn in_path(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn path_parameter(name: &str) -> Json {
+fn path_parameter(path: &str, name: &str) -> Json {
     let about = match name {
         "target" => "The target: one cluster.",
         "namespace" => "The app's namespace.",
         "app" => "The app's slug.",
         "revision" => "The deploy id that names the revision.",
-        _ => "The id.",
+        _ if path.starts_with("/deployments/") => "The deployment's deploy id.",
+        _ => "Its id.",
     };
     json!({
         "name": name, "in": "path", "required": true, "description": about,

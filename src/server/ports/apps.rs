@@ -1,6 +1,6 @@
 //! What is where.
 
-use crate::model::id::TargetName;
+use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Missing, Placed, Spot};
 
 /// Which apps to list; what is absent does not restrict.
@@ -8,6 +8,8 @@ use crate::model::placed::{Missing, Placed, Spot};
 pub struct AppsQuery {
     /// On this target.
     pub target: Option<TargetName>,
+    /// Of this name.
+    pub app: Option<AppKey>,
     /// After this one, in the order of their spots.
     pub after: Option<Spot>,
     /// At most so many; at least 1.

@@ -18,6 +18,7 @@ impl Apps for Fake {
         let spots = ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"];
         let spots = spots.map(|text| Spot::parse(text).unwrap()).into_iter();
         let spots = spots.filter(|spot| query.target.as_ref().is_none_or(|t| *t == spot.target));
+        let spots = spots.filter(|spot| query.app.as_ref().is_none_or(|app| *app == spot.app));
         let mut spots: Vec<_> = spots.filter(|spot| Some(spot) > query.after.as_ref()).collect();
         let more = spots.len() > query.limit as usize;
         spots.truncate(query.limit as usize);
@@ -94,6 +95,7 @@ async fn pages_follow_one_another_without_a_gap() {
     }
     assert_eq!(all, ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"]);
     assert_eq!(list(&world, "?target=dev").await.0, ["dev/devx/shop"]);
+    assert_eq!(list(&world, "?app=devx/shop").await.0, ["dev/devx/shop", "prod/devx/shop"]);
     assert_eq!(list(&world, "?target=test").await, (vec![], Value::Null));
 }
 
@@ -101,7 +103,7 @@ async fn pages_follow_one_another_without_a_gap() {
 async fn what_is_wrong_is_said() {
     let world = world();
     let wrong = world.get("/api/v1/apps?state=live").await;
-    assert!(wrong.problem(400, "bad-request").contains("target, limit, cursor"));
+    assert!(wrong.problem(400, "bad-request").contains("target, app, limit, cursor"));
     world.fake.inner.lock().unwrap().broken = true;
     let away = world.get("/api/v1/apps").await;
     assert_eq!(away.problem(503, "unavailable"), "m.git does not answer");

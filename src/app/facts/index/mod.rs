@@ -99,12 +99,13 @@ impl Indexes {
         }
     }
 
-    /// Apps after that one in the order of their spots, of one target or of all; what others have
+    /// Apps after that one in the order of their spots, of one target or of all, of one name or of all; what others have
     /// pushed to a server counts if it was asked within half a minute. Takes a little longer than
     /// `patience` at the most: a server that is silent is missing by then.
     pub(super) async fn page(
         &self,
         target: Option<&TargetName>,
+        app: Option<&AppKey>,
         after: Option<&Spot>,
         most: usize,
         now: Timestamp,
@@ -121,9 +122,12 @@ impl Indexes {
         let mut apps = Vec::new();
         for one in targets {
             let after = after.filter(|spot| spot.target == one).map(|spot| spot.app.clone());
+            let app = app.cloned();
             let left = most - apps.len();
             let Some((place, index)) = self.indexed(&one).filter(|_| left > 0) else { break };
-            match blocking(&index, move |index| index.page(after.as_ref(), left)).await {
+            match blocking(&index, move |index| index.page(app.as_ref(), after.as_ref(), left))
+                .await
+            {
                 Ok(found) => apps.extend(found),
                 Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }

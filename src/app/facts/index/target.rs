@@ -107,15 +107,17 @@ impl Index {
         Ok(Looked { routes, live })
     }
 
-    /// Apps after that one, in order. Blocks.
+    /// Apps after that one, in order; only that one, where one is named. Blocks.
     pub(super) fn page(
         &mut self,
+        only: Option<&AppKey>,
         after: Option<&AppKey>,
         most: usize,
     ) -> Result<Vec<Placed>, NotKnown> {
         self.update()?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let all = self.apps.range((from, Bound::Unbounded)).take(most);
+        let all = self.apps.range((from, Bound::Unbounded));
+        let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
         Ok(all.map(|(app, known)| self.placed(app, known)).collect())
     }
 
