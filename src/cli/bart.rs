@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{deployer, explain, history, logs, open, remove, render, schema, status, validate};
+use super::{
+    deployer, explain, history, hold, logs, open, remove, render, rollback, schema, status,
+    validate,
+};
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments, and takes
 /// apps off a target.
@@ -31,6 +34,9 @@ enum Command {
     History(history::History),
     Logs(logs::Logs),
     Open(open::Open),
+    Rollback(rollback::Rollback),
+    Hold(hold::Hold),
+    Unhold(hold::Unhold),
     Remove(remove::Remove),
 }
 
@@ -45,6 +51,9 @@ impl Bart {
             Command::History(command) => deployer::on_runtime(command.run()),
             Command::Logs(command) => deployer::on_runtime(command.run()),
             Command::Open(command) => deployer::on_runtime(command.run()),
+            Command::Rollback(command) => deployer::on_runtime(command.run()),
+            Command::Hold(command) => deployer::on_runtime(command.run()),
+            Command::Unhold(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
         }
     }

@@ -13,6 +13,8 @@ mod status;
 mod history;
 mod logs;
 mod open;
+mod rollback;
+mod hold;
 mod remove;
 pub mod deployer; // the operator's command line
 mod serve;

@@ -7,6 +7,7 @@ use crate::dashboard::messages;
 use crate::dashboard::{stages, words};
 use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
 use crate::model::notice::Sink;
+use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
 use crate::store::Told;
 
@@ -34,6 +35,13 @@ pub fn lines(log: &Log) -> Vec<Line> {
 fn asked(deployment: &Deployment) -> String {
     let request = &deployment.request;
     let release = &request.release;
+    if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
+        let (who, target) = (&request.actor, &request.target);
+        return format!(
+            "{who} asked to go back to `{}` on {target}, revision {to}: {reason}",
+            release.tag
+        );
+    }
     let why = match request.description.trim() {
         "" => String::new(),
         why => format!(": {why}"),

@@ -75,7 +75,7 @@ impl ManifestRepository {
     ) -> Result<Revisions, WriteError> {
         let folder = layout::app_folder(target, app);
         let latest = layout::latest_folder(target, app);
-        self.beside(move |repo, place| {
+        self.looking(move |repo, place| {
             let root = place.root(repo)?;
             let mut found = tree::revision_folders(repo, root.as_ref(), &folder)?;
             found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
@@ -100,7 +100,7 @@ impl ManifestRepository {
             Some(id) => layout::revision_folder(target, app, id),
             None => layout::latest_folder(target, app),
         };
-        self.beside(move |repo, place| {
+        self.looking(move |repo, place| {
             let root = place.root(repo)?;
             let Some((id, ObjectType::Tree)) = tree::find(root.as_ref(), &folder)? else {
                 return Ok(None);
@@ -119,7 +119,7 @@ impl ManifestRepository {
         app: &AppKey,
     ) -> Result<Option<Around>, WriteError> {
         let (commit, folder) = (commit.clone(), layout::latest_folder(target, app));
-        self.beside(move |repo, _| {
+        self.looking(move |repo, _| {
             let Some(after) = there(repo, Oid::from_str(commit.as_str())?)? else {
                 return Ok(None);
             };
@@ -146,7 +146,7 @@ impl ManifestRepository {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.beside(move |repo, place| {
+        self.looking(move |repo, place| {
             let tip = place.tip(repo)?;
             let first = tip.map(|tip| repo.find_commit(tip)).transpose()?;
             let back = std::iter::successors(first, |commit| commit.parent(0).ok());
@@ -168,7 +168,7 @@ impl ManifestRepository {
     }
 
     /// Reads with a handle of its own, where one may block.
-    async fn beside<T: Send + 'static>(
+    async fn looking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Repository, &Place) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {

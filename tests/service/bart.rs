@@ -21,10 +21,8 @@ impl Place {
         let deployer = Deployer::start().await;
         deployer.github.repository("example/shop").commit(&waml("shop"));
         let folder = TempDir::new().unwrap();
-        let text = format!(
-            "{}links: [{{name: Runbook, url: \"https://wiki.example.com/shop\"}}]\n",
-            waml("shop")
-        );
+        let text = waml("shop").replace("https://…", "https://wiki.example.com/shop");
+        assert!(text.contains("wiki.example.com"));
         std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();
         let repository = git2::Repository::init(folder.path()).unwrap();
         repository.remote("origin", "git@github.example.com:example/shop.git").unwrap();
@@ -49,6 +47,12 @@ impl Place {
         let server = format!("http://{}", self.deployer.hands().address());
         command.env("BART_SERVER", server).env("NO_COLOR", "1").env("HOME", self.folder.path());
         command
+    }
+
+    /// Every test ends with this.
+    async fn settled(&self) {
+        self.deployer.settle().await;
+        self.deployer.settled().await;
     }
 
     async fn bart(&self, arguments: &[&str]) -> (i32, String) {
@@ -100,7 +104,7 @@ async fn status_shows_what_is_live_what_goes_on_and_what_never_was() {
     let (code, other) =
         place.bart(&["status", "--app", "devx/other", "-t", "prod-cluster-1"]).await;
     assert_eq!((code, other.contains("never deployed")), (0, true), "{other}");
-    place.deployer.settle().await;
+    place.settled().await;
 }
 
 #[tokio::test]
@@ -131,6 +135,7 @@ async fn history_shows_deployments_and_the_revisions_to_go_back_to() {
     assert_eq!(data["revisions"][1]["id"], first.as_str());
     let (code, wrong) = place.bart(&["history", "--state", "dancing"]).await;
     assert_eq!((code, wrong.contains("use one of queued")), (2, true), "{wrong}");
+    place.settled().await;
 }
 
 #[tokio::test]
@@ -166,6 +171,7 @@ async fn logs_are_printed_and_followed_to_the_end() {
         text.contains("violation: ") && text.ends_with(&format!("failed {refused}\n")),
         "{text}"
     );
+    place.settled().await;
 }
 
 #[tokio::test]
@@ -207,4 +213,5 @@ async fn pages_and_links_are_opened() {
     })
     .await;
     assert_eq!((code, failed.contains("open it by hand: https://deploy.")), (2, true), "{failed}");
+    place.settled().await;
 }

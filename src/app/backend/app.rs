@@ -6,7 +6,9 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName};
 use crate::model::notice::Sink;
 use crate::model::placed::Spot;
-use crate::server::ports::{self, AppNow, Fault, History, NotShown, RevisionFiles, Synced};
+use crate::server::ports::{
+    self, AppNow, Fault, History, NotShown, Revision, RevisionFiles, Synced,
+};
 use crate::store::{Filter, StoreError, Told};
 
 /// More that wait for one app are not listed.
@@ -31,12 +33,17 @@ impl ports::App for Backend {
         let owner = placed.as_ref().and_then(|placed| placed.owner.clone());
         let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
         let locks = self.store.locks(self.world.clock.now()).await.map_err(Fault::new)?;
+        let live = history.revisions.into_iter().find(|one| one.live);
+        let arrived = Filter { state: Some(State::Succeeded), ..of_app(spot) };
+        let arrived = self.newest(arrived).await?;
         Ok(Some(AppNow {
             hand_edited: history.hand_edited,
-            live: history.revisions.into_iter().find(|one| one.live),
+            hold: self.store.hold(&spot.target, &spot.app).await.map_err(Fault::new)?,
+            sync: self.sync(arrived.as_ref()).await?,
+            rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
+            live,
             under_way: self.under_way(spot, repository).await?,
             locks: apps::stopping(locks, spot, owner.as_deref()),
-            sync: self.sync(spot).await?,
             placed,
             last,
         }))
@@ -82,9 +89,8 @@ impl Backend {
     }
 
     /// What became of the message about the newest push.
-    async fn sync(&self, spot: &Spot) -> Result<Synced, Fault> {
-        let filter = Filter { state: Some(State::Succeeded), ..of_app(spot) };
-        let Some(last) = self.newest(filter).await? else { return Ok(Synced::ByItself) };
+    async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, Fault> {
+        let Some(last) = arrived else { return Ok(Synced::ByItself) };
         let told: Result<_, StoreError> = self.store.messages(&last.id).await;
         let told = told.map_err(Fault::new)?.into_iter();
         Ok(told
@@ -92,6 +98,12 @@ impl Backend {
             .next_back()
             .map_or(Synced::ByItself, sync))
     }
+}
+
+/// Whether the deployment is a rollback to that revision.
+fn is_back_to(deployment: &Deployment, live: Option<&Revision>) -> bool {
+    let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
+    to.is_some() && to == live.map(|live| &live.id)
 }
 
 fn sync(told: Told) -> Synced {

@@ -4,7 +4,8 @@ use crate::app::backend::Backend;
 use crate::facts::NotKnown;
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Listed, Placed, Spot};
-use crate::server::ports::{self, AppsPage, AppsQuery};
+use crate::server::ports::{self, AppLine, AppsPage, AppsQuery};
+use crate::store::StoreError;
 
 impl ports::Apps for Backend {
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
@@ -17,16 +18,25 @@ impl ports::Apps for Backend {
         let more = apps.len() > limit;
         apps.truncate(limit);
         let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
-        let locks = self.store.locks(self.world.clock.now()).await.map_err(|error| {
-            tracing::error!(%error, "locks could not be read");
-            "the database cannot be read now".to_owned()
-        })?;
-        let locked = |app: &Placed| {
-            locks.iter().any(|(_, lock)| stops(&lock.scope, &app.spot, app.owner.as_deref()))
+        let locks =
+            self.store.locks(self.world.clock.now()).await.map_err(|error| unread(&error))?;
+        let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
+        let line = |placed: Placed| {
+            let Spot { target, app } = &placed.spot;
+            let (spot, owner) = (&placed.spot, placed.owner.as_deref());
+            AppLine {
+                locked: locks.iter().any(|(_, lock)| stops(&lock.scope, spot, owner)),
+                held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
+                placed,
+            }
         };
-        let apps = apps.into_iter().map(|app| (locked(&app), app));
-        Ok(AppsPage { apps: apps.map(|(locked, app)| (app, locked)).collect(), next, missing })
+        Ok(AppsPage { apps: apps.into_iter().map(line).collect(), next, missing })
     }
+}
+
+fn unread(error: &StoreError) -> String {
+    tracing::error!(%error, "locks or holds could not be read");
+    "the database cannot be read now".to_owned()
 }
 
 /// Those of the locks that stop an app, in their order.

@@ -18,22 +18,28 @@ use crate::server::ports::{Fault, History, NotShown, Revision, RevisionFiles};
 const CONTEXT: usize = 2;
 
 impl Backend {
-    /// The manifest repository of a target as its server has it now, or had a moment ago. `None` for a
-    /// target that there is none for, and where nothing was ever pushed.
+    /// The manifest repository of a target as its server has it now, or had a moment ago, and whether it
+    /// had the branch then. `None` for a target that there is none for.
     pub(super) async fn repository(
         &self,
         spot: &Spot,
-    ) -> Result<Option<&ManifestRepository>, NotShown> {
+    ) -> Result<Option<(&ManifestRepository, bool)>, NotShown> {
         let Ok(manifests) = self.world.manifests_of(&spot.target) else { return Ok(None) };
         let current = self.world.facts.current(&spot.target).await;
         let branch = current.map_err(|NotKnown(why)| NotShown::Repository(why))?;
-        Ok(branch.then_some(&manifests.repository))
+        Ok(Some((&manifests.repository, branch)))
     }
 
     /// The app's history; empty where the repository has nothing of it.
     pub(super) async fn history_of(&self, spot: &Spot) -> Result<History, NotShown> {
-        let Some(repository) = self.repository(spot).await? else { return Ok(History::default()) };
-        let found = repository.revisions(&spot.target, &spot.app).await;
+        let Some((repository, branch)) = self.repository(spot).await? else {
+            return Ok(History::default());
+        };
+        let found = match repository.revisions(&spot.target, &spot.app).await {
+            // Nothing was ever pushed to its server.
+            Err(_) if !branch => return Ok(History::default()),
+            found => found,
+        };
         let Revisions { kept, live, hand_edited } = found.map_err(|error| unread(&error))?;
         let mut known = BTreeMap::new();
         for Kept { id, .. } in &kept {
@@ -62,7 +68,7 @@ impl Backend {
     ) -> Result<Option<RevisionFiles>, NotShown> {
         let history = self.history_of(spot).await?;
         let found = history.revisions.into_iter().find(|one| one.id == *id);
-        let (Some(revision), Some(repository)) = (found, self.repository(spot).await?) else {
+        let (Some(revision), Some((repository, _))) = (found, self.repository(spot).await?) else {
             return Ok(None);
         };
         let files = repository.files_of(&spot.target, &spot.app, Some(id)).await;

@@ -4,10 +4,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::model::deployment::Deployment;
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::Spot;
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::Rollback;
 use crate::pipeline::diff::{self, Change};
+use crate::server::api::rollback::HoldView;
 use crate::server::api::view::{self, Overview};
 use crate::server::ports::{AppNow, History, Revision, RevisionFiles, Synced};
 
@@ -37,6 +40,8 @@ pub(super) struct AppView {
     last: Option<Overview>,
     /// The locks that stop it, oldest first.
     locks: Vec<LockView>,
+    /// What keeps automation off it; null where nothing does.
+    hold: Option<HoldView>,
     /// Whether Argo CD knows of the newest push.
     sync: SyncView,
 }
@@ -55,6 +60,24 @@ struct LiveView {
     at: Option<Timestamp>,
     /// Who asked for it.
     actor: Option<String>,
+    /// The rollback that made it live again; null where none did.
+    rollback: Option<LiveRollbackView>,
+}
+
+/// A rollback that made a revision live again.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LiveRollback")]
+struct LiveRollbackView {
+    /// The deployment that it is.
+    id: String,
+    /// The revision that was live before; null where somebody had edited it by hand.
+    from: Option<String>,
+    /// Who rolled back.
+    by: String,
+    /// Why.
+    reason: String,
+    /// When it was done.
+    at: Option<Timestamp>,
 }
 
 /// Whether Argo CD knows of the newest push.
@@ -170,8 +193,9 @@ struct FileView {
 impl AppView {
     /// Takes the answer apart; a new field asks here whether it is to be seen.
     pub(super) fn new(spot: Spot, now: AppNow) -> Self {
-        let AppNow { placed, live, hand_edited, under_way, last, locks, sync } = now;
-        let of_last = |last: &crate::model::deployment::Deployment| {
+        let AppNow { placed, live, rollback, hand_edited, under_way, last, locks, hold, sync } =
+            now;
+        let of_last = |last: &Deployment| {
             let owner = last.contact.as_ref().map(|contact| contact.owner.clone());
             (Some(last.request.release.repository.clone()), owner)
         };
@@ -186,18 +210,19 @@ impl AppView {
             repository: repository.or(said_repository).map(String::from),
             owner: owner.or(said_owner),
             hosts: hosts.into_iter().collect(),
-            live: live.map(Into::into),
+            live: live.map(|live| LiveView::new(live, rollback)),
             hand_edited,
             under_way: under_way.into_iter().map(view::overview).collect(),
             last: last.map(view::overview),
             locks: locks.into_iter().map(Into::into).collect(),
+            hold: hold.map(HoldView::of),
             sync: sync.into(),
         }
     }
 }
 
-impl From<Revision> for LiveView {
-    fn from(revision: Revision) -> Self {
+impl LiveView {
+    fn new(revision: Revision, rollback: Option<Deployment>) -> Self {
         let Revision { id, tag, commit, at, actor, .. } = revision;
         Self {
             revision: id.into(),
@@ -205,7 +230,18 @@ impl From<Revision> for LiveView {
             commit: commit.map(String::from),
             at,
             actor,
+            rollback: rollback.and_then(LiveRollbackView::of),
         }
+    }
+}
+
+impl LiveRollbackView {
+    /// None of a deployment that is no rollback.
+    fn of(deployment: Deployment) -> Option<Self> {
+        let Deployment { id, request, rollback, finished_at, .. } = deployment;
+        let Rollback { from, reason, .. } = rollback?;
+        let from = from.map(String::from);
+        Some(Self { id: id.into(), from, by: request.actor, reason, at: finished_at })
     }
 }
 

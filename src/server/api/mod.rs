@@ -20,6 +20,7 @@ mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
 pub(super) mod query; // the list's parameters
+mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
 /// Where all of it is.
@@ -55,6 +56,10 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
             app::revision_operation(),
         )
         .post(&format!("{APP}/remove"), apps::remove::<B>, apps::remove_operation())
+        .post(&format!("{APP}/rollback"), rollback::roll_back::<B>, rollback::back_operation())
+        .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
+        .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
+        .get("/holds", rollback::holds::<B>, rollback::holds_operation())
 }
 
 fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {

@@ -13,7 +13,7 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::openapi::{Operation, Parameter};
-use crate::server::ports::{AppsPage, AppsQuery, Backend};
+use crate::server::ports::{AppLine, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the list of apps.
@@ -66,6 +66,8 @@ struct View {
     repository: Option<String>,
     /// Whether a lock stops deployments of it.
     locked: bool,
+    /// Whether automation is held off it.
+    held: bool,
 }
 
 /// What is said of [`list`].
@@ -112,7 +114,7 @@ fn cursor(value: &str) -> Result<Spot, String> {
 
 fn view(page: AppsPage) -> ListView {
     let AppsPage { apps, next, missing } = page;
-    let one = |(placed, locked): (Placed, bool)| {
+    let one = |AppLine { placed, locked, held }: AppLine| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
             target: target.into(),
@@ -123,6 +125,7 @@ fn view(page: AppsPage) -> ListView {
             owner,
             repository: repository.map(String::from),
             locked,
+            held,
         }
     };
     let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });

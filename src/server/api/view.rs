@@ -9,6 +9,7 @@ use crate::model::deployment::{Deployment, Pushed, StageTime, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
+use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::diff::Change;
 use crate::server::ports::{Page, StatusRecord};
@@ -48,8 +49,12 @@ pub(super) struct Overview {
     actor: String,
     /// Why, if they said; else empty.
     description: String,
-    /// The forge's own number of it.
-    forge_id: i64,
+    /// The forge's own number of it; null while the forge does not have it.
+    forge_id: Option<i64>,
+    /// Whether a program asked, and no person.
+    automatic: bool,
+    /// What makes it a rollback; null where it is none.
+    rollback: Option<RollbackView>,
     /// When its event was stored.
     received_at: Timestamp,
     /// When it ended.
@@ -72,6 +77,27 @@ pub(super) struct Overview {
     warnings: usize,
     /// What was pushed, if anything was.
     pushed: Option<Pushed>,
+}
+
+/// What makes a deployment a rollback.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Rollback")]
+pub(super) struct RollbackView {
+    /// The revision that becomes live again.
+    to: String,
+    /// The one that was live; null where somebody had edited it by hand.
+    from: Option<String>,
+    /// Why.
+    reason: String,
+    /// Whether automation is held afterwards.
+    hold: bool,
+}
+
+impl RollbackView {
+    fn of(rollback: Rollback) -> Self {
+        let Rollback { to, from, away: _, tree: _, reason, hold } = rollback;
+        Self { to: to.into(), from: from.map(String::from), reason, hold }
+    }
 }
 
 /// A deployment by itself.
@@ -178,6 +204,7 @@ fn whole(deployment: Deployment) -> Whole {
         summary,
         violations,
         pushed,
+        rollback,
         hand_edit,
         template,
         templates_commit,
@@ -185,8 +212,17 @@ fn whole(deployment: Deployment) -> Whole {
         address,
         attempts,
     } = deployment;
-    let DeploymentRequest { forge_id, release, target, git_ref, actor, description, production } =
-        request;
+    let number = request.number();
+    let DeploymentRequest {
+        forge_id: _,
+        release,
+        target,
+        git_ref,
+        actor,
+        description,
+        production,
+        automatic,
+    } = request;
     let Release { repository, commit, tag } = release;
     let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
     let overview = Overview {
@@ -200,7 +236,9 @@ fn whole(deployment: Deployment) -> Whole {
         tag: tag.into(),
         actor,
         description,
-        forge_id,
+        forge_id: number,
+        automatic,
+        rollback: rollback.map(RollbackView::of),
         received_at,
         finished_at,
         summary,

@@ -7,6 +7,7 @@ use crate::model::id::{CommitSha, DeployId, ImageTag, RepoName};
 use crate::model::lock::{Lock, LockId};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::{Digest, ManifestFile};
+use crate::model::rollback::Hold;
 use crate::pipeline::diff::Change;
 use crate::server::ports::Fault;
 
@@ -17,6 +18,8 @@ pub struct AppNow {
     pub placed: Option<Placed>,
     /// The revision that is live.
     pub live: Option<Revision>,
+    /// The rollback that made it live, if one did.
+    pub rollback: Option<Deployment>,
     /// Whether somebody edited `latest` by hand.
     pub hand_edited: bool,
     /// Deployments that have not ended, newest first. One whose WAML has not been read counts if it
@@ -26,6 +29,8 @@ pub struct AppNow {
     pub last: Option<Deployment>,
     /// The locks that stop it, oldest first.
     pub locks: Vec<(LockId, Lock)>,
+    /// What keeps automation off it.
+    pub hold: Option<Hold>,
     /// Whether the cluster's Argo CD knows of the newest push.
     pub sync: Synced,
 }

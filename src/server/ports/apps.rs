@@ -16,11 +16,22 @@ pub struct AppsQuery {
     pub limit: u32,
 }
 
+/// An app in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppLine {
+    /// What the manifest repository has of it.
+    pub placed: Placed,
+    /// Whether a lock stops deployments of it.
+    pub locked: bool,
+    /// Whether automation is held off it.
+    pub held: bool,
+}
+
 /// One page of apps, in the order of their spots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppsPage {
-    /// The apps, each with whether a lock stops it.
-    pub apps: Vec<(Placed, bool)>,
+    /// The apps.
+    pub apps: Vec<AppLine>,
     /// The `after` of the next page, if there is one.
     pub next: Option<Spot>,
     /// Where there may be more apps: repositories that cannot be read now.

@@ -7,9 +7,9 @@ mod app; // one app
 mod acts; // what people do beside deploying
 mod condition; // how the program is
 
-pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
-pub use apps::{Apps, AppsPage, AppsQuery};
+pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
@@ -29,11 +29,21 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts + Rollbacks
 {
 }
 
 impl<T> Backend for T where
-    T: Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts
+    T: Inbox
+        + Intake
+        + Pushes
+        + PullRequests
+        + Records
+        + Apps
+        + App
+        + Logs
+        + Condition
+        + Acts
+        + Rollbacks
 {
 }

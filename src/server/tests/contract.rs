@@ -183,6 +183,9 @@ async fn an_app_is_shown_with_what_is_live_what_goes_on_and_what_stops_it() {
     assert_eq!(app["live"]["revision"], id(7).as_str());
     assert_eq!((&app["live"]["tag"], &app["live"]["commit"]), (&json!("1.10"), &json!(null)));
     assert_eq!(app["last"]["state"], "succeeded");
+    let rollback = &app["live"]["rollback"];
+    assert_eq!((&rollback["from"], &rollback["by"]), (&json!(id(8).as_str()), &json!("octo-dev")));
+    assert_eq!((&app["hold"]["by"], &app["hold"]["to"]), (&json!("ann"), &json!("1.10")));
     let scopes: Vec<_> =
         app["locks"].as_array().unwrap().iter().map(|lock| lock["scope"].clone()).collect();
     let wanted = json!([

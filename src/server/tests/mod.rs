@@ -5,6 +5,7 @@ mod contract; // the OpenAPI document, and that answers are as it says
 mod deployments; // a deployment's log, filters
 mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
+mod rolling; // rollbacks and holds
 mod reading; // probes and the API
 mod records; // what the backend has of deployments and apps
 mod schema; // a validator for answers

@@ -9,7 +9,7 @@ use crate::model::id::{DeployId, RepoName};
 use crate::model::placed::{Placed, Spot};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
-use crate::server::ports::{Apps, AppsPage, AppsQuery};
+use crate::server::ports::{AppLine, Apps, AppsPage, AppsQuery};
 
 /// The apps `shop` and `cart` on `prod`, and `shop` on `dev`.
 impl Apps for Fake {
@@ -25,14 +25,12 @@ impl Apps for Fake {
         let next = spots.last().filter(|_| more).cloned();
         let missing = [("far".to_owned(), "far.git cannot be reached".to_owned())];
         let missing = if query.target.is_none() { missing.into() } else { BTreeMap::new() };
-        Ok(AppsPage {
-            apps: spots
-                .into_iter()
-                .map(|spot| (placed(spot.clone()), spot.app.slug.as_str() == "cart"))
-                .collect(),
-            next,
-            missing,
-        })
+        let line = |spot: Spot| AppLine {
+            locked: spot.app.slug.as_str() == "cart",
+            held: spot.target.as_str() == "dev",
+            placed: placed(spot),
+        };
+        Ok(AppsPage { apps: spots.into_iter().map(line).collect(), next, missing })
     }
 }
 
@@ -67,10 +65,10 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
         json,
         json!({"apps": [
             {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
-             "hosts": hosts, "owner": null, "repository": null, "locked": true},
+             "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false},
             {"target": "prod", "namespace": "devx", "app": "shop",
              "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
-             "owner": "squad@example.com", "repository": "acme/shop", "locked": false},
+             "owner": "squad@example.com", "repository": "acme/shop", "locked": false, "held": false},
         ], "next": null, "missing": []})
     );
 }

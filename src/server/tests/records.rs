@@ -10,6 +10,7 @@ use crate::model::id::{CommitSha, DeployId};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::{Digest, ManifestFile};
+use crate::model::rollback::{Hold, Rollback, TreeId};
 use crate::model::violation::{Position, Violation};
 use crate::pipeline::diff::{Change, How};
 use crate::server::ports::{
@@ -154,6 +155,32 @@ pub(super) fn spot() -> Spot {
     Spot::parse("prod/devx/shop").unwrap()
 }
 
+/// The same as a rollback.
+fn rolled_back(mut deployment: Deployment) -> Deployment {
+    deployment.rollback = Some(Rollback {
+        to: id(7),
+        from: Some(id(8)),
+        away: None,
+        tree: TreeId("d".repeat(40)),
+        reason: "1.11 loses orders".to_owned(),
+        hold: true,
+    });
+    deployment
+}
+
+fn hold() -> Hold {
+    Hold {
+        target: spot().target,
+        app: spot().app,
+        by: "ann".to_owned(),
+        reason: "1.11 loses orders".to_owned(),
+        since: now(),
+        rollback: Some(id(9)),
+        away: None,
+        to: Some("1.10".parse().unwrap()),
+    }
+}
+
 /// An app with everything that one can have.
 pub(super) fn app_now(last: Deployment) -> AppNow {
     let lock = |scope| Lock {
@@ -191,10 +218,12 @@ pub(super) fn app_now(last: Deployment) -> AppNow {
             template: Some("backend-default@latest".to_owned()),
             digest: Some(Digest("sha256:ab".to_owned())),
         }),
+        rollback: Some(rolled_back(last.clone())),
         hand_edited: false,
         under_way: vec![last.clone()],
         last: Some(last),
         locks: locks.collect(),
+        hold: Some(hold()),
         sync: Synced::GivenUp("no token".to_owned()),
     }
 }
