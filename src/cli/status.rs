@@ -452,7 +452,26 @@ mod tests {
             service: ready(false),
         };
         let text = anstream::adapter::strip_str(&of_app(&found, now)).to_string();
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        devx/shop  acme/shop  squad@example.com
+
+        TARGET  LIVE  SINCE    BY     STATE
+        dev     -     -        -      never deployed
+        prod    1.10  3 h ago  alice  live, 1.11 queued, locked, held, Argo CD not told
+        test    -     -        -      edited by hand, 1.11 failed
+
+        under way
+          20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
+
+        locked
+          prod  0123abcd  all on it, by Jo, 2 h ago, until 2026-11-22T00:00:00Z: books
+
+        held
+          prod  by ann, 30 min ago: 1.11 loses orders
+
+        the service waits
+          manifest repository main: git.example.com does not answer
+        ");
     }
 
     #[test]
@@ -478,6 +497,14 @@ mod tests {
             service: ready(true),
         };
         let text = anstream::adapter::strip_str(&of_all(&found)).to_string();
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        APP        TARGET  LIVE REVISION              OWNER              STATE
+        devx/cart  prod    -                          -                  edited by hand
+        devx/shop  prod    20261121-090000000-3f9a2c  squad@example.com  locked, held
+        missing: what is in far: it cannot be reached
+
+        under way
+          20261121-115900000-3f9a2c  running  1.11 to prod by jo: waiting for a worker
+        ");
     }
 }

@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::forge::github::webhook::rules::Rules;
-use crate::server::auth::{Pages, Tokens};
+use crate::server::auth::{Admission, Gate, Pages, People, Tokens};
 use crate::server::ports::Backend;
 
 /// Everything that the routes need; `app` builds it.
@@ -50,6 +50,8 @@ pub struct State<B> {
     pub tokens: Tokens,
     /// Who may see the pages.
     pub pages: Pages,
+    /// What else is asked of callers.
+    pub admission: Admission,
     /// Bounds.
     pub limits: Limits,
     /// Cancelled when the server stops: then what stays open is closed.
@@ -114,13 +116,17 @@ struct Shared<B> {
     slots: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     requests: AtomicU64,
+    people: People,
+    gate: Gate,
 }
 
 /// All routes.
 pub fn router<B: Backend>(state: State<B>) -> Router {
     let slots = Arc::new(Semaphore::new(state.limits.requests));
     let streams = Arc::new(Semaphore::new(state.limits.streams));
-    let shared = Arc::new(Shared { state, slots, streams, requests: AtomicU64::new(0) });
+    let gate = Gate::new(state.admission.requests_per_minute);
+    let (requests, people) = (AtomicU64::new(0), People::new());
+    let shared = Arc::new(Shared { state, slots, streams, requests, people, gate });
     let working = Router::new()
         .route("/webhooks/github", post(webhook::github::<B>))
         .nest(api::BASE, api::routes(&shared))

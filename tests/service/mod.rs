@@ -1,5 +1,6 @@
 //! The real program, over HTTP, with everything that can happen to a process and to its input.
 
+mod access; // who may do what
 mod api; // one app, its revisions, a deployment's log and events
 mod apps; // what is where
 mod bart; // what bart shows of them

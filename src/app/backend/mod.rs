@@ -7,6 +7,8 @@ mod app; // one app
 mod history; // an app's revisions
 mod acts; // what people do
 mod condition; // how it is
+mod visitors; // who calls
+mod audit; // who did what
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;

@@ -89,10 +89,10 @@ pub(super) async fn remove<B: Backend>(
 ) -> Result<Json<View>, Problem> {
     let Spot { target, app } = path::spot(path)?;
     shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
-    let actor = caller.name;
+    let by = caller.by();
     let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
-    let request = RemovalRequest { target, app, actor, reason, with_data, dry_run };
+    let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let gone = shared.state.backend.remove(request).await.map_err(refused)?;
     Ok(Json(view(gone)))
 }

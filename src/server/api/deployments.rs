@@ -13,7 +13,7 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
 use crate::server::api::view::{Detail, ListView};
-use crate::server::auth::{Caller, Scope};
+use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
@@ -46,11 +46,14 @@ pub(super) fn list_operation() -> Operation {
 /// The newest deployments that pass the filters.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
     let query = query::read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.deployments(&query).await;
-    Ok(Json(page.map_err(|error| path::unavailable(&error))?.into()))
+    let mut page = page.map_err(|error| path::unavailable(&error))?;
+    page.deployments = shared.seen_deployments(&caller, page.deployments).await?;
+    Ok(Json(page.into()))
 }
 
 /// What is said of [`one`].
@@ -70,7 +73,7 @@ pub(super) async fn one<B: Backend>(
     let backend = &shared.state.backend;
     let found = backend.deployment(&id).await.map_err(|error| path::unavailable(&error))?;
     let (deployment, statuses) = found.ok_or_else(|| path::no_deployment(&id))?;
-    shared.may(&caller, Scope::Read, &path::subject(&deployment)).await?;
+    shared.may_see(&caller, &deployment).await?;
     let changes = backend.changes(&deployment).await;
     Ok(Json(Detail::new(deployment, statuses, backend.page_of(&id), changes)))
 }
@@ -91,7 +94,7 @@ pub(super) async fn log<B: Backend>(
     let id = path::deployment(id)?;
     let found = shared.state.backend.log(&id).await.map_err(|error| path::unavailable(&error))?;
     let log = found.ok_or_else(|| path::no_deployment(&id))?;
-    shared.may(&caller, Scope::Read, &path::subject(&log.deployment)).await?;
+    shared.may_see(&caller, &log.deployment).await?;
     let line = |Line { at, text }| LineView { at, text };
     Ok(Json(LogView { lines: story::lines(&log).into_iter().map(line).collect() }))
 }

@@ -23,7 +23,7 @@ use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
 use crate::server::api::view::Picture;
-use crate::server::auth::{Caller, Scope};
+use crate::server::auth::Caller;
 use crate::server::openapi::{Answer, Operation, Parameter};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
@@ -68,7 +68,7 @@ pub(super) async fn follow<B: Backend>(
     let id = path::deployment(id)?;
     let bell = shared.state.backend.bell();
     let record = look(&shared, &id).await?;
-    shared.may(&caller, Scope::Read, &path::subject(&record)).await?;
+    shared.may_see(&caller, &record).await?;
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let (first, ended) = (told(&record), record.state.is_final());
     if ended && heard == Some(first.version.as_str()) {

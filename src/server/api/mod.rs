@@ -8,6 +8,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 
 use crate::server::Shared;
+use crate::server::auth::{Door, admitted};
 use crate::server::openapi::{self, Routes};
 use crate::server::ports::Backend;
 use crate::server::problem::Problem;
@@ -19,6 +20,9 @@ mod placed; // what is where
 mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
+mod audit; // who did what
+mod once; // acts, each done once
+mod whoami; // who calls
 pub(super) mod query; // the list's parameters
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
@@ -32,6 +36,7 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     let (router, mut described) = working::<B>().apart();
     described.extend(open::<B>().apart().1);
     router
+        .layer(from_fn_with_state(shared.clone(), once::once::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         .merge(openapi::served(BASE, described))
 }
@@ -60,6 +65,8 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
         .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
         .get("/holds", rollback::holds::<B>, rollback::holds_operation())
+        .get("/audit", audit::list::<B>, audit::operation())
+        .get("/whoami", whoami::whoami, whoami::operation())
 }
 
 fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {
@@ -68,10 +75,9 @@ fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {
 
 async fn authenticated<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = shared.state.tokens.check(request.headers())?;
-    request.extensions_mut().insert(caller);
+    let request = admitted(&shared, request, Door::Api).await?;
     Ok(next.run(request).await)
 }

@@ -4,10 +4,8 @@
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query};
 
-use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, IdError, Namespace, Slug, TargetName};
 use crate::model::placed::Spot;
-use crate::server::auth::Subject;
 use crate::server::ports::Fault;
 use crate::server::problem::{Kind, Problem};
 
@@ -40,17 +38,6 @@ pub(super) fn deployment(path: InPath<String>) -> Result<DeployId, Problem> {
 /// The parameters of a query.
 pub(super) fn pairs(query: InQuery) -> Result<Vec<(String, String)>, Problem> {
     query.map(|Query(pairs)| pairs).map_err(|_| bad("the query string cannot be read"))
-}
-
-/// What a deployment is of: an app once that is known.
-pub(super) fn subject(deployment: &Deployment) -> Subject {
-    let request = &deployment.request;
-    match &deployment.app {
-        Some(app) => Subject::App(request.target.clone(), app.clone()),
-        None => {
-            Subject::Repository(request.release.repository.clone(), Some(request.target.clone()))
-        }
-    }
 }
 
 fn app(target: String, namespace: String, slug: String) -> Result<Spot, IdError> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,6 +12,7 @@ use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
 use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
+use crate::server::auth::{Caller, Subject};
 use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{AppLine, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
@@ -84,11 +85,19 @@ pub(super) fn operation() -> Operation {
 /// The apps that pass the filter, by target, namespace and name.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
     let query = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.apps(&query).await;
-    Ok(Json(page.map(view).map_err(|detail| Problem::new(Kind::Unavailable, detail))?))
+    let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
+    page.apps = shared.seen(&caller, page.apps, seen_as).await?;
+    Ok(Json(view(page)))
+}
+
+fn seen_as(line: &AppLine) -> Subject {
+    let spot = &line.placed.spot;
+    Subject::App(spot.target.clone(), spot.app.clone())
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.

@@ -24,13 +24,24 @@ const ABOUT: &str = "What is deployed where, what happened, and what people do a
 const ANY: &[Kind] = &[
     Kind::BadRequest,
     Kind::Unauthorized,
+    Kind::Forbidden,
+    Kind::TooMany,
     Kind::Unavailable,
     Kind::Overloaded,
     Kind::TookTooLong,
     Kind::Internal,
 ];
 /// How a route with a body may fail as well.
-const WITH_BODY: &[Kind] = &[Kind::UnsupportedMediaType, Kind::TooLarge, Kind::Unprocessable];
+const WITH_BODY: &[Kind] = &[
+    Kind::SlowBody,
+    Kind::KeyInUse,
+    Kind::TooLarge,
+    Kind::UnsupportedMediaType,
+    Kind::Unprocessable,
+    Kind::KeyReused,
+];
+/// How no route fails that anybody may call.
+const OF_CALLERS: &[Kind] = &[Kind::Unauthorized, Kind::Forbidden, Kind::TooMany];
 
 /// The document, as text that ends with a newline.
 pub(super) fn of(base: &str, all: &[Described]) -> String {
@@ -50,7 +61,7 @@ pub(super) fn of(base: &str, all: &[Described]) -> String {
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A token of the service's configuration, or one of GitHub's.",
+                "description": "A token of the service's configuration, or a person's of GitHub.",
             }},
         },
     });
@@ -109,7 +120,7 @@ impl Shapes {
         fails: &[Kind],
     ) -> BTreeMap<String, Json> {
         let of_body = WITH_BODY.iter().filter(|_| body);
-        let any = ANY.iter().filter(|kind| guarded || **kind != Kind::Unauthorized);
+        let any = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
         let mut failures: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
         for kind in any.chain(of_body).chain(fails) {
             let kinds = failures.entry(kind.status()).or_default();
@@ -137,8 +148,8 @@ impl Shapes {
     }
 
     fn failure(&mut self, kinds: &[Kind]) -> Json {
-        let one = |kind: &Kind| format!("{}: `{}`", kind.title(), kind.urn());
-        let about = kinds.iter().map(one).collect::<Vec<_>>().join("; ");
+        let one = |kind: &Kind| format!("`{}`: {}", kind.urn(), kind.documented().2);
+        let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
         let schema = self.given.subschema_for::<problem::Body>();
         let content = json!({"application/problem+json": {"schema": schema}});
         json!({"description": about, "content": content})

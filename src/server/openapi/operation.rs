@@ -58,6 +58,13 @@ impl Parameter {
     }
 }
 
+/// Any act may be repeated under a name.
+const ONCE: &[Parameter] = &[Parameter::text(
+    "Idempotency-Key",
+    "New for each act, up to 100 visible characters. For 24 hours a repeat with it does nothing, and \
+     gets the answer that the first one got.",
+)];
+
 /// Makes the schema of a type.
 pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
@@ -87,7 +94,12 @@ impl Operation {
 
     /// One that needs the right to deploy.
     pub(crate) fn acts(id: &'static str, summary: &'static str) -> Self {
-        Self { needs: Some("deploy"), ..Self::reads(id, summary) }
+        Self { needs: Some("deploy"), headers: ONCE, ..Self::reads(id, summary) }
+    }
+
+    /// The same for what concerns many apps.
+    pub(crate) fn admin(self) -> Self {
+        Self { needs: Some("admin"), ..self }
     }
 
     /// One that anybody may call.

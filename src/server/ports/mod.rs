@@ -6,13 +6,17 @@ mod apps; // what is where
 mod app; // one app
 mod acts; // what people do beside deploying
 mod condition; // how the program is
+mod visitors; // who calls
+mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
 pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
+pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
+pub use visitors::Visitors;
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
 /// come again.
@@ -29,7 +33,20 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + App + Logs + Condition + Acts + Rollbacks
+    Inbox
+    + Intake
+    + Pushes
+    + PullRequests
+    + Records
+    + Apps
+    + App
+    + Logs
+    + Condition
+    + Acts
+    + Rollbacks
+    + Visitors
+    + AuditLog
+    + Answers
 {
 }
 
@@ -45,5 +62,8 @@ impl<T> Backend for T where
         + Condition
         + Acts
         + Rollbacks
+        + Visitors
+        + AuditLog
+        + Answers
 {
 }
