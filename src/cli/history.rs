@@ -20,15 +20,13 @@ use crate::model::id::{AppKey, ImageTag, TargetName};
 /// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
 /// target; one of them is live, and `rollback` goes back to another. What neither the service nor the
 /// commit knows is `-`.
-///
-/// Examples:
-///
-///   bart history                       deployments of the app in this folder
-///   bart history prod-cluster-1        revisions on a target
-///   bart history --state failed --since 2026-11-01T00:00:00Z
-///   bart history --all --limit 50      deployments of every app
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_long_help = "\
+Examples:
+  bart history                       deployments of the app in this folder
+  bart history prod-cluster-1        revisions on a target
+  bart history --state failed --since 2026-11-01T00:00:00Z
+  bart history --all --limit 50      deployments of every app")]
 pub(super) struct History {
     /// The target whose revisions are shown
     #[arg(value_parser = offline::target, conflicts_with_all = ["all", "to", "state", "actor", "tag", "since", "until", "limit", "cursor"])]

@@ -21,15 +21,13 @@ use crate::model::id::{DeployId, TargetName};
 ///
 /// With --follow it ends with 0 when the deployment has succeeded, and with 1 when it has not. It only
 /// looks: Ctrl-C does nothing to the deployment, and the same command goes on with it.
-///
-/// Examples:
-///
-///   bart logs                                  the newest deployment
-///   bart logs --follow --target dev            the newest one to a target, as it goes on
-///   bart logs 20261121-054812123-3f9a2c
-///   bart logs --follow --output json           a JSON object for each line
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_long_help = "\
+Examples:
+  bart logs                                  the newest deployment
+  bart logs --follow --target dev            the newest one to a target, as it goes on
+  bart logs 20261121-054812123-3f9a2c
+  bart logs --follow --output json           a JSON object for each line")]
 pub(super) struct Logs {
     /// A deployment's id; without it, the newest one
     #[arg(value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]

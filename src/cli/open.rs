@@ -17,16 +17,14 @@ use crate::model::id::{DeployId, TargetName};
 /// WHAT is `page` (of the newest deployment; the default), a deployment's id, `app` (where the app is
 /// reached), `service` (the newest deployments of all apps), or the name of a link in the WAML. Letters
 /// may be of either case. The browser is the one of the variable BROWSER, or the system's.
-///
-/// Examples:
-///
-///   bart open                       the page of the newest deployment
-///   bart open app --target dev      the app
-///   bart open runbook               the link that the WAML calls so
-///   bart open --list                all of them
-///   bart open app --print           only the address
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_long_help = "\
+Examples:
+  bart open                       the page of the newest deployment
+  bart open app --target dev      the app
+  bart open runbook               the link that the WAML calls so
+  bart open --list                all of them
+  bart open app --print           only the address")]
 pub(super) struct Open {
     /// What to open
     #[arg(default_value = "page")]

@@ -177,6 +177,40 @@ async fn answers_are_what_the_document_says() {
 }
 
 #[tokio::test]
+async fn acts_answer_as_the_document_says() {
+    let world = full().await;
+    let document = document(&world).await;
+    let reason = json!({"reason": "it is over"});
+    let only_say = json!({"reason": "it is over", "dry_run": true});
+    let mut seen = 0;
+    for (act, body, status) in [
+        ("remove", &reason, "200"),
+        ("rollback", &reason, "202"),
+        ("rollback", &only_say, "200"),
+        ("hold", &reason, "200"),
+        ("release", &reason, "200"),
+        ("release", &reason, "404"),
+        ("hold", &json!({"raeson": "x"}), "422"),
+    ] {
+        let path = format!("/api/v1/apps/{{target}}/{{namespace}}/{{app}}/{act}");
+        let said = &document["paths"][&path]["post"];
+        let taken = &said["requestBody"]["content"]["application/json"]["schema"];
+        assert_eq!(wrong(body, taken, &document).is_empty(), status != "422", "{act}");
+        let request = Request::post(format!("/api/v1/apps/prod/devx/shop/{act}"))
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()));
+        let answer = world.send(request.unwrap()).await;
+        assert_eq!(answer.status.as_str(), status, "{act}: {answer:?}");
+        let content = said["responses"][status]["content"].as_object().unwrap();
+        let (_, content) = content.iter().next().unwrap();
+        let errors = wrong(&answer.json(), &content["schema"], &document);
+        assert!(errors.is_empty(), "{act}:\n{}\n{}", errors.join("\n"), answer.text);
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
+}
+
+#[tokio::test]
 async fn an_app_is_shown_with_what_is_live_what_goes_on_and_what_stops_it() {
     let world = full().await;
     let app = world.get("/api/v1/apps/prod/devx/shop").await.json();

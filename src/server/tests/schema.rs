@@ -31,6 +31,12 @@ fn check(value: &Json, schema: &Json, document: &Json, at: &str, wrong: &mut Vec
             "enum" => means.as_array().unwrap().contains(value),
             "const" => value == means,
             "format" => value.as_str().is_none_or(|text| has_format(text, means.as_str().unwrap())),
+            "minLength" => value
+                .as_str()
+                .is_none_or(|text| text.chars().count() as u64 >= means.as_u64().unwrap()),
+            "maxLength" => value
+                .as_str()
+                .is_none_or(|text| text.chars().count() as u64 <= means.as_u64().unwrap()),
             "minimum" => value.as_i64().is_none_or(|number| number >= means.as_i64().unwrap()),
             "maximum" => value.as_i64().is_none_or(|number| number <= means.as_i64().unwrap()),
             "required" => {
@@ -60,7 +66,7 @@ fn check(value: &Json, schema: &Json, document: &Json, at: &str, wrong: &mut Vec
                 let passes = |one: &&Json| super::schema::wrong(value, one, document).is_empty();
                 means.as_array().unwrap().iter().any(|one| passes(&one))
             }
-            "additionalProperties" => *means == true,
+            "additionalProperties" => means.is_boolean(),
             other => panic!("the validator does not know `{other}`"),
         };
         if !fine {
