@@ -40,6 +40,15 @@ impl<B: Backend> Shared<B> {
         self.may(caller, Scope::Read, &seen_as(caller, deployment)).await
     }
 
+    /// Whether the caller may see that; an error is that it cannot be found out.
+    pub(in crate::server) async fn sees(
+        &self,
+        caller: &Caller,
+        subject: &Subject,
+    ) -> Result<bool, Problem> {
+        self.allows(self.may(caller, Scope::Read, subject).await)
+    }
+
     /// Those of a list that the caller may see.
     pub(in crate::server) async fn seen<T>(
         &self,
