@@ -13,7 +13,6 @@ mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
-mod pages; // what pages show
 mod planning; // what deployments and previews share
 pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change

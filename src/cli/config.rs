@@ -59,8 +59,9 @@ impl Check {
         if !refused.is_empty() {
             return self.refuse(&refused);
         }
-        if self.output == Format::Json {
-            return output::json(
+        if self.output.is_data() {
+            return output::data(
+                self.output,
                 &serde_json::json!({"valid": true, "violations": loaded.warnings}),
             );
         }
@@ -76,8 +77,8 @@ impl Check {
     fn refuse(&self, violations: &[Violation]) -> Outcome {
         match self.output {
             Format::Text => output::note(&diagnostics::render(violations, &Texts::default())),
-            Format::Json => {
-                output::json(&serde_json::json!({"valid": false, "violations": violations}))?;
+            data @ (Format::Json | Format::Yaml) => {
+                output::data(data, &serde_json::json!({"valid": false, "violations": violations}))?;
             }
         }
         Err(CliError::rejected())
@@ -102,7 +103,8 @@ impl Source {
             Err(rejection) => {
                 match format {
                     Format::Text => tell(&rejection.violations, &sources),
-                    Format::Json => output::json(
+                    data @ (Format::Json | Format::Yaml) => output::data(
+                        data,
                         &serde_json::json!({"valid": false, "violations": rejection.violations}),
                     )?,
                 }

@@ -63,7 +63,7 @@ impl Explain {
                 self.target
             ))
             .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
-            Ok(values) if self.output == Format::Json => output::json(&values),
+            Ok(values) if self.output.is_data() => output::data(self.output, &values),
             Ok(values) => output::print(&table(&values)),
             Err(rejection) => {
                 Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)

@@ -39,10 +39,13 @@ impl Init {
         let prepared = prepare::all(&settings, options, &Clock::system()).await;
         let prepared = prepared.map_err(|error| CliError::io(error.to_string()))?;
         match self.output {
-            Format::Json => output::json(&json!({
-                "dry_run": self.dry_run,
-                "repositories": prepared.iter().map(as_json).collect::<Vec<_>>(),
-            })),
+            data @ (Format::Json | Format::Yaml) => output::data(
+                data,
+                &json!({
+                    "dry_run": self.dry_run,
+                    "repositories": prepared.iter().map(as_json).collect::<Vec<_>>(),
+                }),
+            ),
             Format::Text => {
                 let text = prepared.iter().map(|one| page(one, self.dry_run)).collect::<String>();
                 output::print(&(text + &next(&settings.clusters)))

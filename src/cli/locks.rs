@@ -156,7 +156,9 @@ impl Locks {
         let locks = operator.locks().await.map_err(failed)?;
         operator.close().await;
         match self.output {
-            Format::Json => output::json(&locks.iter().map(as_json).collect::<Vec<_>>()),
+            data @ (Format::Json | Format::Yaml) => {
+                output::data(data, &locks.iter().map(as_json).collect::<Vec<_>>())
+            }
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
             Format::Text => output::print(&table(&locks)),
         }

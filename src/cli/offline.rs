@@ -139,9 +139,9 @@ pub(crate) fn refuse(
 /// When printing fails.
 pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
     match format {
-        Format::Json => {
+        data @ (Format::Json | Format::Yaml) => {
             let valid = !violations.iter().any(|v| v.severity == Severity::Error);
-            output::json(&serde_json::json!({"valid": valid, "violations": violations}))
+            output::data(data, &serde_json::json!({"valid": valid, "violations": violations}))
         }
         Format::Text => {
             output::note(&diagnostics::render(violations, sources));

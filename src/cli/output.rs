@@ -18,6 +18,15 @@ pub enum Format {
     Text,
     /// For programs; stable.
     Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+impl Format {
+    /// Whether it is for programs.
+    pub fn is_data(self) -> bool {
+        self != Self::Text
+    }
 }
 
 /// Bold.
@@ -62,6 +71,18 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| CliError::io(error.to_string()))?;
     print(&format!("{text}\n"))
+}
+
+/// Prints a value for programs on standard output, as they asked for it.
+///
+/// # Errors
+/// As [`print()`].
+pub fn data(format: Format, value: &impl Serialize) -> Result<(), CliError> {
+    if format != Format::Yaml {
+        return json(value);
+    }
+    let value = serde_json::to_value(value).map_err(|error| CliError::io(error.to_string()))?;
+    print(&crate::waml::emit::document(&value))
 }
 
 /// Prints text on standard error. A closed one is no reason to fail.

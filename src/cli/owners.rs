@@ -71,7 +71,9 @@ impl List {
         let owned = operator.owners(self.target.as_ref()).await.map_err(failed)?;
         operator.close().await;
         match self.output {
-            Format::Json => output::json(&owned.iter().map(as_json).collect::<Vec<_>>()),
+            data @ (Format::Json | Format::Yaml) => {
+                output::data(data, &owned.iter().map(as_json).collect::<Vec<_>>())
+            }
             Format::Text if owned.is_empty() => output::print("no app has been deployed yet\n"),
             Format::Text => output::print(&table(&owned)),
         }

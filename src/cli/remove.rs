@@ -1,19 +1,18 @@
 //! `bart remove`: an app is taken off a target, on purpose and with a reason.
 
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::Path;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::client::Server;
 use super::error::{CliError, Outcome};
-use super::offline::{self, WAML_FILE};
+use super::here;
+use super::offline;
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
 use crate::model::facts::LiveObject;
-use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
-use crate::waml::Waml;
 
 /// Takes an app off a target: its Application and all its manifests, in one commit; Argo CD then
 /// deletes what it deployed.
@@ -26,7 +25,7 @@ pub(super) struct Remove {
     /// The target
     #[arg(value_parser = offline::target)]
     target: TargetName,
-    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of ./.weave.yaml
+    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
     #[arg(value_name = "APP")]
     app: String,
     /// Why; it is kept with the commit and in the record
@@ -77,13 +76,13 @@ struct Removed {
 
 impl Remove {
     pub(super) async fn run(self) -> Outcome {
-        let app = key(&self.app)?;
+        let app = here::key(&self.app)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;
         }
         let removed = self.ask(&app, self.dry_run).await?;
         match self.output {
-            Format::Json => output::json(&removed),
+            data @ (Format::Json | Format::Yaml) => output::data(data, &removed),
             Format::Text => output::print(&page(&removed)),
         }
     }
@@ -114,26 +113,6 @@ impl Remove {
             _ => Err(CliError::usage("not confirmed; nothing was removed")),
         }
     }
-}
-
-/// Reads the app's name; a bare slug takes the namespace of the WAML that is here.
-fn key(text: &str) -> Result<AppKey, CliError> {
-    let wrong = |error: crate::model::id::IdError| CliError::usage(error.to_string());
-    if let Some((namespace, slug)) = text.split_once('/') {
-        let namespace = Namespace::parse(namespace).map_err(wrong)?;
-        return Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(wrong)? });
-    }
-    let slug = Slug::parse(text).map_err(wrong)?;
-    let unknown = |why: String| {
-        CliError::usage(format!("which namespace is {slug} in? {why}"))
-            .hint(format!("write NAMESPACE/{slug}"))
-    };
-    let bytes = offline::read(Path::new(WAML_FILE)).map_err(|error| unknown(error.to_string()))?;
-    let waml = Waml::parse(WAML_FILE, &bytes).map_err(|error| unknown(error.to_string()))?;
-    if waml.app.slug != slug {
-        return Err(unknown(format!("{WAML_FILE} here is of {}", waml.app)));
-    }
-    Ok(waml.app)
 }
 
 fn page(removed: &Removed) -> String {

@@ -68,8 +68,8 @@ impl Render {
     }
 
     fn print(&self, rendered: &Rendered) -> Outcome {
-        if self.output == Format::Json {
-            return output::json(&as_json(rendered));
+        if self.output.is_data() {
+            return output::data(self.output, &as_json(rendered));
         }
         let document = |file: &ManifestFile| {
             format!("---\n# {}\n{}", file.name, String::from_utf8_lossy(&file.bytes))
@@ -89,8 +89,8 @@ impl Render {
         for file in &rendered.files {
             std::fs::write(folder.join(&file.name), &file.bytes).map_err(failed)?;
         }
-        if self.output == Format::Json {
-            return output::json(&as_json(rendered));
+        if self.output.is_data() {
+            return output::data(self.output, &as_json(rendered));
         }
         let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
         output::print(&format!(

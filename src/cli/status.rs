@@ -46,7 +46,7 @@ impl Status {
         query.extend(self.repository.iter().map(|name| ("repository", name.to_string())));
         let list: List = self.server.get("/api/v1/deployments", &query).await?;
         match self.output {
-            Format::Json => output::json(&list),
+            data @ (Format::Json | Format::Yaml) => output::data(data, &list),
             Format::Text if list.deployments.is_empty() => {
                 output::print("no deployments yet; create one on the forge\n")
             }
@@ -57,7 +57,7 @@ impl Status {
     async fn one(&self, id: &DeployId) -> Outcome {
         let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
         match self.output {
-            Format::Json => output::json(&detail),
+            data @ (Format::Json | Format::Yaml) => output::data(data, &detail),
             Format::Text => output::print(&page(&detail)),
         }
     }

@@ -45,7 +45,7 @@ impl Validate {
         };
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
-        if self.output == Format::Json || !violations.is_empty() {
+        if self.output.is_data() || !violations.is_empty() {
             offline::tell(&violations, &world.sources, self.output)?;
         }
         match &world.waml {
@@ -62,7 +62,7 @@ impl Validate {
     }
 
     fn praise(&self, waml: &Waml) -> Outcome {
-        if self.output == Format::Json {
+        if self.output.is_data() {
             return Ok(());
         }
         let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();

@@ -68,7 +68,7 @@ impl Validators {
             policies: templates.policies.iter().map(policy).collect(),
         };
         match self.output {
-            Format::Json => output::json(&listed),
+            data @ (Format::Json | Format::Yaml) => output::data(data, &listed),
             Format::Text => output::print(&text(&listed)),
         }
     }

@@ -20,6 +20,7 @@ pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
 pub mod placed; // an app where it is
 pub mod lane; // who is next, and who is superseded
+pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record
 pub mod status; // what the forge is told
 pub mod notice; // who is told

@@ -58,6 +58,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (10, "sweeps", include_str!("../../migrations/0010_sweeps.sql")),
     (11, "previews", include_str!("../../migrations/0011_previews.sql")),
     (13, "hand edits", include_str!("../../migrations/0013_hand_edits.sql")),
+    (14, "audit", include_str!("../../migrations/0014_audit.sql")),
 ];
 
 /// The connections to one database.

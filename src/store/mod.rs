@@ -14,6 +14,7 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
+mod audit; // who did what, and why
 mod before; // what a sender asks
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again

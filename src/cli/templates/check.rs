@@ -39,11 +39,14 @@ impl Check {
             violations: rejection.violations,
         });
         match self.output {
-            Format::Json => output::json(&serde_json::json!({
-                "valid": report.passes(),
-                "templates": report.templates,
-                "violations": report.violations,
-            }))?,
+            data @ (Format::Json | Format::Yaml) => output::data(
+                data,
+                &serde_json::json!({
+                    "valid": report.passes(),
+                    "templates": report.templates,
+                    "violations": report.violations,
+                }),
+            )?,
             Format::Text => self.tell(&report, &sources)?,
         }
         if report.passes() { Ok(()) } else { Err(CliError::rejected()) }

@@ -73,7 +73,9 @@ impl Impact {
         let impacts = impact::compare(&cases, &from.templates, &to.templates, &facts);
         let told = Told { impacts, unreadable };
         match self.output {
-            Format::Json => output::json(&told.json(&from, &to, self.diff)),
+            data @ (Format::Json | Format::Yaml) => {
+                output::data(data, &told.json(&from, &to, self.diff))
+            }
             Format::Text => {
                 output::print(&told.text(&from, &to, self.diff))?;
                 output::note(&told.violations(&sources));

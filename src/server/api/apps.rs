@@ -12,7 +12,7 @@ use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, IdError, Namespace, Slug, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
 use crate::server::Shared;
-use crate::server::auth::Caller;
+use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::ports::{Backend, Gone, NotRemoved, Outcome};
 use crate::server::problem::{Kind, Problem};
 
@@ -56,12 +56,14 @@ pub(super) struct View {
 /// Takes an app off a target.
 pub(super) async fn remove<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    Extension(Caller(actor)): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<(String, String, String)>, PathRejection>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
     let Path((target, namespace, slug)) = path.map_err(|_| bad("the path cannot be read"))?;
     let (target, app) = app(target, namespace, slug).map_err(|error| bad(error.to_string()))?;
+    shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
+    let actor = caller.name;
     let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let request = RemovalRequest { target, app, actor, reason, with_data, dry_run };

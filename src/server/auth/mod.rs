@@ -1,5 +1,7 @@
 //! Who may call the API: holders of a configured token, or everybody on this machine.
 
+mod caller; // who calls, and what they may
+
 use std::net::SocketAddr;
 
 use axum::http::HeaderMap;
@@ -8,6 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use crate::model::audit::Via;
+pub(super) use crate::server::auth::caller::{Caller, Scope, Subject};
 use crate::server::problem::{Kind, Problem};
 
 /// A token that may call the API, known by its hash only.
@@ -40,10 +44,6 @@ pub enum Pages {
     Open,
 }
 
-/// Who calls: the name of the token's owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller(pub(super) String);
-
 /// Why the server may not listen there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -70,7 +70,7 @@ impl Tokens {
     /// Lets a request through that carries a token, or any if there are no tokens.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         if self.0.is_empty() {
-            return Ok(Caller("unknown, on this machine".to_owned()));
+            return Ok(Caller::new("unknown, on this machine", Via::Loopback));
         }
         let Some(text) = bearer(headers) else {
             let detail = "send a configured API token as `Authorization: Bearer TOKEN`";
@@ -79,7 +79,7 @@ impl Tokens {
         match self.holder(text) {
             Some(name) => {
                 tracing::debug!(token = name, "API token accepted");
-                Ok(Caller(name.to_owned()))
+                Ok(Caller::new(name, Via::Token))
             }
             None => Err(Problem::new(Kind::Unauthorized, "the API token is not a configured one")),
         }
@@ -95,7 +95,7 @@ impl Tokens {
         if self.0.is_empty() {
             return self.check(headers);
         }
-        let holder = self.holder(&password).map(|name| Caller(name.to_owned()));
+        let holder = self.holder(&password).map(|name| Caller::new(name, Via::Token));
         holder.ok_or_else(|| Problem::new(Kind::Unauthorized, asked))
     }
 

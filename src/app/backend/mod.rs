@@ -1,0 +1,24 @@
+//! What the server asks of the program, answered by the inbox, the store and the world.
+
+mod intake; // what comes in
+mod records; // what happened
+mod apps; // what is where
+mod acts; // what people do
+mod condition; // how it is
+
+use crate::app::intake::Intake;
+use crate::app::outside::World;
+use crate::controller::inbox::Inbox;
+use crate::controller::previews::Previews;
+use crate::store::Store;
+use crate::telemetry;
+
+/// The server's side of the program.
+pub(crate) struct Backend {
+    pub(crate) inbox: Inbox,
+    pub(crate) previews: Previews<World>,
+    pub(crate) store: Store,
+    pub(crate) world: World,
+    pub(crate) registry: telemetry::Metrics,
+    pub(crate) intake: Intake,
+}

@@ -1,0 +1,190 @@
+//! What a command is about where nothing is said: the app of the WAML and of the git remote that are
+//! in the working folder, or above it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::error::CliError;
+use super::offline::{self, WAML_FILE};
+use crate::model::id::{AppKey, Namespace, RepoName, Slug};
+use crate::waml::Waml;
+
+/// Which app a command is about.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct About {
+    /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML. Default: the app of the WAML in
+    /// the working folder or above it
+    #[arg(long, value_name = "APP")]
+    app: Option<String>,
+    /// The service's repository, OWNER/NAME. Default: what the git remote `origin` of the working folder
+    /// says
+    #[arg(long, value_parser = |text: &str| RepoName::parse(text).map_err(|e| e.to_string()))]
+    repository: Option<RepoName>,
+}
+
+/// The WAML that a command found.
+pub(super) struct Found {
+    /// Where.
+    pub(super) file: PathBuf,
+    /// As it was read.
+    pub(super) bytes: Vec<u8>,
+    /// What it says.
+    pub(super) waml: Arc<Waml>,
+}
+
+impl About {
+    /// The same about that app.
+    pub(super) fn app_named(app: &str) -> Self {
+        Self { app: Some(app.to_owned()), repository: None }
+    }
+
+    /// Whether somebody said which app or repository.
+    pub(super) fn is_said(&self) -> bool {
+        self.app.is_some() || self.repository.is_some()
+    }
+
+    /// The app.
+    ///
+    /// # Errors
+    /// When it is not named, and there is no WAML that could be read.
+    pub(super) fn app(&self) -> Result<AppKey, CliError> {
+        match &self.app {
+            Some(text) => key(text),
+            None => Ok(waml()?.waml.app.clone()),
+        }
+    }
+
+    /// The service's repository.
+    ///
+    /// # Errors
+    /// When it is not named, and no git remote says it.
+    pub(super) fn repository(&self) -> Result<RepoName, CliError> {
+        match &self.repository {
+            Some(repository) => Ok(repository.clone()),
+            None => remote(&folder()?),
+        }
+    }
+}
+
+/// The WAML of the working folder, or of the nearest folder above it that has one; not beyond the
+/// git repository.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub(super) fn waml() -> Result<Found, CliError> {
+    let here = folder()?;
+    let file = nearest(&here).ok_or_else(|| {
+        CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
+            "run the command in a service's repository, or name the app with --app NAMESPACE/SLUG",
+        )
+    })?;
+    let bytes = offline::read(&file)?;
+    let name = file.display().to_string();
+    let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
+        CliError::usage(format!("{name} cannot be read: {rejection}"))
+            .hint("`bart validate` shows what is wrong where")
+    })?;
+    Ok(Found { file, bytes, waml: Arc::new(waml) })
+}
+
+fn nearest(here: &Path) -> Option<PathBuf> {
+    for folder in here.ancestors() {
+        let file = folder.join(WAML_FILE);
+        if file.is_file() {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+fn folder() -> Result<PathBuf, CliError> {
+    std::env::current_dir()
+        .map_err(|error| CliError::io(format!("the working folder cannot be found: {error}")))
+}
+
+/// Reads an app's name; a bare slug takes the namespace of the WAML that is here.
+pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
+    let wrong = |error: crate::model::id::IdError| CliError::usage(error.to_string());
+    if let Some((namespace, slug)) = text.split_once('/') {
+        let namespace = Namespace::parse(namespace).map_err(wrong)?;
+        return Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(wrong)? });
+    }
+    let slug = Slug::parse(text).map_err(wrong)?;
+    let unknown = |why: String| {
+        CliError::usage(format!("which namespace is {slug} in? {why}"))
+            .hint(format!("write NAMESPACE/{slug}"))
+    };
+    let app = waml().map_err(|error| unknown(error.to_string()))?.waml.app.clone();
+    if app.slug != slug {
+        return Err(unknown(format!("the {WAML_FILE} here is of {app}")));
+    }
+    Ok(app)
+}
+
+/// The repository that `origin`, or the only remote, leads to.
+fn remote(here: &Path) -> Result<RepoName, CliError> {
+    let unknown = |why: String| {
+        CliError::usage(format!("which repository is this? {why}"))
+            .hint("name it with --repository OWNER/NAME")
+    };
+    let repository = git2::Repository::discover(here)
+        .map_err(|_| unknown("the working folder is in no git repository".to_owned()))?;
+    let names = repository.remotes().map_err(|error| unknown(error.message().to_owned()))?;
+    let names: Vec<&str> = names.iter().filter_map(|name| name.ok().flatten()).collect();
+    let name = match names.as_slice() {
+        _ if names.contains(&"origin") => "origin",
+        [only] => only,
+        [] => return Err(unknown("the git repository has no remote".to_owned())),
+        _ => return Err(unknown(format!("none of its remotes {} is `origin`", names.join(", ")))),
+    };
+    let remote = repository.find_remote(name).map_err(|e| unknown(e.message().to_owned()))?;
+    let url = remote.url().unwrap_or_default();
+    named(url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+}
+
+/// `OWNER/NAME` at the end of an address: `git@host:OWNER/NAME.git`, `https://host/OWNER/NAME`, or a path.
+fn named(url: &str) -> Option<RepoName> {
+    let url = url.trim_end_matches('/');
+    let url = url.strip_suffix(".git").unwrap_or(url);
+    let (rest, name) = url.rsplit_once('/')?;
+    let owner = rest.rsplit(['/', ':']).next()?;
+    RepoName::parse(format!("{owner}/{name}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_names_its_repository() {
+        for url in [
+            "git@github.example.com:acme/shop.git",
+            "ssh://git@github.example.com:22/acme/shop.git",
+            "https://github.example.com/acme/shop",
+            "https://user@github.example.com/acme/shop.git/",
+            "/srv/repos/acme/shop.git",
+        ] {
+            assert_eq!(named(url).unwrap().as_str(), "acme/shop", "{url}");
+        }
+        for url in ["", "shop", "https:///"] {
+            assert_eq!(named(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_waml_is_looked_for_up_to_the_root_of_the_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, deep) = (folder.path().join("repo"), folder.path().join("repo/src/deep"));
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(folder.path().join(WAML_FILE), "").unwrap();
+        std::fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(nearest(&deep), None, "the one outside is another's");
+        std::fs::write(root.join(WAML_FILE), "").unwrap();
+        assert_eq!(nearest(&deep), Some(root.join(WAML_FILE)));
+    }
+}

@@ -1,0 +1,74 @@
+//! The audit log: who did what, why, and from where. Entries are added and never changed.
+
+use jiff::Timestamp;
+
+use crate::model::id::{AppKey, DeployId, TargetName};
+
+/// Who acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct By {
+    /// Their name: a GitHub login, a token's name, or what they call themselves.
+    pub name: String,
+    /// How we know.
+    pub via: Via,
+    /// Where the request came from, an address; `None` where there was none.
+    pub from: Option<String>,
+    /// The id of the request, which the log carries too.
+    pub request: Option<String>,
+}
+
+/// How we know who acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Via {
+    /// A token of the configuration.
+    Token,
+    /// A GitHub token, whose owner GitHub named.
+    GitHub,
+    /// Not at all: no authentication is configured, and only this machine can call.
+    Loopback,
+    /// Somebody who can open the database named themselves.
+    Operator,
+}
+
+impl Via {
+    /// Every way.
+    pub const ALL: [Self; 4] = [Self::Token, Self::GitHub, Self::Loopback, Self::Operator];
+
+    /// The word that is stored and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::GitHub => "github",
+            Self::Loopback => "loopback",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The way of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|via| via.as_str() == word)
+    }
+}
+
+/// One act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Names it, and orders entries by time; has a deploy id's form.
+    pub id: DeployId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: By,
+    /// What: `rollback`, `lock`, `remove`.
+    pub act: &'static str,
+    /// On which target, if on one.
+    pub target: Option<TargetName>,
+    /// On which app, if on one.
+    pub app: Option<AppKey>,
+    /// What else it was about, for people: a lock's id and scope, a deployment's id.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// What became of it, one sentence.
+    pub outcome: String,
+}

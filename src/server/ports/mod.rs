@@ -1,0 +1,37 @@
+//! What the server needs of the rest of the program, as narrow as it gets. `app` has the adapters.
+
+mod intake; // what comes in from the forge
+mod records; // what happened
+mod apps; // what is where
+mod acts; // what people do beside deploying
+mod condition; // how the program is
+
+pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use apps::{Apps, AppsPage, AppsQuery};
+pub use condition::{Check, Condition};
+pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use records::{Logs, Page, Query, Records, StatusRecord};
+
+/// Something behind the server does not work now. Its text is for the log; callers are told to
+/// come again.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Fault(Box<dyn std::error::Error + Send + Sync>);
+
+impl Fault {
+    /// A fault for that cause.
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// All of it.
+pub trait Backend:
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
+{
+}
+
+impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
+    for T
+{
+}
