@@ -90,6 +90,8 @@ const PURE: &[&str] = &[
     "facts/image",
     "facts/challenge",
     "facts/cache",
+    "facts/registry/tags",
+    "facts/registry/made",
     "dashboard",
 ];
 /// Files of those modules that do things.

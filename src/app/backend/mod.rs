@@ -4,12 +4,14 @@ mod intake; // what comes in
 mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do
+mod host; // the code host, and builds
 mod condition; // how it is
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;
 use crate::controller::inbox::Inbox;
 use crate::controller::previews::Previews;
+use crate::server::ports::CodeHost;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -18,6 +20,8 @@ pub(crate) struct Backend {
     pub(crate) inbox: Inbox,
     pub(crate) previews: Previews<World>,
     pub(crate) store: Store,
+    /// Which code host, as callers are told.
+    pub(crate) code_host: CodeHost,
     pub(crate) world: World,
     pub(crate) registry: telemetry::Metrics,
     pub(crate) intake: Intake,

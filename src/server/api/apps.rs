@@ -81,7 +81,7 @@ fn bad(detail: impl Into<String>) -> Problem {
 }
 
 /// Only JSON that says so is taken: a web page can send anything else here in its visitor's name.
-fn unread(error: &JsonRejection) -> Problem {
+pub(super) fn unread(error: &JsonRejection) -> Problem {
     match error {
         JsonRejection::MissingJsonContentType(_) => {
             Problem::new(Kind::UnsupportedMediaType, "send application/json")

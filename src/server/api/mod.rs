@@ -16,6 +16,8 @@ mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
 pub(super) mod query; // the list's parameters
+mod host; // which code host, and deployments where it has none
+mod builds; // what could be deployed
 mod view; // deployments as callers see them
 
 /// All routes of the API, behind its tokens.
@@ -25,7 +27,11 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/deployments/{id}", get(deployments::one::<B>))
         .route("/apps", get(placed::list::<B>))
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
+        .route("/deployments", post(host::create::<B>))
+        .route("/builds", get(builds::list::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+        // Whoever wants to log in must know where.
+        .route("/forge", get(host::forge::<B>))
 }
 
 async fn authenticated<B: Backend>(

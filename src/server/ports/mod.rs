@@ -4,11 +4,13 @@ mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do beside deploying
+mod host; // the code host, and builds
 mod condition; // how the program is
 
 pub use acts::{Acts, Gone, NotRemoved, Outcome};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
+pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 
@@ -27,11 +29,11 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Host
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
-    for T
+impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Host>
+    Backend for T
 {
 }
