@@ -9,8 +9,13 @@ mod validate;
 mod render;
 mod explain;
 mod schema;
+mod deploy;
+mod builds;
 mod status;
 mod remove;
+mod login;
+mod configure; // `bart config`
+mod completion;
 pub mod deployer; // the operator's command line
 mod serve;
 mod init;
@@ -26,3 +31,5 @@ mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod here; // which app a command is about
 mod client; // the service's API
+mod host; // where the service has its repositories
+mod settings; // what is set up on this machine

@@ -4,9 +4,60 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
 
-use super::world::{Answer, World, world, world_with};
+use super::world::{Answer, Fake, World, now, world, world_with};
+use crate::model::id::DeployId;
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
+use crate::server::ports::{self, CodeHost, Host};
+
+impl Host for Fake {
+    fn code_host(&self) -> CodeHost {
+        let broken = self.inner.lock().unwrap().broken;
+        if broken {
+            return CodeHost::Local;
+        }
+        CodeHost::GitHub {
+            api_url: "https://api.github.com".to_owned(),
+            web_url: "https://github.com".to_owned(),
+            client_id: Some("Iv23liTest".to_owned()),
+        }
+    }
+
+    async fn ask(&self, wanted: ports::Wanted) -> Result<ports::Asked, ports::NotAsked> {
+        self.trouble().await?;
+        match wanted.git_ref.as_str() {
+            "none" => Err(ports::NotAsked::Unknown("no such ref".to_owned())),
+            "elsewhere" => Err(ports::NotAsked::Elsewhere("ask GitHub".to_owned())),
+            _ => {
+                let id = DeployId::parse("20261121-054812000-3f9a2c").unwrap();
+                self.inner.lock().unwrap().wanted.push(wanted);
+                Ok(ports::Asked { id, forge_id: 7 })
+            }
+        }
+    }
+
+    async fn builds(&self, query: &ports::BuildsQuery) -> Result<ports::Builds, ports::NoBuilds> {
+        self.trouble().await?;
+        match query.app.slug.as_str() {
+            "new" => Err(ports::NoBuilds::Unknown("never deployed".to_owned())),
+            "strange" => Err(ports::NoBuilds::NoImage("no image".to_owned())),
+            "silent" => Err(ports::NoBuilds::NotKnown("no answer".to_owned())),
+            _ => Ok(ports::Builds {
+                image: "ghcr.io/acme/shop".to_owned(),
+                builds: vec![ports::Build {
+                    tag: "1.0".to_owned(),
+                    digest: None,
+                    created: Some(now()),
+                    commit: None,
+                    live: vec!["prod".parse().unwrap()],
+                }],
+                tags: 1,
+                complete: true,
+                notes: Vec::new(),
+            }),
+        }
+    }
+}
 
 impl World {
     async fn wants(&self, body: &Value) -> Answer {

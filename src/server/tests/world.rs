@@ -16,8 +16,8 @@ use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::{
-    self, Accepted, Check, CodeHost, Condition, Fault, Host, Inbox, Intake, NotRemoved, Noted,
-    Page, PullRequests, Pushes, Query, Records, StatusRecord,
+    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Noted, Page, PullRequests,
+    Pushes, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -176,55 +176,6 @@ impl Records for Fake {
             skipped: None,
         };
         Ok(found.map(|d| (d.clone(), vec![told])))
-    }
-}
-
-impl Host for Fake {
-    fn code_host(&self) -> CodeHost {
-        let broken = self.inner.lock().unwrap().broken;
-        if broken {
-            return CodeHost::Local;
-        }
-        CodeHost::GitHub {
-            api_url: "https://api.github.com".to_owned(),
-            web_url: "https://github.com".to_owned(),
-            client_id: Some("Iv23liTest".to_owned()),
-        }
-    }
-
-    async fn ask(&self, wanted: ports::Wanted) -> Result<ports::Asked, ports::NotAsked> {
-        self.trouble().await?;
-        match wanted.git_ref.as_str() {
-            "none" => Err(ports::NotAsked::Unknown("no such ref".to_owned())),
-            "elsewhere" => Err(ports::NotAsked::Elsewhere("ask GitHub".to_owned())),
-            _ => {
-                let id = DeployId::parse("20261121-054812000-3f9a2c").unwrap();
-                self.inner.lock().unwrap().wanted.push(wanted);
-                Ok(ports::Asked { id, forge_id: 7 })
-            }
-        }
-    }
-
-    async fn builds(&self, query: &ports::BuildsQuery) -> Result<ports::Builds, ports::NoBuilds> {
-        self.trouble().await?;
-        match query.app.slug.as_str() {
-            "new" => Err(ports::NoBuilds::Unknown("never deployed".to_owned())),
-            "strange" => Err(ports::NoBuilds::NoImage("no image".to_owned())),
-            "silent" => Err(ports::NoBuilds::NotKnown("no answer".to_owned())),
-            _ => Ok(ports::Builds {
-                image: "ghcr.io/acme/shop".to_owned(),
-                builds: vec![ports::Build {
-                    tag: "1.0".to_owned(),
-                    digest: None,
-                    created: Some(now()),
-                    commit: None,
-                    live: vec!["prod".parse().unwrap()],
-                }],
-                tags: 1,
-                complete: true,
-                notes: Vec::new(),
-            }),
-        }
     }
 }
 
