@@ -1,6 +1,9 @@
 //! The commands, as a person runs them.
 
 mod bart;
+mod builds;
+mod deploying;
+mod logins;
 mod demo;
 mod init;
 mod named;

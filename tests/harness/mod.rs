@@ -34,3 +34,5 @@ pub(crate) fn is_missing(program: &str, tests: &str) -> bool {
     }
     !found
 }
+pub(crate) mod developer; // a working folder, and bart in it
+pub(crate) mod device; // GitHub's device flow
