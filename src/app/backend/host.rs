@@ -1,5 +1,7 @@
 //! The code host: which one it is, deployments where it has none of its own, and builds.
 
+use jiff::Timestamp;
+
 use crate::app::backend::Backend;
 use crate::app::builds;
 use crate::clock;
@@ -13,7 +15,7 @@ use crate::server::ports::{
     Wanted,
 };
 
-/// How often a number is drawn that nobody has yet: they have 48 random bits.
+/// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
 const DRAWS: usize = 3;
 
 impl ports::Host for Backend {
@@ -38,7 +40,7 @@ impl ports::Host for Backend {
         })?;
         let release = Release { repository, commit, tag };
         for _ in 0..DRAWS {
-            let forge_id = number();
+            let forge_id = number(self.world.clock.now());
             let request = DeploymentRequest {
                 forge_id,
                 release: release.clone(),
@@ -77,9 +79,11 @@ fn not_found(error: &ForgeError) -> NotAsked {
     }
 }
 
-/// A number that nobody has, in place of GitHub's; every reader of JSON can hold it.
-fn number() -> i64 {
+/// A number that nobody has, in place of GitHub's: later ones are greater, because a lane goes by them, and
+/// every reader of JSON can hold it.
+fn number(now: Timestamp) -> i64 {
     let digits = clock::random_digits();
-    let digits = digits.get(digits.len().saturating_sub(12)..).unwrap_or_default();
-    i64::from_str_radix(digits, 16).unwrap_or(0).max(1)
+    let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();
+    let random = i64::from_str_radix(digits, 16).unwrap_or(0) % 1000;
+    now.as_millisecond() * 1000 + random
 }

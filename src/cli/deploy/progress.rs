@@ -46,7 +46,7 @@ pub(super) struct Progress {
     live: bool,
     drawn: usize,
     tick: usize,
-    told: Vec<Phase>,
+    told: Vec<Option<Phase>>,
 }
 
 impl Progress {
@@ -71,11 +71,11 @@ impl Progress {
             (self.drawn, self.tick) = (rows.len(), self.tick + 1);
             return;
         }
-        self.told.resize(rows.len(), Phase::Asked);
+        self.told.resize(rows.len(), None);
         for (row, told) in rows.iter().zip(&mut self.told) {
-            if row.phase != *told {
+            if told.as_ref() != Some(&row.phase) {
                 output::note(&plain(row, seconds));
-                told.clone_from(&row.phase);
+                *told = Some(row.phase.clone());
             }
         }
     }

@@ -211,8 +211,8 @@ mod tests {
     fn one_key_is_changed_and_the_rest_stays_as_it_was_written() {
         let text = "# mine\nserver: https://a.example.com # old\noutput: json\n";
         let set = changed(text, "server", Some("https://b.example.com"));
-        assert_eq!(set, "# mine\nserver: \"https://b.example.com\"\noutput: json\n");
-        assert_eq!(changed(&set, "output", None), "# mine\nserver: \"https://b.example.com\"\n");
+        assert_eq!(set, "# mine\nserver: https://b.example.com\noutput: json\n");
+        assert_eq!(changed(&set, "output", None), "# mine\nserver: https://b.example.com\n");
         assert_eq!(changed("", "output", Some("yaml")), "output: yaml\n");
         assert_eq!(changed("outputs: x", "output", None), "outputs: x\n");
     }

@@ -82,7 +82,9 @@ async fn a_commit_that_is_not_pushed_is_told_and_not_deployed() {
 #[tokio::test]
 async fn a_template_that_only_the_service_has_is_no_reason_to_refuse() {
     let (_home, process, developer) = place().await;
-    developer.commits(&waml("shop").replace("schema: \"2\"\n", "schema: \"2\"\ntemplate: ours\n"));
+    let ours = waml("shop").replace("template: backend-default ", "template: ours ");
+    assert_ne!(ours, waml("shop"));
+    developer.commits(&ours);
     developer.pushes();
     let server = [("BART_SERVER", process.address())];
     let said = developer.runs(&server, &["deploy", "1.0", "prod-cluster-1"]).await;
