@@ -22,6 +22,7 @@ mod problem; // adapters' errors in a job's words
 mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether a repository is ready, not asked too often
 mod removal; // an app taken off a target
+mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment

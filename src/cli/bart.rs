@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use super::error::{CliError, Outcome};
 use super::settings::{self, Settings};
 use super::{
-    builds, completion, configure, deploy, deployer, explain, login, remove, render, schema,
-    status, validate,
+    builds, completion, configure, deploy, deployer, explain, hold, login, remove, render,
+    rollback, schema, status, validate,
 };
 
 /// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
@@ -56,6 +56,9 @@ enum Command {
     Deploy(deploy::Deploy),
     Builds(builds::Builds),
     Status(status::Status),
+    Rollback(rollback::Rollback),
+    Hold(hold::Hold),
+    Unhold(hold::Unhold),
     Remove(remove::Remove),
     #[command(name = "login")]
     LogIn(login::LogIn),
@@ -83,6 +86,9 @@ impl Bart {
             Command::Deploy(command) => deployer::on_runtime(command.run()),
             Command::Builds(command) => deployer::on_runtime(command.run()),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::Rollback(command) => deployer::on_runtime(command.run()),
+            Command::Hold(command) => deployer::on_runtime(command.run()),
+            Command::Unhold(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
             Command::LogIn(command) => deployer::on_runtime(command.run(settings)),
             Command::LogOut(command) => command.run(),

@@ -12,6 +12,8 @@ mod schema;
 mod deploy;
 mod builds;
 mod status;
+mod rollback;
+mod hold;
 mod remove;
 mod login;
 mod configure; // `bart config`

@@ -3,11 +3,11 @@
 
 use jiff::Timestamp;
 
-use crate::model::deployment::ForgeState;
-use crate::model::event::DeploymentRequest;
+use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::notice::Sink;
 use crate::model::removal::Removal;
+use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::store::row::Row;
 use crate::store::{Store, StoreError, Write, outbox};
@@ -24,7 +24,7 @@ macro_rules! active {
             " AND EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id AND o.sink = 'forge' \
              AND o.state = 'success' AND (o.outcome IS NULL OR o.outcome <> 'parked')) \
              AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
-             AND o.sink = 'forge' AND o.state = 'inactive') ORDER BY d.forge_id DESC LIMIT 20"
+             AND o.sink = 'forge' AND o.state = 'inactive') ORDER BY d.place DESC, d.id DESC LIMIT 20"
         )
     };
 }
@@ -32,17 +32,26 @@ macro_rules! active {
 /// After this success, the older ones of its lane are no longer live.
 pub(super) async fn replaced(
     write: &mut Write,
-    by: &DeploymentRequest,
+    by: &Deployment,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let older = sqlx::query(active!("d.repository = $1 AND d.target = $2 AND d.forge_id < $3"))
-        .bind(by.release.repository.as_str())
-        .bind(by.target.as_str())
-        .bind(by.forge_id)
-        .fetch_all(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-    let status = ForgeStatus::replaced(by.forge_id, &by.release.tag);
+    let request = &by.request;
+    let older = sqlx::query(active!(
+        "d.repository = $1 AND d.target = $2 AND d.id <> $3 AND EXISTS \
+         (SELECT 1 FROM deployments b WHERE b.id = $3 AND (d.place < b.place OR \
+         (d.place = b.place AND d.id < b.id)))"
+    ))
+    .bind(request.release.repository.as_str())
+    .bind(request.target.as_str())
+    .bind(by.id.as_str())
+    .fetch_all(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    let tag = &request.release.tag;
+    let status = match &by.rollback {
+        Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
+        None => ForgeStatus::replaced(request.forge_id, tag),
+    };
     leave(write, &ids(older)?, &status, now).await
 }
 

@@ -13,6 +13,7 @@ mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod removal; // an app taken off a target
+mod rollback; // a former revision made live again, and its hold
 mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh

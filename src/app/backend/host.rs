@@ -49,6 +49,7 @@ impl ports::Host for Backend {
                 actor: actor.clone(),
                 description: description.clone(),
                 production: false,
+                automatic: false,
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
             match self.accept(delivery, request).await? {

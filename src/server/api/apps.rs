@@ -71,12 +71,16 @@ pub(super) async fn remove<B: Backend>(
     Ok(Json(view(gone)))
 }
 
-fn app(target: String, namespace: String, slug: String) -> Result<(TargetName, AppKey), IdError> {
+pub(super) fn app(
+    target: String,
+    namespace: String,
+    slug: String,
+) -> Result<(TargetName, AppKey), IdError> {
     let app = AppKey { namespace: Namespace::parse(namespace)?, slug: Slug::parse(slug)? };
     Ok((TargetName::parse(target)?, app))
 }
 
-fn bad(detail: impl Into<String>) -> Problem {
+pub(super) fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::BadRequest, detail)
 }
 

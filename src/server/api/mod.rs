@@ -18,6 +18,7 @@ mod deployments; // the handlers
 pub(super) mod query; // the list's parameters
 mod host; // which code host, and deployments where it has none
 mod builds; // what could be deployed
+mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
 /// All routes of the API, behind its tokens.
@@ -29,6 +30,10 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
         .route("/deployments", post(host::create::<B>))
         .route("/builds", get(builds::list::<B>))
+        .route("/apps/{target}/{namespace}/{app}/rollback", post(rollback::roll_back::<B>))
+        .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
+        .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
+        .route("/holds", get(rollback::holds::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         // Whoever wants to log in must know where.
         .route("/forge", get(host::forge::<B>))

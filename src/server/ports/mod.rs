@@ -7,7 +7,7 @@ mod acts; // what people do beside deploying
 mod host; // the code host, and builds
 mod condition; // how the program is
 
-pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
@@ -29,11 +29,22 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Host
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks + Host
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Host>
-    Backend for T
+impl<
+    T: Inbox
+        + Intake
+        + Pushes
+        + PullRequests
+        + Records
+        + Apps
+        + Logs
+        + Condition
+        + Acts
+        + Rollbacks
+        + Host,
+> Backend for T
 {
 }
