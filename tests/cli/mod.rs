@@ -9,6 +9,7 @@ mod init;
 mod named;
 mod operator;
 mod readme;
+mod recording;
 mod signing;
 mod validators;
 mod templates;
