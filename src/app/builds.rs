@@ -61,7 +61,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
 }
 
 /// The app's newest deployment: its repository and commit have the WAML that names the image.
-async fn newest(world: &World, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
+pub(super) async fn newest(world: &World, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
     let BuildsQuery { app, target, limit: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
     let page = world.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;

@@ -45,12 +45,14 @@ enum Key {
 
 #[derive(Debug, Args)]
 pub(super) struct Get {
+    /// Which setting
     #[arg(value_enum)]
     key: Key,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Set {
+    /// Which setting
     #[arg(value_enum)]
     key: Key,
     /// Its value
@@ -59,6 +61,7 @@ pub(super) struct Set {
 
 #[derive(Debug, Args)]
 pub(super) struct Unset {
+    /// Which setting
     #[arg(value_enum)]
     key: Key,
 }

@@ -67,7 +67,7 @@ fn usage(command: &Command) -> String {
 fn arguments(command: &Command, out: &mut String) {
     let own = command.get_arguments().filter(|one| {
         let name = one.get_id().as_str();
-        let of_all = one.is_global_set() && command.get_bin_name() != Some("bart");
+        let of_all = one.is_global_set() && command.get_name() != "bart";
         !one.is_hide_set() && !of_all && !matches!(name, "help" | "version")
     });
     let rows: Vec<String> = own.map(row).collect();

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::event::DeploymentRequest;
-use crate::model::id::DeliveryId;
+use crate::model::id::{DeliveryId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
     self, Accepted, Asked, Builds, BuildsQuery, CodeHost, Fault, Inbox as _, NoBuilds, NotAsked,
@@ -58,6 +58,10 @@ impl ports::Host for Backend {
             }
         }
         Err(Fault::new("no number of a deployment is free").into())
+    }
+
+    async fn built_for(&self, query: &BuildsQuery) -> Result<TargetName, NoBuilds> {
+        Ok(builds::newest(&self.world, query).await?.request.target)
     }
 
     async fn builds(&self, query: &BuildsQuery) -> Result<Builds, NoBuilds> {

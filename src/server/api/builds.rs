@@ -56,10 +56,11 @@ pub(super) async fn list<B: Backend>(
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
     let query = read(&pairs).map_err(bad)?;
-    let subject = match query.target.clone() {
-        Some(target) => Subject::App(target, query.app.clone()),
-        None => Subject::Everywhere,
+    let target = match query.target.clone() {
+        Some(target) => target,
+        None => shared.state.backend.built_for(&query).await.map_err(refused)?,
     };
+    let subject = Subject::App(target, query.app.clone());
     shared.may(&caller, Scope::Read, &subject).await?;
     let builds = shared.state.backend.builds(&query).await.map_err(refused)?;
     Ok(Json(view(builds)))

@@ -127,6 +127,12 @@ pub trait Host: Send + Sync + 'static {
     /// Asks for a deployment where the code host has none.
     fn ask(&self, wanted: Wanted) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
 
+    /// The target of the app's newest deployment, whose WAML names the image.
+    fn built_for(
+        &self,
+        query: &BuildsQuery,
+    ) -> impl Future<Output = Result<TargetName, NoBuilds>> + Send;
+
     /// The newest builds of an app.
     fn builds(&self, query: &BuildsQuery) -> impl Future<Output = Result<Builds, NoBuilds>> + Send;
 }

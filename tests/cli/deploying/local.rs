@@ -4,11 +4,15 @@ use serde_json::json;
 
 use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
+use crate::harness::git_host::GitHost;
 use crate::harness::process::{Held, Home, Process};
 
 /// A service with the repository of `shop`, and its developer.
 async fn place() -> (Home, Process, Developer) {
-    let home = Home::embedded();
+    place_in(Home::embedded()).await
+}
+
+async fn place_in(home: Home) -> (Home, Process, Developer) {
     let process = home.start().await;
     home.commit("example/shop", &waml("shop"));
     let developer = Developer::cloned(&home.state("repos/example/shop.git"));
@@ -94,12 +98,10 @@ async fn a_template_that_only_the_service_has_is_no_reason_to_refuse() {
 
 #[tokio::test]
 async fn ctrl_c_says_how_to_go_on_and_the_deployment_does() {
-    let (home, process, developer) = place().await;
-    developer
-        .runs(&[("BART_SERVER", process.address())], &["deploy", "1.0", "prod-cluster-1"])
-        .await
-        .ended(0, &[]);
-    let held = Held::first_push(&home.manifests(), "pre-receive");
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let (_home, process, developer) = place_in(home).await;
+    let held = Held::first_push(&bare, "pre-receive");
     let server = [("BART_SERVER", process.address())];
     let child = developer.bart(&server, &["deploy", "2.0", "prod-cluster-1"]).spawn().unwrap();
     held.reached().await;
@@ -115,14 +117,17 @@ async fn ctrl_c_says_how_to_go_on_and_the_deployment_does() {
 
 #[tokio::test]
 async fn who_waits_too_long_is_told_that_it_goes_on() {
-    let (home, process, developer) = place().await;
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let (_home, process, developer) = place_in(home).await;
     let server = [("BART_SERVER", process.address())];
-    developer.runs(&server, &["deploy", "1.0", "prod-cluster-1"]).await.ended(0, &[]);
-    let held = Held::first_push(&home.manifests(), "pre-receive");
+    let held = Held::first_push(&bare, "pre-receive");
     let deploy = ["deploy", "2.0", "prod-cluster-1", "--timeout", "1s"];
     let said = developer.runs(&server, &deploy).await;
     said.ended(2, &["not all have ended within 1s; they go on", "--follow"]);
     held.let_go();
+    let id = process.deployments().await.pop().unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(process.ended(&id).await["state"], "succeeded");
 }
 
 #[tokio::test]
