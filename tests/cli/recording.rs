@@ -41,7 +41,7 @@ async fn run(developer: &Developer, server: &str, command: &str) -> Vec<Line> {
     let mut line: Line = vec![('$', prompt), (' ', typed)];
     line.extend(command.chars().map(|c| (c, typed)));
     let mut lines = vec![line];
-    lines.extend(screen(&output.stdout));
+    lines.extend(screen(&output.stdout, COLUMNS));
     lines.push(Line::new());
     lines
 }

@@ -12,6 +12,7 @@ pub(super) fn markdown(program: &Command) -> String {
     program.build();
     about(&program, &mut out);
     index(&program, &mut out);
+    after(&program, &mut out);
     for command in visible(&program) {
         part(command, 2, &mut out);
     }
@@ -42,17 +43,22 @@ fn part(command: &Command, level: usize, out: &mut String) {
         write!(out, "```text\n{}\n```\n\n", usage(command)).unwrap();
     }
     arguments(command, out);
+    after(command, out);
     for inner in visible(command) {
         part(inner, level + 1, out);
     }
 }
 
-/// What it is for, and what stands below: examples, exit codes.
+/// What it is for.
 fn about(command: &Command, out: &mut String) {
     let text = command.get_long_about().or(command.get_about());
     if let Some(text) = text.map(ToString::to_string).filter(|text| !text.is_empty()) {
         write!(out, "{}\n\n", prose(text.trim())).unwrap();
     }
+}
+
+/// What stands below the arguments: examples, exit codes.
+fn after(command: &Command, out: &mut String) {
     if let Some(text) = command.get_after_long_help().map(ToString::to_string) {
         write!(out, "```text\n{}\n```\n\n", text.trim()).unwrap();
     }
@@ -101,7 +107,7 @@ fn row(argument: &Arg) -> String {
     if let Some(variable) = argument.get_env() {
         about += &format!(" Variable: `{}`.", variable.to_string_lossy());
     }
-    format!("| `{}` | {} |\n", named(argument), cell(&about))
+    format!("| `{}` | {} |\n", cell(&named(argument)), cell(&about))
 }
 
 fn takes(argument: &Arg) -> bool {

@@ -280,7 +280,9 @@ fn reasons(one: &Became) -> String {
     if let Ok(bytes) = offline::read(std::path::Path::new(WAML_FILE)) {
         sources.add(WAML_FILE, String::from_utf8_lossy(&bytes));
     }
-    format!("\n{}: {}", one.target, diagnostics::render(&detail.violations, &sources))
+    let (target, id) = (&one.target, &detail.overview.id);
+    let violations = diagnostics::render(&detail.violations, &sources);
+    format!("\nwhat is wrong on {target}, deployment {id}:\n\n{violations}")
 }
 
 /// Whether all is well.

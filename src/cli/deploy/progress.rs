@@ -110,7 +110,7 @@ fn parts(row: &Row, names: usize, tick: usize, seconds: f64) -> [(Style, String)
             (status::colour(*state), format!("{:<11}", state.as_str())),
             (DIM, format!("{seconds:.0} s  {doing}")),
         ],
-        Phase::Ended { id, state, summary } => [
+        Phase::Ended { id: _, state, summary } => [
             if *state == State::Succeeded {
                 (GOOD, "✓".to_owned())
             } else {
@@ -118,7 +118,7 @@ fn parts(row: &Row, names: usize, tick: usize, seconds: f64) -> [(Style, String)
             },
             target,
             (status::colour(*state), format!("{:<11}", state.as_str())),
-            (Style::new(), format!("{id}  {summary}")),
+            (Style::new(), summary.clone()),
         ],
         Phase::Lost(why) => {
             [(BAD, "?".to_owned()), target, (BAD, "not known  ".to_owned()), (DIM, why.clone())]
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "✓ dev     succeeded  20261121-054812123-3f9a2c  done",
+                "✓ dev     succeeded  done",
                 "⠋ prod-1  running    3 s  render",
                 "⠋ prod-2  asked      3 s, waiting for the service to hear of it",
             ]

@@ -24,10 +24,11 @@ pub(crate) fn on_a_terminal(command: &str, columns: usize) -> Command {
     script
 }
 
-/// What is on the screen at the end: only what we draw is understood, and anything else is an error.
-pub(crate) fn screen(bytes: &[u8]) -> Vec<Line> {
+/// What is on a screen of that width at the end: only what we draw is understood, and anything else is an error.
+pub(crate) fn screen(bytes: &[u8], columns: usize) -> Vec<Line> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    let mut screen = Screen { lines: vec![Line::new()], row: 0, column: 0, look: Look::default() };
+    let mut screen =
+        Screen { lines: vec![Line::new()], row: 0, column: 0, look: Look::default(), columns };
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -57,10 +58,15 @@ struct Screen {
     row: usize,
     column: usize,
     look: Look,
+    columns: usize,
 }
 
 impl Screen {
     fn put(&mut self, c: char) {
+        if self.column == self.columns {
+            self.down();
+            self.column = 0;
+        }
         let line = &mut self.lines[self.row];
         while line.len() <= self.column {
             line.push((' ', Look::default()));
