@@ -1,6 +1,8 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
 mod acts; // removals
+mod answers; // acts that may be repeated
+mod audit; // who did what
 mod before; // what a sender asks
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL

@@ -6,6 +6,8 @@ mod apps; // what is where
 mod acts; // what people do
 mod host; // the code host, and builds
 mod condition; // how it is
+mod visitors; // who calls
+mod audit; // who did what
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;

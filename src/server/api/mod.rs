@@ -9,12 +9,16 @@ use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::server::Shared;
+use crate::server::auth::{Door, admitted};
 use crate::server::ports::Backend;
 use crate::server::problem::Problem;
 
 mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
+mod audit; // who did what
+mod once; // acts, each done once
+mod whoami; // who calls
 pub(super) mod query; // the list's parameters
 mod host; // which code host, and deployments where it has none
 mod builds; // what could be deployed
@@ -34,6 +38,9 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
         .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
         .route("/holds", get(rollback::holds::<B>))
+        .route("/audit", get(audit::list::<B>))
+        .route("/whoami", get(whoami::whoami))
+        .layer(from_fn_with_state(shared.clone(), once::once::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         // Whoever wants to log in must know where.
         .route("/forge", get(host::forge::<B>))
@@ -41,10 +48,9 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
 
 async fn authenticated<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = shared.state.tokens.check(request.headers())?;
-    request.extensions_mut().insert(caller);
+    let request = admitted(&shared, request, Door::Api).await?;
     Ok(next.run(request).await)
 }

@@ -6,13 +6,17 @@ mod apps; // what is where
 mod acts; // what people do beside deploying
 mod host; // the code host, and builds
 mod condition; // how the program is
+mod visitors; // who calls
+mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
+pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
+pub use visitors::Visitors;
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
 /// come again.
@@ -29,11 +33,24 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks + Host
+    Inbox
+    + Intake
+    + Pushes
+    + PullRequests
+    + Records
+    + Apps
+    + Logs
+    + Condition
+    + Acts
+    + Rollbacks
+    + Visitors
+    + AuditLog
+    + Answers
+    + Host
 {
 }
 
-impl<
+impl<T> Backend for T where
     T: Inbox
         + Intake
         + Pushes
@@ -44,7 +61,9 @@ impl<
         + Condition
         + Acts
         + Rollbacks
-        + Host,
-> Backend for T
+        + Visitors
+        + AuditLog
+        + Answers
+        + Host
 {
 }
