@@ -3,7 +3,7 @@
 use serde_json::json;
 use the_deployer::clock::Clock;
 
-use crate::harness::developer::Developer;
+use crate::harness::developer::{Developer, Said};
 use crate::harness::events::waml;
 use crate::harness::github::{Fault, Webhooks, World};
 use crate::harness::process::{Home, Process};
@@ -20,12 +20,16 @@ struct Place {
 
 impl Place {
     async fn new() -> Self {
+        Self::with("").await
+    }
+
+    async fn with(more: &str) -> Self {
         let github = World::start(&Clock::system()).await;
         let waml = waml("shop").replace("deploy:\n", "deploy:\n  dev: {}\n");
         github.repository("acme/shop").commit(&waml);
         let home = Home::configured(&format!(
             "forge:\n  github:\n    api_url: {}\n    token: {{file: token}}\n    webhook_secret: {{file: hook}}\n    \
-             login: {{client_id: Iv23liOfTheTest}}\n",
+             login: {{client_id: Iv23liOfTheTest}}\n{more}",
             github.api_url()
         ));
         std::fs::write(home.path("token"), github.token()).unwrap();
@@ -42,7 +46,7 @@ impl Place {
         [("BART_SERVER", self.process.address()), ("GH_TOKEN", self.github.token())]
     }
 
-    async fn deploys(&self, arguments: &[&str]) -> crate::harness::developer::Said {
+    async fn deploys(&self, arguments: &[&str]) -> Said {
         let all = [&["deploy", "1.0"], arguments, &["--ref", "main"]].concat();
         self.developer.runs(&self.variables(), &all).await
     }
@@ -125,5 +129,38 @@ async fn github_that_refuses_the_token_says_what_to_do() {
     let said =
         place.developer.runs(&place.variables(), &["deploy", "1.0", "dev", "--ref", "v9"]).await;
     said.ended(1, &["v9 is not on this machine", "No ref found", "push it"]);
+    place.github.settled();
+}
+
+#[tokio::test]
+async fn who_is_logged_in_needs_no_other_token() {
+    let place = Place::with("auth: {github: {}}\n").await;
+    let ada = place.github.token_of("ada");
+    let server = [("BART_SERVER", place.process.address())];
+    let deploy = ["deploy", "1.0", "dev", "--ref", "main"];
+    place.developer.runs(&server, &deploy).await.ended(2, &["bart login"]);
+    std::fs::write(place.developer.work().join("token"), &ada).unwrap();
+    let mut login = place.developer.bart(&server, &["login", "--with-token"]);
+    login.stdin(std::fs::File::open(place.developer.work().join("token")).unwrap());
+    Said::until_the_end_of(login.spawn().unwrap()).await.ended(0, &["as ada"]);
+    let said = place.developer.runs(&server, &deploy).await;
+    assert_ne!(said.code, Some(0), "she may not see the repository yet: {said:?}");
+    assert!(!said.err.contains(&ada), "{said:?}");
+    place.github.lets("ada", "acme/shop", "push");
+    let other = [("BART_SERVER", place.process.address()), ("NO_COLOR", "1")];
+    // What GitHub said of her is remembered by the service for a moment.
+    let deployed = async || {
+        let said =
+            place.developer.runs(&other, &["deploy", "1.0", "dev", "--ref", "main", "-o", "json"]);
+        let said = said.await;
+        (said.code == Some(0)).then(|| said.json()["deployments"][0].clone())
+    };
+    let one = place.process.until("a deployment of ada's", deployed).await;
+    assert_eq!(one["deployment"]["actor"], "ada", "{one}");
+    assert_eq!(one["state"], "succeeded");
+    let number = one["forge_id"].as_i64().unwrap();
+    let told =
+        async || place.github.told(number).iter().any(|told| told == "success").then_some(());
+    place.process.until("what GitHub is told", told).await;
     place.github.settled();
 }
