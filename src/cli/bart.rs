@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use super::error::{CliError, Outcome};
 use super::settings::{self, Settings};
 use super::{
-    builds, completion, configure, deploy, deployer, explain, hold, login, remove, render,
-    rollback, schema, status, validate,
+    builds, cancel, completion, configure, deploy, deployer, explain, hold, keep_back, login, plan,
+    remove, render, rollback, schema, status, validate,
 };
 
 /// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
@@ -56,6 +56,11 @@ enum Command {
     Deploy(deploy::Deploy),
     Builds(builds::Builds),
     Status(status::Status),
+    Plan(plan::Plan),
+    Lock(keep_back::Lock),
+    Unlock(keep_back::Unlock),
+    Locks(keep_back::Locks),
+    Cancel(cancel::Cancel),
     Rollback(rollback::Rollback),
     Hold(hold::Hold),
     Unhold(hold::Unhold),
@@ -86,6 +91,11 @@ impl Bart {
             Command::Deploy(command) => deployer::on_runtime(command.run()),
             Command::Builds(command) => deployer::on_runtime(command.run()),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::Plan(command) => deployer::on_runtime(command.run()),
+            Command::Lock(command) => deployer::on_runtime(command.run()),
+            Command::Unlock(command) => deployer::on_runtime(command.run()),
+            Command::Locks(command) => deployer::on_runtime(command.run()),
+            Command::Cancel(command) => deployer::on_runtime(command.run()),
             Command::Rollback(command) => deployer::on_runtime(command.run()),
             Command::Hold(command) => deployer::on_runtime(command.run()),
             Command::Unhold(command) => deployer::on_runtime(command.run()),

@@ -12,6 +12,9 @@ mod schema;
 mod deploy;
 mod builds;
 mod status;
+mod plan;
+mod keep_back; // bart lock, unlock, locks
+mod cancel;
 mod rollback;
 mod hold;
 mod remove;
@@ -27,6 +30,7 @@ mod token;
 mod audit;
 mod owners;
 mod locks;
+mod backup; // and restore, and rebuild
 mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code

@@ -5,6 +5,8 @@ mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do
 mod host; // the code host, and builds
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how it is
 mod visitors; // who calls
 mod audit; // who did what

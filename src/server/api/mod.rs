@@ -19,6 +19,9 @@ mod deployments; // the handlers
 mod audit; // who did what
 mod once; // acts, each done once
 mod whoami; // who calls
+mod cancel; // a deployment is stopped
+mod locks; // what people keep back
+mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
 mod host; // which code host, and deployments where it has none
 mod builds; // what could be deployed
@@ -30,10 +33,14 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     Router::new()
         .route("/deployments", get(deployments::list::<B>))
         .route("/deployments/{id}", get(deployments::one::<B>))
+        .route("/deployments/{id}/cancel", post(cancel::cancel::<B>))
         .route("/apps", get(placed::list::<B>))
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
         .route("/deployments", post(host::create::<B>))
         .route("/builds", get(builds::list::<B>))
+        .route("/locks", get(locks::list::<B>).post(locks::place::<B>))
+        .route("/locks/{id}/remove", post(locks::remove::<B>))
+        .route("/plan", post(plan::plan::<B>))
         .route("/apps/{target}/{namespace}/{app}/rollback", post(rollback::roll_back::<B>))
         .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
         .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))

@@ -5,6 +5,8 @@ mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do beside deploying
 mod host; // the code host, and builds
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how the program is
 mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
@@ -15,6 +17,8 @@ pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
+pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 pub use visitors::Visitors;
 
@@ -43,6 +47,8 @@ pub trait Backend:
     + Condition
     + Acts
     + Rollbacks
+    + Locks
+    + Plans
     + Visitors
     + AuditLog
     + Answers
@@ -61,6 +67,8 @@ impl<T> Backend for T where
         + Condition
         + Acts
         + Rollbacks
+        + Locks
+        + Plans
         + Visitors
         + AuditLog
         + Answers

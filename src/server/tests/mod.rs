@@ -10,6 +10,7 @@ mod placed; // GET /api/v1/apps
 mod hosts; // the code host, and builds
 mod rolling; // rollbacks and holds
 mod reading; // probes and the API
+mod locks; // /api/v1/locks, cancel, plan
 mod mutations;
 mod webhooks;
 mod wire; // over real sockets

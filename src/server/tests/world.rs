@@ -14,6 +14,7 @@ use crate::model::audit::By;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
@@ -46,6 +47,8 @@ pub(super) struct Inner {
     pub(super) wanted: Vec<ports::Wanted>,
     /// What was to be removed, in order.
     pub(super) removals: Vec<RemovalRequest>,
+    /// What is locked.
+    pub(super) locks: Vec<Lock>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
     /// Who is who, and what was answered and noted.
