@@ -28,6 +28,7 @@ lint:
 update-expected:
     UPDATE_EXPECTED=1 cargo test --test suite pipeline
     UPDATE_EXPECTED=1 cargo test --test suite docs
+    UPDATE_EXPECTED=1 cargo test --test suite the_recording
     git diff --stat
 
 # How long `plan` takes

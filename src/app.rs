@@ -5,6 +5,7 @@ mod admission; // who may call, and see the pages
 mod audience; // who is told, and how fast
 mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
+mod builds; // what could be deployed
 pub mod backup; // the embedded database, copied and put back
 mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
@@ -188,6 +189,7 @@ impl App {
             world: world.clone(),
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
+            code_host: code_host::told(&settings.forge),
         };
         let closing = CancellationToken::new();
         let router = server::router(State {

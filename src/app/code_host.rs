@@ -8,6 +8,7 @@ use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
+use crate::server::ports::CodeHost;
 
 /// The code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
@@ -16,7 +17,7 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
             std::fs::create_dir_all(root)?;
             Ok(Forge::Local(Local::new(root)))
         }
-        settings::Forge::GitHub { api_url, credentials } => {
+        settings::Forge::GitHub { api_url, credentials, login: _ } => {
             let clock = clock.clone();
             let credentials = match credentials {
                 settings::Credentials::Token(token) => access::of_forge(token),
@@ -46,6 +47,18 @@ pub(super) fn forge_url(forge: &settings::Forge) -> Option<String> {
     }
 }
 
+/// Where service repositories are, as callers are told.
+pub(super) fn told(forge: &settings::Forge) -> CodeHost {
+    match forge {
+        settings::Forge::Local { .. } => CodeHost::Local,
+        settings::Forge::GitHub { api_url, credentials: _, login } => CodeHost::GitHub {
+            api_url: api_url.trim_end_matches('/').to_owned(),
+            web_url: web_url(api_url),
+            client_id: login.clone(),
+        },
+    }
+}
+
 /// The domain of the addresses that a code host gives its people, which take no mail.
 pub(super) fn people(forge: &settings::Forge) -> String {
     let url = forge_url(forge).and_then(|url| reqwest::Url::parse(&url).ok());
@@ -65,6 +78,7 @@ mod tests {
         let github = |api_url: &str| settings::Forge::GitHub {
             api_url: api_url.to_owned(),
             credentials: Given::Token(Credential { secret: "t".into(), file: None }),
+            login: None,
         };
         for (forge, domain) in [
             (github("https://api.github.com"), "users.noreply.github.com"),

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
 use crate::facts::kubernetes::Kubernetes;
-use crate::facts::registry::Registries;
+use crate::facts::registry::{Builds, Registries};
 use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
@@ -150,6 +150,24 @@ impl Gatherer {
             let why = format!("the manifest repository did not answer within {most:?}");
             Err(NotKnown::new(why))
         })
+    }
+
+    /// Whether the configuration lets us ask for this image.
+    pub fn may_ask(&self, image: &Image) -> bool {
+        self.0.registries.may_ask(image)
+    }
+
+    /// The newest builds of an image, at most so many.
+    ///
+    /// # Errors
+    /// [`NotKnown`] when the registry does not list them.
+    pub async fn builds(
+        &self,
+        image: &Image,
+        most: usize,
+        patience: Duration,
+    ) -> Result<Builds, NotKnown> {
+        self.0.registries.builds(image, most, patience, self.0.clock.now()).await
     }
 
     /// Begins to look what is new in the manifest repository, for a deployment that is about to

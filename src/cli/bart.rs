@@ -1,28 +1,51 @@
 //! `bart`: the one tool besides GitHub that a developer needs.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::error::Outcome;
+use super::error::{CliError, Outcome};
+use super::settings::{self, Settings};
 use super::{
-    cancel, deployer, explain, history, hold, keep_back, logs, open, plan, remove, render,
-    rollback, schema, status, validate,
+    builds, cancel, completion, configure, deploy, deployer, explain, history, hold, keep_back,
+    login, logs, open, plan, remove, render, rollback, schema, status, validate,
 };
 
-/// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments and what
-/// the next one would change, keeps deployments back, and takes apps off a target.
+/// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
 ///
-/// validate, render, explain and schema need no service and no network.
-///
-/// Exit codes: 0 done, 1 violations, a failed deployment or a refusal, 2 wrong usage or something that could
-/// not be read or reached.
+/// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app
+/// from the WAML and the git remote of the working folder, and the service by --server, BART_SERVER or
+/// `bart config set server URL`. validate, render, explain and schema need no service and no network.
 #[derive(Debug, Parser)]
-#[command(name = "bart", version, arg_required_else_help = true)]
+#[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]
 pub struct Bart {
+    /// The file with your settings, instead of the one in the system's folder for settings
+    #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
+
+/// What `bart --help` and `docs/bart.md` say of all commands.
+const AFTER: &str = "\
+Exit codes:
+  0    done; what was followed has succeeded
+  1    violations, a deployment that failed or was superseded, or a refusal
+  2    wrong usage, or something that could not be read or reached in time
+  130  interrupted by Ctrl-C; what bart said last tells how to go on
+
+Environment:
+  BART_SERVER        the service's address, before the settings
+  BART_TOKEN         an API token of the service, before `bart login`
+  BART_CONFIG        the file with your settings
+  BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN
+                     count as well
+  NO_COLOR           no colour, whatever it is set to
+  HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
+
+Results go to standard output, everything else to standard error. Colour is for terminals only. For programs
+there is `--output json` and `--output yaml`, whose keys are stable: new ones may come, none goes.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -30,6 +53,8 @@ enum Command {
     Render(render::Render),
     Explain(explain::Explain),
     Schema(schema::Schema),
+    Deploy(deploy::Deploy),
+    Builds(builds::Builds),
     Status(status::Status),
     History(history::History),
     Logs(logs::Logs),
@@ -43,15 +68,31 @@ enum Command {
     Hold(hold::Hold),
     Unhold(hold::Unhold),
     Remove(remove::Remove),
+    #[command(name = "login")]
+    LogIn(login::LogIn),
+    #[command(name = "logout")]
+    LogOut(login::LogOut),
+    #[command(subcommand, name = "config")]
+    Configure(configure::Configure),
+    Completion(completion::Completion),
 }
 
 impl Bart {
-    fn run(self) -> Outcome {
-        match self.command {
+    fn run(self, settings: Result<Settings, CliError>) -> Outcome {
+        let command = match self.command {
+            Command::Configure(command) => return command.run(settings),
+            Command::Completion(command) => return command.run(),
+            command => command,
+        };
+        // Everything else takes its defaults from the settings.
+        let settings = settings?;
+        match command {
             Command::Validate(command) => command.run(),
             Command::Render(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
+            Command::Deploy(command) => deployer::on_runtime(command.run()),
+            Command::Builds(command) => deployer::on_runtime(command.run()),
             Command::Status(command) => deployer::on_runtime(command.run()),
             Command::History(command) => deployer::on_runtime(command.run()),
             Command::Logs(command) => deployer::on_runtime(command.run()),
@@ -65,13 +106,24 @@ impl Bart {
             Command::Hold(command) => deployer::on_runtime(command.run()),
             Command::Unhold(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
+            Command::LogIn(command) => deployer::on_runtime(command.run(settings)),
+            Command::LogOut(command) => command.run(),
+            Command::Configure(_) | Command::Completion(_) => Ok(()),
         }
     }
 }
 
 /// Parses the arguments, runs the command, and gives the exit code.
 pub fn main() -> ExitCode {
-    match Bart::parse().run() {
+    completion::answer();
+    let arguments: Vec<String> =
+        std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect();
+    let path = settings::path(&arguments, &crate::config::environment());
+    let settings = Settings::read(path);
+    let defaults = settings.as_ref().ok().cloned().unwrap_or_default();
+    let matches = defaults.defaults(Bart::command()).get_matches();
+    let bart = Bart::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match bart.run(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),
     }

@@ -1,5 +1,6 @@
 //! The service's API, as commands call it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,15 +9,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::CliError;
+use super::settings::logins;
 use crate::model::deployment::{StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::CommitSha;
 use crate::model::violation::Violation;
 
 /// Where the service is, and who asks.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Server {
-    /// The service's address
+    /// The service's address; `bart config set server URL` sets it for good
     #[arg(long, value_name = "URL", env = "BART_SERVER", default_value = "http://127.0.0.1:8080")]
     pub(super) server: String,
     /// An API token of the service's; give it by the variable, so that it is in no process list
@@ -41,6 +43,8 @@ pub(super) struct Overview {
     pub(super) repository: String,
     pub(super) tag: String,
     pub(super) actor: String,
+    #[serde(default)]
+    pub(super) forge_id: Option<i64>,
     pub(super) received_at: jiff::Timestamp,
     pub(super) finished_at: Option<jiff::Timestamp>,
     pub(super) summary: String,
@@ -94,11 +98,46 @@ struct Problem {
 }
 
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// Streams have a sign of life every few seconds.
+const SILENCE: Duration = Duration::from_secs(60);
+const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
 
+/// A client for one question.
 pub(super) fn client() -> Result<reqwest::Client, CliError> {
+    made(reqwest::Client::builder().timeout(TIMEOUT))
+}
+
+/// A client for an answer without an end, which is not silent for long.
+pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
+    made(reqwest::Client::builder().connect_timeout(TIMEOUT).read_timeout(SILENCE))
+}
+
+fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = reqwest::Client::builder().timeout(TIMEOUT).build();
+    let client = builder.user_agent(AGENT).referer(false).build();
     client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
+}
+
+/// Whether a token of GitHub's may go to that address: by https, or without leaving this machine.
+///
+/// # Errors
+/// When everybody on the way could read it.
+pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
+    let url = reqwest::Url::parse(address)
+        .map_err(|error| CliError::usage(format!("{address} is not an address: {error}")))?;
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    if url.scheme() == "https" || (url.scheme() == "http" && here) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!("a token would go to {address} in the clear"))
+        .hint("use its https address"))
+}
+
+/// Nobody answers there.
+pub(super) fn unreachable(address: &str, error: &reqwest::Error) -> CliError {
+    let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
+    CliError::io(format!("cannot reach {address}: {cause}"))
 }
 
 impl Server {
@@ -130,11 +169,14 @@ impl Server {
     }
 
     /// The request with who asks.
-    pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        match &self.token {
+    pub(super) fn authorized(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::RequestBuilder, CliError> {
+        Ok(match self.bearer()? {
             Some(token) => request.bearer_auth(token.expose_secret()),
             None => request,
-        }
+        })
     }
 
     /// The answer; within, where the service was reached and says no to the request itself.
@@ -142,8 +184,8 @@ impl Server {
         &self,
         request: reqwest::RequestBuilder,
     ) -> Result<Result<T, CliError>, CliError> {
-        let response =
-            self.authorized(request).send().await.map_err(|error| self.unreachable(&error))?;
+        let sent = self.authorized(request)?.send().await;
+        let response = sent.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if !status.is_success() {
@@ -157,6 +199,16 @@ impl Server {
         serde_json::from_slice(&body).map(Ok).map_err(|error| {
             CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
         })
+    }
+
+    /// What says who we are: the token that was given, else the login at this service.
+    pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
+        if self.token.is_some() {
+            return Ok(self.token.clone());
+        }
+        let Some(login) = logins::at(&self.server)? else { return Ok(None) };
+        only_safely(&self.server)?;
+        Ok(Some(login.token))
     }
 
     /// An address below the service's.
@@ -174,8 +226,7 @@ impl Server {
 
     /// That the service cannot be reached.
     pub(super) fn unreachable(&self, error: &reqwest::Error) -> CliError {
-        let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
-        CliError::io(format!("cannot reach {}: {cause}", self.server))
+        unreachable(&self.server, error)
             .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
     }
 

@@ -23,6 +23,8 @@ enum Kind {
     Io,
     /// The same, and it may pass by itself. Exit code 2.
     Passing,
+    /// Somebody pressed Ctrl-C. Exit code 130, as shells have it for SIGINT.
+    Interrupted,
     /// Who reads what we print has enough, as `head` has. Nothing is said. Exit code 2.
     Unread,
 }
@@ -46,6 +48,11 @@ impl CliError {
     /// Something outside could not be used.
     pub fn io(message: impl Into<String>) -> Self {
         Self { kind: Kind::Io, message: message.into(), hint: None }
+    }
+
+    /// Somebody pressed Ctrl-C; the message says what has been done until then, the hint how to go on.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Interrupted, message: message.into(), hint: None }
     }
 
     /// Nobody reads on.
@@ -75,6 +82,10 @@ impl CliError {
         match self.kind {
             Kind::Rejected => ExitCode::from(1),
             Kind::Unread => ExitCode::from(2),
+            Kind::Interrupted => {
+                super::output::stopped(&self.message, self.hint.as_deref());
+                ExitCode::from(130)
+            }
             Kind::Refused | Kind::Usage | Kind::Io | Kind::Passing => {
                 super::output::error(&self.message, self.hint.as_deref());
                 ExitCode::from(if matches!(self.kind, Kind::Refused) { 1 } else { 2 })

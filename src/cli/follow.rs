@@ -125,7 +125,7 @@ impl Following<'_> {
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let asking = tokio::time::timeout(SILENCE, self.server.authorized(request).send()).await;
+        let asking = tokio::time::timeout(SILENCE, self.server.authorized(request)?.send()).await;
         let silent = || CliError::io(format!("{} does not answer", self.server.server)).passing();
         let response = asking.map_err(|_| silent())?;
         let response = response.map_err(|error| self.server.unreachable(&error).passing())?;

@@ -9,6 +9,8 @@ mod validate;
 mod render;
 mod explain;
 mod schema;
+mod deploy;
+mod builds;
 mod status;
 mod history;
 mod logs;
@@ -19,6 +21,9 @@ mod cancel;
 mod rollback;
 mod hold;
 mod remove;
+mod login;
+mod configure; // `bart config`
+mod completion;
 pub mod deployer; // the operator's command line
 mod serve;
 mod init;
@@ -40,3 +45,5 @@ mod client; // the service's API
 mod follow; // its events
 mod deployment; // deployments as a terminal shows them
 mod ago; // how long ago
+mod host; // where the service has its repositories
+mod settings; // what is set up on this machine

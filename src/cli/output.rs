@@ -37,6 +37,8 @@ pub const DIM: anstyle::Style = anstyle::Style::new().dimmed();
 pub const GOOD: anstyle::Style = anstyle::AnsiColor::Green.on_default().bold();
 /// For what is wrong.
 pub const BAD: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+/// For what may be wrong.
+pub const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 /// For what to look at.
 pub const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
@@ -93,8 +95,22 @@ pub fn note(text: &str) {
 
 /// Prints an error and what to do about it on standard error.
 pub fn error(message: &str, hint: Option<&str>) {
+    told(&format!("{BAD}error{BAD:#}"), message, hint);
+}
+
+/// Prints that somebody has stopped us, and how to go on, on standard error.
+pub fn stopped(message: &str, hint: Option<&str>) {
+    told(&format!("\n{NOTE}stopped{NOTE:#}"), message, hint);
+}
+
+/// Prints what people should look at on standard error.
+pub fn warning(message: &str) {
+    told(&format!("{WARN}warning{WARN:#}"), message, None);
+}
+
+fn told(kind: &str, message: &str, hint: Option<&str>) {
     let hint = hint.map_or_else(String::new, |hint| format!("{NOTE}help{NOTE:#}: {hint}\n"));
-    note(&format!("{BAD}error{BAD:#}: {message}\n{hint}"));
+    note(&format!("{kind}: {message}\n{hint}"));
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]

@@ -77,7 +77,7 @@ impl Validate {
 }
 
 /// What is said of one target; warnings too.
-fn of_target(
+pub(super) fn of_target(
     waml: &std::sync::Arc<Waml>,
     target: &TargetName,
     world: &offline::World,
@@ -95,7 +95,7 @@ fn of_target(
 }
 
 /// What several targets say alike is said once.
-fn once(violations: impl Iterator<Item = Violation>) -> Vec<Violation> {
+pub(super) fn once(violations: impl Iterator<Item = Violation>) -> Vec<Violation> {
     let mut seen = HashSet::new();
     violations.filter(|violation| seen.insert(violation.clone())).collect()
 }

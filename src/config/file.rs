@@ -119,6 +119,9 @@ pub struct GitHub {
     /// A GitHub App. It alone can write check runs and look for lost events.
     #[serde(default)]
     pub app: Option<github::App>,
+    /// With what people log in from a terminal (`bart login`).
+    #[serde(default)]
+    pub login: Option<github::Login>,
     /// The secret that the webhook is set up with.
     pub webhook_secret: Secret,
     /// The secret before that one: taken too, while it is being changed.

@@ -102,6 +102,8 @@ pub enum Forge {
         api_url: String,
         /// Who we are there.
         credentials: Credentials,
+        /// The client id that people log in with from a terminal.
+        login: Option<String>,
     },
 }
 

@@ -91,6 +91,8 @@ const PURE: &[&str] = &[
     "facts/image",
     "facts/challenge",
     "facts/cache",
+    "facts/registry/tags",
+    "facts/registry/made",
     "dashboard",
     "server/openapi/document",
     "server/openapi/operation",

@@ -1,11 +1,15 @@
 //! The commands, as a person runs them.
 
 mod bart;
+mod builds;
+mod deploying;
+mod logins;
 mod demo;
 mod init;
 mod named;
 mod operator;
 mod readme;
+mod recording;
 mod signing;
 mod validators;
 mod templates;

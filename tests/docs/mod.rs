@@ -5,6 +5,7 @@
 //! anew.
 
 mod alerts;
+mod commands;
 mod github;
 mod reference;
 
@@ -167,6 +168,15 @@ fn the_configuration_on_the_page_about_argo_cd_is_one_that_the_service_takes() {
     let loaded = sources.load().unwrap_or_else(|rejection| panic!("{rejection}"));
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     assert_eq!(loaded.settings.argocd.len(), 1);
+}
+
+#[test]
+fn the_page_about_bart_is_its_help() {
+    use clap::CommandFactory as _;
+    let bart = the_deployer::cli::bart::Bart::command();
+    let silent = commands::without_help(&bart);
+    assert!(silent.is_empty(), "no word of help for {silent:?}");
+    hold("docs/bart.md", &commands::markdown(&bart));
 }
 
 #[test]

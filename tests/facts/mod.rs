@@ -3,6 +3,7 @@
 
 mod gather; // all facts of one deployment
 mod registry;
+mod builds;
 mod secrets; // Vault, and an API server
 mod tls; // an API server as it really is
 

@@ -13,18 +13,18 @@ use super::{PATIENCE, provider};
 use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
 use crate::harness::requests::at;
 
-fn login(password: &str) -> Login {
+pub(super) fn login(password: &str) -> Login {
     let password = Credential::Fixed(password.into());
     Login { username: "deployer".to_owned(), password }
 }
 
-fn client(registry: &Registry, login: Option<Login>) -> Registries {
+pub(super) fn client(registry: &Registry, login: Option<Login>) -> Registries {
     let known = BTreeMap::from([(registry.host(), Known { login, insecure: true })]);
     provider();
     Registries::new(known, PATIENCE, &Outbound::default()).unwrap()
 }
 
-fn image(registry: &Registry, rest: &str) -> Image {
+pub(super) fn image(registry: &Registry, rest: &str) -> Image {
     Image::parse(&format!("{}/{rest}", registry.host())).unwrap()
 }
 

@@ -3,6 +3,8 @@
 pub(crate) mod argocd;
 pub(crate) mod database;
 pub(crate) mod deployer;
+pub(crate) mod developer; // a working folder, and bart in it
+pub(crate) mod device; // GitHub's device flow
 pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;
@@ -21,6 +23,7 @@ pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;
 pub(crate) mod sshd;
+pub(crate) mod terminal; // what a program draws
 pub(crate) mod tls;
 pub(crate) mod world;
 

@@ -1,13 +1,14 @@
 //! An image registry with state on loopback: the distribution API with its token service.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use axum::Router;
 use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router};
-use serde_json::json;
+use serde_json::{Value as Json, json};
+use sha2::{Digest as _, Sha256};
 
 /// How one comes in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +47,16 @@ pub(crate) struct World {
     pub(crate) realm: Option<String>,
     /// How long tokens live.
     pub(crate) life: i64,
+    /// What was built, by `name:tag`: the manifest that the tag leads to.
+    pub(crate) built: BTreeMap<String, Json>,
+    /// Everything that is found by its digest: manifests of platforms, configurations.
+    pub(crate) objects: BTreeMap<String, Json>,
+    /// How many tags a page has; 0: all.
+    pub(crate) page: usize,
+    /// Times of all images in the list of tags, as Google has them, in milliseconds by tag.
+    pub(crate) times: BTreeMap<String, i64>,
+    /// Where blobs are really kept.
+    pub(crate) store: Option<String>,
     /// Every request: method, path with query, and what was in `Authorization`.
     pub(crate) requests: Vec<(Method, String, Option<String>)>,
     address: String,
@@ -116,7 +127,10 @@ async fn answer(
     }
     let mut world = registry.lock();
     match path.strip_prefix("/v2/") {
-        Some(rest) => world.manifest(request.method(), rest, request.headers(), proof.as_deref()),
+        Some(rest) => {
+            let query = query.as_deref().unwrap_or_default();
+            world.manifest(request.method(), rest, query, request.headers(), proof.as_deref())
+        }
         None => world.token(&path, query.as_deref().unwrap_or_default(), proof.as_deref()),
     }
 }
@@ -126,10 +140,13 @@ impl World {
         &self,
         method: &Method,
         rest: &str,
+        query: &str,
         headers: &HeaderMap,
         proof: Option<&str>,
     ) -> Response {
-        let (name, tag) = rest.split_once("/manifests/").unwrap();
+        let part = ["/manifests/", "/tags/", "/blobs/"];
+        let part = part.into_iter().find(|part| rest.contains(part)).unwrap();
+        let (name, tag) = rest.split_once(part).unwrap();
         let token = proof.and_then(|proof| proof.strip_prefix("Bearer "));
         let may = match self.entry {
             Entry::Open => true,
@@ -144,6 +161,14 @@ impl World {
         if self.only_get && *method == Method::HEAD {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
+        match part {
+            "/tags/" => return self.list(name, query),
+            "/blobs/" => return self.blob(name, tag),
+            _ => {}
+        }
+        if let Some(found) = self.built.get(&format!("{name}:{tag}")).or(self.objects.get(tag)) {
+            return found.to_string().into_response();
+        }
         let kinds = headers["accept"].to_str().unwrap();
         assert!(kinds.contains("vnd.oci.image.index.v1") && kinds.contains("manifest.list.v2"));
         if self.tags.contains(&format!("{name}:{tag}")) {
@@ -151,7 +176,69 @@ impl World {
             return ([("content-type", kind)], "{\"manifests\": []}").into_response();
         }
         let errors = json!({"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no such tag"}]});
-        (StatusCode::NOT_FOUND, Json(errors)).into_response()
+        (StatusCode::NOT_FOUND, axum::Json(errors)).into_response()
+    }
+
+    /// One page of tags in alphabetical order, with a link to the next.
+    fn list(&self, name: &str, query: &str) -> Response {
+        let prefix = format!("{name}:");
+        let all = self.tags.iter().chain(self.built.keys());
+        let mut tags: Vec<&str> = all.filter_map(|tag| tag.strip_prefix(&prefix)).collect();
+        tags.sort_unstable();
+        let last = query.split('&').find_map(|pair| pair.strip_prefix("last="));
+        tags.retain(|tag| last.is_none_or(|last| *tag > last));
+        let page = if self.page == 0 { tags.len() } else { self.page.min(tags.len()) };
+        let manifest: serde_json::Map<String, Json> = self
+            .times
+            .iter()
+            .map(|(tag, at)| {
+                (digest(&json!(tag)), json!({"tag": [tag], "timeCreatedMs": at.to_string()}))
+            })
+            .collect();
+        let mut body = json!({"name": name, "tags": &tags[..page]});
+        if !manifest.is_empty() {
+            body["manifest"] = Json::Object(manifest);
+        }
+        let mut response = axum::Json(body).into_response();
+        if page < tags.len() {
+            let link =
+                format!("</v2/{name}/tags/list?last={}&n={}>; rel=\"next\"", tags[page - 1], page);
+            response.headers_mut().insert("link", link.parse().unwrap());
+        }
+        response
+    }
+
+    /// A blob, or where it is really kept.
+    fn blob(&self, name: &str, digest: &str) -> Response {
+        match (&self.store, self.objects.get(digest)) {
+            (_, None) => StatusCode::NOT_FOUND.into_response(),
+            (Some(store), Some(_)) => {
+                let to = format!("{store}/v2/{name}/blobs/{digest}");
+                (StatusCode::TEMPORARY_REDIRECT, [("location", to)]).into_response()
+            }
+            (None, Some(found)) => found.to_string().into_response(),
+        }
+    }
+
+    /// An image for two platforms under that tag, made then, of that commit.
+    pub(crate) fn build(&mut self, tag: &str, created: &str, commit: &str) {
+        let config = self
+            .object(json!({"architecture": "amd64", "os": "linux", "created": created,
+            "config": {"Labels": {"org.opencontainers.image.revision": commit}}, "tag": tag}));
+        let image = self.object(json!({"schemaVersion": 2, "config": {
+            "mediaType": "application/vnd.oci.image.config.v1+json", "digest": config, "size": 1}, "layers": []}));
+        let index = json!({"schemaVersion": 2, "manifests": [
+            {"digest": digest(&json!("none")), "platform": {"os": "unknown", "architecture": "unknown"}},
+            {"digest": image, "platform": {"os": "linux", "architecture": "amd64"}},
+        ]});
+        self.built.insert(tag.to_owned(), index);
+    }
+
+    /// Something that is found by its digest.
+    pub(crate) fn object(&mut self, object: Json) -> String {
+        let digest = digest(&object);
+        self.objects.insert(digest.clone(), object);
+        digest
     }
 
     fn challenge(&self, name: &str) -> Response {
@@ -174,11 +261,15 @@ impl World {
         }
         let token = format!("token-{}", self.tokens.len());
         self.tokens.push(token.clone());
-        Json(json!({"token": token, "expires_in": self.life})).into_response()
+        axum::Json(json!({"token": token, "expires_in": self.life})).into_response()
     }
 
     /// Whoever has a token needs a new one.
     pub(crate) fn revoke_tokens(&mut self) {
         self.tokens = vec!["revoked".to_owned(); self.tokens.len()];
     }
+}
+
+fn digest(object: &Json) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(object.to_string())))
 }

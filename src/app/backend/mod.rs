@@ -6,6 +6,7 @@ mod apps; // what is where
 mod app; // one app
 mod history; // an app's revisions
 mod acts; // what people do
+mod host; // the code host, and builds
 mod locks; // what people stop
 mod plans; // what a deployment would do
 mod condition; // how it is
@@ -16,6 +17,7 @@ use crate::app::intake::Intake;
 use crate::app::outside::World;
 use crate::controller::inbox::Inbox;
 use crate::controller::previews::Previews;
+use crate::server::ports::CodeHost;
 use crate::store::Store;
 use crate::telemetry;
 
@@ -24,6 +26,8 @@ pub(crate) struct Backend {
     pub(crate) inbox: Inbox,
     pub(crate) previews: Previews<World>,
     pub(crate) store: Store,
+    /// Which code host, as callers are told.
+    pub(crate) code_host: CodeHost,
     pub(crate) world: World,
     pub(crate) registry: telemetry::Metrics,
     pub(crate) intake: Intake,

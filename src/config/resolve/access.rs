@@ -24,7 +24,7 @@ impl App {
     pub(super) fn of(forge: Option<&Forge>) -> Self {
         match forge {
             None => Self::Unknown,
-            Some(Forge::GitHub { api_url, credentials: Credentials::App(_) }) => {
+            Some(Forge::GitHub { api_url, credentials: Credentials::App(_), .. }) => {
                 Self::At(api_url.clone())
             }
             Some(

@@ -32,6 +32,7 @@ impl Resolver<'_> {
             api_url,
             token,
             app,
+            login,
             webhook_secret,
             previous_webhook_secret,
             repositories,
@@ -58,7 +59,8 @@ impl Resolver<'_> {
             .and_then(|secret| self.secret("forge.github.previous_webhook_secret", secret, ONE_OF));
         let sweep = self.sweep(sweep);
         let webhook = Webhook { secret: WebhookSecret::Given(secret?), previous, rules, sweep };
-        Some((Forge::GitHub { api_url, credentials: credentials? }, webhook))
+        let login = self.device_login(login);
+        Some((Forge::GitHub { api_url, credentials: credentials?, login }, webhook))
     }
 
     fn credentials(
@@ -85,6 +87,19 @@ impl Resolver<'_> {
             }
             (None, Some(app)) => self.app(app).map(Credentials::App),
         }
+    }
+
+    fn device_login(&mut self, login: Option<file::github::Login>) -> Option<String> {
+        let file::github::Login { client_id } = login?;
+        let client_id = client_id.trim().to_owned();
+        let legal = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        if client_id.is_empty() || client_id.len() > 100 || !client_id.bytes().all(legal) {
+            let path = "forge.github.login.client_id";
+            let help = "copy `Client ID` from the App's settings: `Iv23li…`";
+            self.report.wrong(path, "this is no client id", help);
+            return None;
+        }
+        Some(client_id)
     }
 
     fn app(&mut self, app: file::github::App) -> Option<AppKey> {

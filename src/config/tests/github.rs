@@ -126,3 +126,19 @@ fn a_token_previews_nothing_and_says_so_where_it_should() {
         "{said}"
     );
 }
+
+#[test]
+fn people_log_in_with_the_client_id_of_an_app() {
+    let text = |id: &str| {
+        github("{id: 1, private_key: {env: KEY}}") + &format!("    login: {{client_id: '{id}'}}\n")
+    };
+    let Forge::GitHub { login, .. } = with_key(&text(" Iv23liAbCd "), APP).unwrap().settings.forge
+    else {
+        panic!("GitHub")
+    };
+    assert_eq!(login.as_deref(), Some("Iv23liAbCd"));
+    for wrong in ["", "https://github.com/apps/x", "a b"] {
+        let said = lines(with_key(&text(wrong), APP).map(|loaded| loaded.settings));
+        assert!(said.contains("this is no client id"), "{wrong}: {said}");
+    }
+}

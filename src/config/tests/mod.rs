@@ -158,7 +158,7 @@ fn everything_can_be_set() {
     assert_eq!(server.external_url, "https://deployer.example.com");
     assert_eq!(server.shutdown_grace, Duration::from_mins(1));
     assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
-    let Forge::GitHub { api_url, credentials } = forge else { panic!("GitHub") };
+    let Forge::GitHub { api_url, credentials, .. } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
     assert_eq!(token.secret.expose_secret(), "t0ken-text");

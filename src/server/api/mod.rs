@@ -27,6 +27,8 @@ mod cancel; // a deployment is stopped
 mod locks; // what people keep back
 mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
+mod host; // which code host, and deployments where it has none
+mod builds; // what could be deployed
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
@@ -38,9 +40,12 @@ pub(super) const BASE: &str = "/api/v1";
 pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
     let (router, mut described) = working::<B>().apart();
     described.extend(open::<B>().apart().1);
+    let (free, of_free) = free::<B>().apart();
+    described.extend(of_free);
     router
         .layer(from_fn_with_state(shared.clone(), once::once::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+        .merge(free)
         .merge(openapi::served(BASE, described))
 }
 
@@ -67,6 +72,8 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .post(&format!("{APP}/rollback"), rollback::roll_back::<B>, rollback::back_operation())
         .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
         .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
+        .post("/deployments", host::create::<B>, host::create_operation())
+        .get("/builds", builds::list::<B>, builds::operation())
         .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
         .get("/locks", locks::list::<B>, locks::list_operation())
         .post("/locks", locks::place::<B>, locks::place_operation())
@@ -75,6 +82,11 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/holds", rollback::holds::<B>, rollback::holds_operation())
         .get("/audit", audit::list::<B>, audit::operation())
         .get("/whoami", whoami::whoami, whoami::operation())
+}
+
+/// Those that need no token: whoever wants to log in must know where.
+fn free<B: Backend>() -> Routes<Arc<Shared<B>>> {
+    Routes::new().get("/forge", host::forge::<B>, host::forge_operation())
 }
 
 fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {

@@ -5,6 +5,7 @@ mod records; // what happened
 mod apps; // what is where
 mod app; // one app
 mod acts; // what people do beside deploying
+mod host; // the code host, and builds
 mod locks; // what people stop
 mod plans; // what a deployment would do
 mod condition; // how the program is
@@ -16,6 +17,7 @@ pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
 pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
+pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
 pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
@@ -53,6 +55,7 @@ pub trait Backend:
     + Visitors
     + AuditLog
     + Answers
+    + Host
 {
 }
 
@@ -73,5 +76,6 @@ impl<T> Backend for T where
         + Visitors
         + AuditLog
         + Answers
+        + Host
 {
 }

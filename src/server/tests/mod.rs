@@ -9,6 +9,7 @@ mod contract; // the OpenAPI document, and that answers are as it says
 mod deployments; // a deployment's log, filters
 mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
+mod hosts; // the code host, and builds
 mod rolling; // rollbacks and holds
 mod reading; // probes and the API
 mod locks; // /api/v1/locks, cancel, plan

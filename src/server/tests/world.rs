@@ -45,6 +45,8 @@ pub(super) struct Inner {
     pub(super) panics: bool,
     pub(super) silent: bool,
     pub(super) waiting_for: Option<String>,
+    /// Which deployments were asked for here, in order.
+    pub(super) wanted: Vec<ports::Wanted>,
     /// What was to be removed, in order.
     pub(super) removals: Vec<RemovalRequest>,
     /// What is locked.

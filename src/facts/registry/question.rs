@@ -1,17 +1,4 @@
-//! Whether an image's tag exists: the OCI distribution API, with its tokens.
-//!
-//! ```text
-//! HEAD /v2/<name>/manifests/<tag> ─▶ 200 it is there, 404 it is not
-//!         │ 401 WWW-Authenticate: Bearer realm=…
-//!         ▼
-//! GET realm?service=…&scope=…  (our name and password, if we have them) ─▶ a token, and again
-//! ```
-//!
-//! Tags hardly ever go away, so that one is there is remembered for minutes; that it is not only
-//! for seconds, because somebody waits for it to be pushed.
-
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! Something asked of one image's repository, with whatever proof its registry wants to see.
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::{ACCEPT, HeaderMap, WWW_AUTHENTICATE};
@@ -19,129 +6,46 @@ use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use crate::facts::cache::Cache;
+use crate::facts::NotKnown;
 use crate::facts::challenge::{self, Bearer, Challenge};
-use crate::facts::credential::Credential;
-use crate::facts::http::{Answer, Http, Patience, Redirects};
+use crate::facts::http::Answer;
 use crate::facts::image::Image;
-use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
+use crate::facts::registry::{Login, Registries, Registry, THERE, later, lock};
 
-/// How long it is remembered that a tag is there.
-pub const THERE: SignedDuration = SignedDuration::from_mins(10);
-/// How long it is remembered that a tag is not there.
-pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
-/// A thousand apps on a few tags each.
-const IMAGES: usize = 4096;
-const TOKENS: usize = 1024;
 /// The specification's default where a token says nothing of its life.
 const TOKEN_LIFE: i64 = 60;
 /// A token is not used in its last moments: it must live until the answer.
 const TOKEN_MARGIN: i64 = 10;
 /// A token service's answer; ours have some 10 KiB at most.
 const TOKEN_BYTES: usize = 128 * 1024;
-/// Errors of a registry are short; of a manifest nothing is read.
-const ANSWER_BYTES: usize = 16 * 1024;
-
-/// Every kind that a tag can lead to; a registry says 404 for a kind that is not named.
-const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
-     application/vnd.oci.image.manifest.v1+json, \
-     application/vnd.docker.distribution.manifest.list.v2+json, \
-     application/vnd.docker.distribution.manifest.v2+json, \
-     application/vnd.docker.distribution.manifest.v1+prettyjws, */*;q=0.1";
-
-/// Every other registry, asked without credentials.
-pub const ANY_OTHER: &str = "*";
-
-/// What is configured of one registry.
-#[derive(Debug, Clone, Default)]
-pub struct Registry {
-    /// Who we are there; `None`: anybody.
-    pub login: Option<Login>,
-    /// Whether it is reached by http. Everything goes in the clear then.
-    pub insecure: bool,
-}
-
-/// A name and a password.
-#[derive(Debug, Clone)]
-pub struct Login {
-    /// The name.
-    pub username: String,
-    /// The password, or a token in its place.
-    pub password: Credential,
-}
-
-/// The registries that may be asked.
-#[derive(Debug)]
-pub struct Registries {
-    http: Http,
-    known: BTreeMap<String, Registry>,
-    images: Mutex<Cache<Image, (bool, Timestamp)>>,
-    tokens: Mutex<Cache<(String, String), SecretString>>,
-}
-
-/// What was found, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// Whether the tag is there.
-    pub there: bool,
-    /// When the registry said so.
-    pub at: Timestamp,
-}
-
-impl Registries {
-    /// The registries by host, as people name them; [`ANY_OTHER`] is a host too.
-    ///
-    /// # Errors
-    /// When no HTTP client can be made.
-    pub fn new(
-        known: BTreeMap<String, Registry>,
-        patience: Patience,
-        outbound: &Outbound,
-    ) -> Result<Self, SettingsError> {
-        Ok(Self {
-            http: Http::new(patience, Redirects::Few, Vec::new(), outbound)?,
-            known,
-            images: Mutex::new(Cache::new(IMAGES)),
-            tokens: Mutex::new(Cache::new(TOKENS)),
-        })
-    }
-
-    /// Whether the configuration lets us ask for this image.
-    pub fn may_ask(&self, image: &Image) -> bool {
-        self.of(image).is_some()
-    }
-
-    fn of(&self, image: &Image) -> Option<&Registry> {
-        let other = || self.known.get(ANY_OTHER).filter(|_| image.is_public());
-        self.known.get(&image.host).or_else(other)
-    }
-
-    /// Whether the image's tag is there.
-    ///
-    /// # Errors
-    /// [`NotKnown`] when the registry does not say, or is none that we may ask.
-    pub async fn has(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
-        if let Some((there, at)) = lock(&self.images).get(image, now) {
-            return Ok(Found { there, at });
-        }
-        let registry = self.of(image).ok_or_else(|| {
-            NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
-        })?;
-        let question = Question { registries: self, registry, image, now };
-        let there = question.answer().await?;
-        let life = if there { THERE } else { NOT_THERE };
-        lock(&self.images).put(image.clone(), (there, now), later(now, life));
-        Ok(Found { there, at: now })
-    }
-}
 
 /// One image at its registry.
-struct Question<'a> {
-    registries: &'a Registries,
-    registry: &'a Registry,
-    image: &'a Image,
-    now: Timestamp,
+pub(super) struct Question<'a> {
+    pub(super) registries: &'a Registries,
+    pub(super) registry: &'a Registry,
+    pub(super) image: &'a Image,
+    pub(super) now: Timestamp,
+}
+
+/// What is asked of the image's repository.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted<'a> {
+    pub(super) method: Method,
+    /// Below the repository's name: `manifests/1.0`.
+    pub(super) path: String,
+    /// Which kinds of answer will do.
+    pub(super) accept: &'a str,
+    /// A longer answer is cut.
+    pub(super) limit: usize,
+}
+
+/// How a registry let us in, for the next question.
+#[derive(Debug, Clone)]
+pub(super) enum Kept {
+    /// With this token.
+    Token(SecretString),
+    /// With our name and password in each request.
+    Login,
 }
 
 /// What goes into `Authorization`.
@@ -152,18 +56,25 @@ enum Proof {
 }
 
 impl Question<'_> {
-    async fn answer(&self) -> Result<bool, NotKnown> {
+    /// The registry's answer, whatever it says; a proof that it refuses is had anew once.
+    pub(super) async fn answer(&self, wanted: &Wanted<'_>) -> Result<Answer, NotKnown> {
         let kept = lock(&self.registries.tokens).get(&self.token_key(), self.now);
-        let answer = self.manifest(kept.map_or(Proof::None, Proof::Token)).await?;
+        let proof = match kept {
+            None => Proof::None,
+            Some(Kept::Token(token)) => Proof::Token(token),
+            Some(Kept::Login) => self.login().await?,
+        };
+        let answer = self.once(wanted, &proof).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return self.judge(&answer);
+            return Ok(answer);
         }
         lock(&self.registries.tokens).forget(&self.token_key());
         let proof = self.proof(&answer.headers).await?;
-        self.judge(&self.manifest(proof).await?)
+        self.once(wanted, &proof).await
     }
 
-    fn judge(&self, answer: &Answer) -> Result<bool, NotKnown> {
+    /// Whether it is there: `true` for yes, `false` for a plain no.
+    pub(super) fn judge(&self, answer: &Answer) -> Result<bool, NotKnown> {
         match answer.status {
             status if status.is_success() => Ok(true),
             StatusCode::NOT_FOUND => Ok(false),
@@ -184,26 +95,28 @@ impl Question<'_> {
     }
 
     /// HEAD costs no pull where pulls are counted; who does not know it is asked by GET.
-    async fn manifest(&self, proof: Proof) -> Result<Answer, NotKnown> {
-        let head = self.request(Method::HEAD, &proof)?;
-        let answer = self.ask(head, ANSWER_BYTES).await?;
-        match answer.status {
-            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
-                let get = self.request(Method::GET, &proof)?;
-                self.ask(get, ANSWER_BYTES).await
-            }
-            _ => Ok(answer),
+    async fn once(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
+        let answer = self.ask(self.request(&wanted.method, wanted, proof)?, wanted.limit).await?;
+        let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
+            || StatusCode::NOT_IMPLEMENTED == answer.status;
+        if unknown && wanted.method == Method::HEAD {
+            return self.ask(self.request(&Method::GET, wanted, proof)?, wanted.limit).await;
         }
+        Ok(answer)
     }
 
-    fn request(&self, method: Method, proof: &Proof) -> Result<RequestBuilder, NotKnown> {
+    fn request(
+        &self,
+        method: &Method,
+        wanted: &Wanted<'_>,
+        proof: &Proof,
+    ) -> Result<RequestBuilder, NotKnown> {
         let scheme = if self.registry.insecure { "http" } else { "https" };
-        let Image { name, reference, .. } = self.image;
-        let address =
-            format!("{scheme}://{}/v2/{name}/manifests/{reference}", self.image.authority());
-        let address =
-            Url::parse(&address).map_err(|_| self.not_known("has no address that can be used"))?;
-        let request = self.registries.http.client().request(method, address).header(ACCEPT, KINDS);
+        let (authority, name, path) = (self.image.authority(), &self.image.name, &wanted.path);
+        let address = Url::parse(&format!("{scheme}://{authority}/v2/{name}/{path}"));
+        let address = address.map_err(|_| self.not_known("has no address that can be used"))?;
+        let client = self.registries.http.client();
+        let request = client.request(method.clone(), address).header(ACCEPT, wanted.accept);
         Ok(match proof {
             Proof::None => request,
             Proof::Token(token) => request.bearer_auth(token.expose_secret()),
@@ -228,10 +141,20 @@ impl Question<'_> {
         if let Some(bearer) = bearer {
             return self.token(bearer).await.map(Proof::Token);
         }
-        match (&self.registry.login, challenges.is_empty()) {
-            (Some(login), false) => Ok(Proof::Login(login.clone(), login.password.text().await?)),
-            (None, false) => Err(self.not_known("wants a login: add ours under `registries`")),
-            (_, true) => Err(self.not_known("refuses us, and does not say what it wants (401)")),
+        if challenges.is_empty() {
+            return Err(self.not_known("refuses us, and does not say what it wants (401)"));
+        }
+        let proof = self.login().await?;
+        let until = later(self.now, THERE);
+        lock(&self.registries.tokens).put(self.token_key(), Kept::Login, until);
+        Ok(proof)
+    }
+
+    /// Our name and password, as they are now: those of some registries change twice a day.
+    async fn login(&self) -> Result<Proof, NotKnown> {
+        match &self.registry.login {
+            Some(login) => Ok(Proof::Login(login.clone(), login.password.text().await?)),
+            None => Err(self.not_known("wants a login: add ours under `registries`")),
         }
     }
 
@@ -266,7 +189,8 @@ impl Question<'_> {
         let (token, life) = token_of(&answer.body)
             .ok_or_else(|| NotKnown::new(format!("{host} gives no token that can be read")))?;
         let until = later(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
-        lock(&self.registries.tokens).put(self.token_key(), token.clone(), until);
+        let kept = Kept::Token(token.clone());
+        lock(&self.registries.tokens).put(self.token_key(), kept, until);
         Ok(token)
     }
 
@@ -297,7 +221,7 @@ impl Question<'_> {
         (self.image.host.clone(), self.image.name.clone())
     }
 
-    fn not_known(&self, what: &str) -> NotKnown {
+    pub(super) fn not_known(&self, what: &str) -> NotKnown {
         NotKnown::new(format!("the registry {} {what}", self.image.host))
     }
 }
@@ -314,14 +238,6 @@ fn token_of(body: &[u8]) -> Option<(SecretString, i64)> {
     let token = token.or(access_token).filter(|token| !token.expose_secret().is_empty())?;
     let life = expires_in.unwrap_or(TOKEN_LIFE).clamp(0, 24 * 60 * 60);
     Some((token, life))
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(now)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! The code host: which one it is, deployments where it has none of its own, and builds.
+
+use jiff::Timestamp;
+
+use crate::app::backend::Backend;
+use crate::app::builds;
+use crate::clock;
+use crate::forge::Forge;
+use crate::forge::error::{Disposition, ForgeError};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{DeliveryId, TargetName};
+use crate::model::release::Release;
+use crate::server::ports::{
+    self, Accepted, Asked, Builds, BuildsQuery, CodeHost, Fault, Inbox as _, NoBuilds, NotAsked,
+    Wanted,
+};
+
+/// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
+const DRAWS: usize = 3;
+
+impl ports::Host for Backend {
+    fn code_host(&self) -> CodeHost {
+        self.code_host.clone()
+    }
+
+    async fn ask(&self, wanted: Wanted) -> Result<Asked, NotAsked> {
+        let local = match (&self.world.forge, &self.code_host) {
+            (Forge::Local(local), _) => local,
+            (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
+                return Err(elsewhere(api_url, &wanted));
+            }
+            (Forge::GitHub(_), CodeHost::Local) => return Err(elsewhere("GitHub", &wanted)),
+        };
+        let Wanted { repository, git_ref, tag, target, description, actor } = wanted;
+        let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
+        let commit = commit.ok_or_else(|| {
+            NotAsked::Unknown(format!(
+                "{repository} has no branch, tag or commit {git_ref}: push it, then deploy again"
+            ))
+        })?;
+        let release = Release { repository, commit, tag };
+        for _ in 0..DRAWS {
+            let forge_id = number(self.world.clock.now());
+            let request = DeploymentRequest {
+                forge_id,
+                release: release.clone(),
+                target: target.clone(),
+                git_ref: git_ref.clone(),
+                actor: actor.clone(),
+                description: description.clone(),
+                production: false,
+                automatic: false,
+            };
+            let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
+            match self.accept(delivery, request).await? {
+                Accepted::New(id) => return Ok(Asked { id, forge_id }),
+                Accepted::Duplicate(_) => {}
+            }
+        }
+        Err(Fault::new("no number of a deployment is free").into())
+    }
+
+    async fn built_for(&self, query: &BuildsQuery) -> Result<TargetName, NoBuilds> {
+        Ok(builds::newest(&self.world, query).await?.request.target)
+    }
+
+    async fn builds(&self, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
+        builds::of_app(&self.world, query).await
+    }
+}
+
+fn elsewhere(api: &str, wanted: &Wanted) -> NotAsked {
+    let repository = &wanted.repository;
+    NotAsked::Elsewhere(format!(
+        "deployments are asked for on GitHub, and come here by its event: \
+         POST {api}/repos/{repository}/deployments, or `bart deploy`"
+    ))
+}
+
+fn not_found(error: &ForgeError) -> NotAsked {
+    match error.disposition() {
+        Disposition::Stop => NotAsked::Unknown(error.to_string()),
+        Disposition::Retry | Disposition::RetryAfter(_) => Fault::new(error.to_string()).into(),
+    }
+}
+
+/// A number that nobody has, in place of GitHub's: later ones are greater, because a lane goes by them, and
+/// every reader of JSON can hold it.
+fn number(now: Timestamp) -> i64 {
+    let digits = clock::random_digits();
+    let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();
+    let random = i64::from_str_radix(digits, 16).unwrap_or(0) % 1000;
+    now.as_millisecond() * 1000 + random
+}

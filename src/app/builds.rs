@@ -1,0 +1,169 @@
+//! The builds of an app: its image as its WAML names it, what the registry has of it, and where each is live.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+
+use crate::app::outside::World;
+use crate::facts::NotKnown;
+use crate::facts::image::Image;
+use crate::forge::error::Disposition;
+use crate::git::layout;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, TargetName};
+use crate::model::release::Release;
+use crate::pipeline::preview::live;
+use crate::pipeline::{Input, questions};
+use crate::server::ports::{Build, Builds, BuildsQuery, Fault, NoBuilds};
+use crate::store::Filter;
+use crate::waml::Waml;
+
+/// The server answers within nine seconds; what is not known by then is left out.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// A WAML of 256 KiB has room for thousands of targets; nobody reads more of them in one line.
+const MOST_TARGETS: usize = 40;
+/// How many targets are looked at at once.
+const AT_ONCE: usize = 8;
+/// The live revision is among the newest that succeeded, unless somebody has edited it.
+const LOOKED_BACK: u32 = 20;
+
+/// The newest builds of an app.
+///
+/// # Errors
+/// [`NoBuilds`]
+pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
+    let newest = newest(world, query).await?;
+    let waml = waml(world, &newest).await?;
+    let image = image(world, &waml, &newest, query)?;
+    let most = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let (found, (live, notes)) = tokio::join!(
+        world.facts.builds(&image, most, PATIENCE),
+        live_tags(world, &waml, &newest.request.release),
+    );
+    let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
+    let builds = found.builds.into_iter().map(|one| Build {
+        live: live.get(&one.tag).cloned().unwrap_or_default(),
+        tag: one.tag,
+        digest: one.digest,
+        created: one.created,
+        commit: one.commit,
+    });
+    let Image { host, name, reference: _ } = image;
+    Ok(Builds {
+        image: format!("{host}/{name}"),
+        builds: builds.collect(),
+        tags: found.tags,
+        complete: found.complete,
+        notes,
+    })
+}
+
+/// The app's newest deployment: its repository and commit have the WAML that names the image.
+pub(super) async fn newest(world: &World, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
+    let BuildsQuery { app, target, limit: _ } = query;
+    let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
+    let page = world.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+    page.deployments.into_iter().next().ok_or_else(|| {
+        let place = target.as_ref().map_or(String::new(), |target| format!(" to {target}"));
+        NoBuilds::Unknown(format!(
+            "{app} was never deployed{place}: its image is known from its WAML once it was"
+        ))
+    })
+}
+
+async fn waml(world: &World, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds> {
+    let Release { repository, commit, tag: _ } = &newest.request.release;
+    let (path, limit) = (&world.waml.path, world.waml.max_bytes);
+    let bytes = world.forge.file(repository, commit, path, limit).await;
+    let bytes = bytes.map_err(|error| match error.disposition() {
+        Disposition::Stop => NoBuilds::NoImage(error.to_string()),
+        Disposition::Retry | Disposition::RetryAfter(_) => NoBuilds::NotKnown(error.to_string()),
+    })?;
+    let waml = world.parse(&bytes).map_err(|_| no_image(newest, "it cannot be read"))?;
+    Ok(Arc::new(waml))
+}
+
+/// Where the image is, as the target's section names it.
+fn image(
+    world: &World,
+    waml: &Arc<Waml>,
+    newest: &Deployment,
+    query: &BuildsQuery,
+) -> Result<Image, NoBuilds> {
+    let input = Input {
+        waml: Arc::clone(waml),
+        target: newest.request.target.clone(),
+        release: newest.request.release.clone(),
+        templates: world.templates.now(),
+    };
+    let named = questions::of(&input, &world.clusters).map(|questions| questions.image);
+    let image = named.as_deref().and_then(Image::parse);
+    let image = image.ok_or_else(|| no_image(newest, "it names no image that can be read"))?;
+    if !world.facts.may_ask(&image) {
+        let (app, host) = (&query.app, &image.host);
+        return Err(NoBuilds::NoImage(format!(
+            "the image of {app} is at {host}, which is not under `registries` in the service's configuration"
+        )));
+    }
+    Ok(image)
+}
+
+fn no_image(newest: &Deployment, why: &str) -> NoBuilds {
+    let Release { repository, commit, .. } = &newest.request.release;
+    NoBuilds::NoImage(format!("of the WAML of {repository} at {}: {why}", commit.short()))
+}
+
+/// The targets where each tag is live, and what could not be found out.
+async fn live_tags(
+    world: &World,
+    waml: &Waml,
+    ours: &Release,
+) -> (BTreeMap<String, Vec<TargetName>>, Vec<String>) {
+    let targets = waml.targets().into_iter().take(MOST_TARGETS).cloned();
+    let asking: Vec<_> = targets
+        .map(|target| {
+            Box::pin(async move { (live_tag(world, &waml.app, &target, ours).await, target) })
+        })
+        .collect();
+    let mut answers = futures::stream::iter(asking).buffered(AT_ONCE);
+    let (mut live, mut notes) = (BTreeMap::<String, Vec<TargetName>>::new(), Vec::new());
+    let all = async {
+        while let Some((answer, target)) = answers.next().await {
+            match answer {
+                Ok(Some(tag)) => live.entry(tag).or_default().push(target),
+                Ok(None) => {}
+                Err(why) => notes.push(format!("what is live on {target} is not known: {why}")),
+            }
+        }
+    };
+    if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        notes.push("the manifest repositories did not say in time what is live".to_owned());
+    }
+    (live, notes)
+}
+
+async fn live_tag(
+    world: &World,
+    app: &AppKey,
+    target: &TargetName,
+    ours: &Release,
+) -> Result<Option<String>, String> {
+    let folder = layout::latest_folder(target, app).to_string();
+    let manifests = world.manifests_of(target).map_err(|problem| problem.message)?;
+    let files = manifests.repository.files(&folder).await.map_err(|error| error.to_string())?;
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let filter = Filter {
+        state: Some(State::Succeeded),
+        target: Some(target.clone()),
+        app: Some(app.clone()),
+        ..Filter::default()
+    };
+    let page = world.store.deployments(&filter, None, LOOKED_BACK).await;
+    let page = page.map_err(|error| error.to_string())?;
+    let (_, tag) = live::release(&files, &page.deployments, ours);
+    Ok(tag.map(String::from))
+}

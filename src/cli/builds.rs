@@ -1,0 +1,131 @@
+//! `bart builds`: what could be deployed, and where each build is live.
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::client::Server;
+use super::error::Outcome;
+use super::here::About;
+use super::offline;
+use super::output::{self, DIM, Format, GOOD, NOTE};
+use crate::clock::Clock;
+use crate::model::id::TargetName;
+
+/// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
+///
+/// The service asks the image's registry. A registry has no list by time: the tags that are likely to be the
+/// newest are looked at, and a note says so where these are not all.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart builds
+  bart builds --limit 5 --output json
+  bart builds --app devx/my-app --target prod-cluster-1")]
+pub(super) struct Builds {
+    /// The target whose section of the WAML names the image, where they differ
+    #[arg(long, short, value_parser = offline::target)]
+    target: Option<TargetName>,
+    /// At most so many
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What the service answers. Unknown fields are from a newer service, and left out.
+#[derive(Debug, Serialize, Deserialize)]
+struct List {
+    image: String,
+    builds: Vec<Build>,
+    tags: usize,
+    complete: bool,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Build {
+    tag: String,
+    digest: Option<String>,
+    created: Option<Timestamp>,
+    commit: Option<String>,
+    live: Vec<String>,
+}
+
+impl Builds {
+    pub(super) async fn run(self) -> Outcome {
+        let mut query =
+            vec![("app", self.about.app()?.to_string()), ("limit", self.limit.to_string())];
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        let list: List = self.server.get("/api/v1/builds", &query).await?;
+        if self.output.is_data() {
+            return output::data(self.output, &list);
+        }
+        output::print(&text(&list, Clock::system().now()))?;
+        output::note(&notes(&list));
+        Ok(())
+    }
+}
+
+fn text(list: &List, now: Timestamp) -> String {
+    let List { image, builds, .. } = list;
+    if builds.is_empty() {
+        return format!("{image} has no builds\n");
+    }
+    let row = |build: &Build| {
+        let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
+        let age = build.created.map_or_else(|| "-".to_owned(), |at| age(now.duration_since(at)));
+        let live = build.live.join(", ");
+        [build.tag.clone(), age, commit.to_owned(), format!("{GOOD}{live}{GOOD:#}")]
+    };
+    let header = ["TAG", "AGE", "COMMIT", "LIVE ON"];
+    let table = output::table(header, builds.iter().map(row).collect());
+    format!("{DIM}{image}{DIM:#}\n{table}")
+}
+
+fn notes(list: &List) -> String {
+    let some = (!list.complete).then(|| {
+        format!(
+            "the registry lists {} tags, and not all were looked at: newer builds may be missing",
+            list.tags
+        )
+    });
+    let all = some.iter().chain(&list.notes);
+    all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect()
+}
+
+/// The largest unit: `3 d`.
+pub(super) fn age(age: SignedDuration) -> String {
+    let seconds = age.as_secs().max(0);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        86_400..31_536_000 => format!("{} d", seconds / 86_400),
+        _ => format!("{} y", seconds / 31_536_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_its_largest_unit() {
+        for (seconds, text) in [
+            (-5, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (7_199, "1 h"),
+            (200_000, "2 d"),
+            (40_000_000, "1 y"),
+        ] {
+            assert_eq!(age(SignedDuration::from_secs(seconds)), text);
+        }
+    }
+}

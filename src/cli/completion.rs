@@ -1,0 +1,87 @@
+//! `bart completion`: what a shell needs to complete commands, options and targets.
+
+use clap::{Args, CommandFactory as _, ValueEnum};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use super::bart::Bart;
+use super::error::{CliError, Outcome};
+use super::{here, output};
+
+/// The variable by which a shell asks us what comes next.
+const VARIABLE: &str = "BART_COMPLETE";
+
+/// Prints what a shell needs to complete commands, options and the targets of the WAML.
+///
+/// The shell then asks bart itself, so that a newer bart needs no newer script.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bash        echo 'source <(bart completion bash)' >> ~/.bashrc
+  zsh         echo 'source <(bart completion zsh)' >> ~/.zshrc       # behind compinit
+  fish        bart completion fish > ~/.config/fish/completions/bart.fish
+  powershell  bart completion powershell >> $PROFILE
+  elvish      bart completion elvish >> ~/.config/elvish/rc.elv")]
+pub(super) struct Completion {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Powershell,
+    Elvish,
+}
+
+impl Completion {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When standard output is closed.
+    pub(super) fn run(&self) -> Outcome {
+        let name = match self.shell {
+            Shell::Bash => "bash",
+            Shell::Zsh => "zsh",
+            Shell::Fish => "fish",
+            Shell::Powershell => "powershell",
+            Shell::Elvish => "elvish",
+        };
+        let mut script = Vec::new();
+        let shells = Shells::builtins();
+        let shell = shells.completer(name).ok_or_else(|| CliError::usage("no such shell"))?;
+        let written = shell.write_registration(VARIABLE, "bart", "bart", "bart", &mut script);
+        written.map_err(|error| CliError::io(error.to_string()))?;
+        output::print(&String::from_utf8_lossy(&script))
+    }
+}
+
+/// Answers a shell that asks what comes next, and ends the process; does nothing else.
+pub(super) fn answer() {
+    let command = || with_targets(Bart::command());
+    CompleteEnv::with_factory(command).var(VARIABLE).bin("bart").completer("bart").complete();
+}
+
+/// The command with the WAML's targets wherever a target is wanted.
+fn with_targets(command: clap::Command) -> clap::Command {
+    let wanting: Vec<clap::Id> = command
+        .get_arguments()
+        .map(clap::Arg::get_id)
+        .filter(|id| matches!(id.as_str(), "target" | "targets"))
+        .cloned()
+        .collect();
+    let command = wanting.into_iter().fold(command, |command, id| {
+        command.mut_arg(id, |argument| argument.add(ArgValueCandidates::new(targets)))
+    });
+    command.mut_subcommands(with_targets)
+}
+
+fn targets() -> Vec<CompletionCandidate> {
+    let Ok(found) = here::waml() else { return Vec::new() };
+    let targets = found.waml.targets().into_iter();
+    targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
+}

@@ -1,0 +1,230 @@
+//! GitHub Deployments, created with the developer's own token.
+
+use globset::Glob;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::super::client;
+use super::super::error::CliError;
+use crate::model::id::{ImageTag, RepoName, TargetName};
+
+/// GitHub's own bound for a description, in characters.
+const DESCRIPTION: usize = 140;
+
+/// A GitHub, and who we are there.
+#[derive(Debug)]
+pub(super) struct GitHub {
+    pub(super) api_url: String,
+    pub(super) token: SecretString,
+}
+
+/// What is to be deployed.
+#[derive(Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) repository: &'a RepoName,
+    pub(super) git_ref: &'a str,
+    pub(super) tag: &'a ImageTag,
+    pub(super) target: &'a TargetName,
+    pub(super) description: &'a str,
+    /// The checks that must be green; `None` for all that there are.
+    pub(super) contexts: Option<&'a [String]>,
+    /// Whether GitHub is to call the target a production environment.
+    pub(super) production: bool,
+    /// Ours alone: by it a deployment is found whose creation was not answered.
+    pub(super) request: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Deployment {
+    id: i64,
+    #[serde(default)]
+    payload: Json,
+}
+
+/// Whether GitHub calls targets of that glob production environments.
+///
+/// # Errors
+/// When the glob cannot be read.
+pub(super) fn production(glob: &str, target: &TargetName) -> Result<bool, CliError> {
+    let glob = Glob::new(glob).map_err(|error| {
+        CliError::usage(format!("--production: {error}")).hint("write it like `prod*`")
+    })?;
+    Ok(glob.compile_matcher().is_match(target.as_str()))
+}
+
+impl GitHub {
+    /// Creates one deployment; its number. Nothing is merged, and nothing is created twice.
+    ///
+    /// # Errors
+    /// Why GitHub will not, and what to do.
+    pub(super) async fn create(&self, ask: &Ask<'_>) -> Result<i64, CliError> {
+        let path = format!("repos/{}/deployments", ask.repository);
+        let request = self.request(Method::POST, &path)?.json(&body(ask));
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            // It may have arrived all the same.
+            Err(error) => {
+                let lost = client::unreachable(&self.api_url, &error);
+                return self.find(ask).await.ok().flatten().ok_or(lost);
+            }
+        };
+        let status = answer.status();
+        let text = answer.bytes().await.unwrap_or_default();
+        if status.is_server_error()
+            && let Ok(Some(id)) = self.find(ask).await
+        {
+            return Ok(id);
+        }
+        if status != StatusCode::CREATED {
+            return Err(refused(status, &text, ask));
+        }
+        let made: Result<Deployment, _> = serde_json::from_slice(&text);
+        made.map(|made| made.id)
+            .map_err(|_| CliError::io(format!("{} does not answer like GitHub", self.api_url)))
+    }
+
+    /// The deployment of our own request, if it came to be.
+    async fn find(&self, ask: &Ask<'_>) -> Result<Option<i64>, CliError> {
+        // A target's name has no character that means something in a query.
+        let (repository, target) = (ask.repository, ask.target);
+        let path = format!("repos/{repository}/deployments?environment={target}&per_page=30");
+        let request = self.request(Method::GET, &path)?;
+        let lost = |error| client::unreachable(&self.api_url, &error);
+        let all: Vec<Deployment> =
+            request.send().await.map_err(lost)?.json().await.map_err(lost)?;
+        let ours = all
+            .into_iter()
+            .find(|one| one.payload.get("request").and_then(Json::as_str) == Some(ask.request));
+        Ok(ours.map(|one| one.id))
+    }
+
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
+        let request = client::client()?.request(method, format!("{}/{path}", self.api_url));
+        let request = request
+            .header("accept", "application/vnd.github+json")
+            .header("x-github-api-version", "2022-11-28");
+        Ok(request.bearer_auth(self.token.expose_secret()))
+    }
+}
+
+/// What GitHub is told. `auto_merge` off: the commit is deployed as it was asked for, and no merge is made of it.
+/// Contexts are named: left out, GitHub would ask for every status on the commit to be green, ours of an
+/// earlier failure among them.
+fn body(ask: &Ask<'_>) -> Json {
+    let Ask { repository: _, git_ref, tag, target, description, contexts, production, request } =
+        ask;
+    let description: String = description.chars().take(DESCRIPTION).collect();
+    let mut body = json!({
+        "ref": git_ref,
+        "environment": target,
+        "task": "deploy",
+        "auto_merge": false,
+        "description": description,
+        "production_environment": production,
+        "payload": {"tag": tag, "by": "bart", "request": request},
+    });
+    if let Some(contexts) = contexts {
+        body["required_contexts"] = json!(contexts);
+    }
+    body
+}
+
+/// What GitHub's refusal means for the person, and what to do.
+fn refused(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> CliError {
+    let said: Json = serde_json::from_slice(body).unwrap_or_default();
+    let message = said.get("message").and_then(Json::as_str).unwrap_or_default();
+    let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
+    let Ask { repository, git_ref, .. } = ask;
+    let refused =
+        |hint: &str| CliError::refused(format!("GitHub refuses ({status}): {message}")).hint(hint);
+    match status.as_u16() {
+        401 => {
+            refused("the token has ended or was revoked: `bart login`, or set BART_GITHUB_TOKEN")
+        }
+        403 => refused(&format!("the token needs `deployments: write` on {repository}")),
+        404 => refused(&format!(
+            "the token does not see {repository}, or may not deploy it: it needs `deployments: write` there"
+        )),
+        409 => refused(&format!(
+            "the checks that are asked for are not green on {git_ref}{}",
+            contexts(&said)
+        )),
+        422 if message.contains("No ref found") => {
+            refused(&format!("{git_ref} is not at GitHub: push it, then deploy again"))
+        }
+        422 => refused("compare what was asked for with what GitHub says"),
+        _ => CliError::io(format!("GitHub answers {status}: {message}"))
+            .hint("nothing was created; try again"),
+    }
+}
+
+/// The checks of a conflict, with their states.
+fn contexts(said: &Json) -> String {
+    let errors = said.get("errors").and_then(Json::as_array).into_iter().flatten();
+    let all = errors.filter_map(|error| error.get("contexts")?.as_array()).flatten();
+    let name = |one: &Json| {
+        let text = |key| one.get(key).and_then(Json::as_str).unwrap_or("?").to_owned();
+        format!("{} is {}", text("context"), text("state"))
+    };
+    let all: Vec<String> = all.take(10).map(name).collect();
+    if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with<T>(contexts: Option<&[String]>, work: impl FnOnce(&Ask<'_>) -> T) -> T {
+        work(&Ask {
+            repository: &RepoName::parse("acme/shop").unwrap(),
+            git_ref: "main",
+            tag: &ImageTag::parse("1.0").unwrap(),
+            target: &TargetName::parse("prod-1").unwrap(),
+            description: &"x".repeat(200),
+            contexts,
+            production: true,
+            request: "r1",
+        })
+    }
+
+    #[test]
+    fn nothing_is_merged_and_contexts_are_chosen_on_purpose() {
+        let none = with(Some(&[]), body);
+        assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
+        assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));
+        assert_eq!(none["description"].as_str().unwrap().len(), 140);
+        let named = with(Some(&["build".to_owned()]), body);
+        assert_eq!(named["required_contexts"], json!(["build"]));
+        assert!(with(None, body).get("required_contexts").is_none(), "GitHub asks for all");
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        let conflict = json!({"message": "Conflict: Commit status checks failed for main.", "errors": [
+            {"contexts": [{"context": "build", "state": "pending"}], "field": "required_contexts"}]});
+        for (status, said, hint) in [
+            (401, json!({"message": "Bad credentials"}), "bart login"),
+            (403, json!({"message": "Resource not accessible"}), "deployments: write"),
+            (404, json!({"message": "Not Found"}), "does not see acme/shop"),
+            (409, conflict, "not green on main: build is pending"),
+            (422, json!({"message": "No ref found for: main"}), "push it"),
+            (422, json!(null), "compare"),
+            (500, json!({}), "try again"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = with(None, |ask| refused(status, said.to_string().as_bytes(), ask));
+            let told = format!("{error:?}");
+            assert!(told.contains(hint), "{told}");
+        }
+    }
+
+    #[test]
+    fn production_targets_are_named_by_a_glob() {
+        let target = TargetName::parse("prod-1").unwrap();
+        assert!(production("prod*", &target).unwrap());
+        assert!(!production("live*", &target).unwrap());
+        assert!(production("[", &target).is_err());
+    }
+}

@@ -1,0 +1,343 @@
+//! `bart deploy`: asks for a deployment to each target, and follows them to their ends.
+//!
+//! ```text
+//! the folder's commit ─▶ checked early ─▶ asked for, one after the other ─▶ followed, side by side
+//! ```
+
+mod tree; // which commit, and whether others have it
+mod early; // what would be refused anyway
+mod github; // GitHub Deployments
+mod made; // deployments asked for, one after the other
+mod follow; // until the end
+mod events; // server-sent events
+mod progress; // what a person sees meanwhile
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use self::follow::Made;
+use self::made::{Maker, Set};
+use self::progress::{Phase, Progress, Row};
+use self::tree::Tree;
+use super::client::{Detail, List, Server};
+use super::diagnostics::{self, Sources};
+use super::error::{CliError, Outcome};
+use super::here::About;
+use super::host::Host;
+use super::offline::{self, WAML_FILE};
+use super::output::{self, Format};
+use crate::clock::Clock;
+use crate::model::deployment::State;
+use crate::model::id::{ImageTag, RepoName, TargetName};
+
+/// How often a terminal is drawn anew.
+const FRAME: Duration = Duration::from_millis(120);
+
+/// Deploys an image tag to one or more targets, and follows each deployment to its end.
+///
+/// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
+/// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
+/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names; what
+/// `bart validate` refuses is refused before anything is created.
+///
+/// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
+/// which were not created.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart deploy 1.0.202206151506-sha.649008fb dev
+  bart deploy 1.0 prod-cluster-1 prod-cluster-2 --description 'fixes the checkout'
+  bart deploy 1.0 prod-cluster-1 --ref v1.0 --require-context build
+  bart deploy 1.0 dev --no-wait --output json
+
+Exit code 0 when every deployment succeeded (with --no-wait: was created), 1 when one failed, was superseded,
+cancelled or refused, 2 when one could not be created or followed, 130 after Ctrl-C.")]
+pub(super) struct Deploy {
+    /// The image tag; `bart builds` lists them
+    #[arg(value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
+    tag: ImageTag,
+    /// The targets, as under `deploy` of the WAML
+    #[arg(required = true, value_name = "TARGET", value_parser = offline::target)]
+    targets: Vec<TargetName>,
+    /// The branch, tag or commit whose WAML is deployed. Default: the commit that is checked out
+    #[arg(long = "ref", value_name = "REF")]
+    git_ref: Option<String>,
+    /// A sentence for people: why
+    #[arg(long, short, value_name = "TEXT", default_value = "")]
+    description: String,
+    /// A check that must be green on the commit at GitHub; may be given several times. Default: none
+    #[arg(long, value_name = "NAME", conflicts_with = "require_all_contexts")]
+    require_context: Vec<String>,
+    /// Every check on the commit must be green at GitHub, also those of earlier deployments
+    #[arg(long)]
+    require_all_contexts: bool,
+    /// Targets that GitHub calls production environments
+    #[arg(long, value_name = "GLOB", default_value = "prod*")]
+    production: String,
+    /// Create the deployments, and do not wait for their ends
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to wait for their ends: `90s`, `15m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    timeout: Duration,
+    /// A folder of templates with `apps/` in it to check with, instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    templates: Option<PathBuf>,
+    /// Leave the check on this machine out
+    #[arg(long)]
+    no_check: bool,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What became of one target; stable for programs.
+#[derive(Debug, Serialize)]
+struct Became {
+    target: String,
+    forge_id: i64,
+    id: Option<String>,
+    state: Option<State>,
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<Detail>,
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    let parsed =
+        text.parse::<jiff::SignedDuration>().map_err(|_| "write it like 15m".to_owned())?;
+    let patience = Duration::try_from(parsed).map_err(|_| "it is before now".to_owned())?;
+    if patience > Duration::from_hours(24) { Err("at most a day".to_owned()) } else { Ok(patience) }
+}
+
+impl Deploy {
+    pub(super) async fn run(mut self) -> Outcome {
+        let mut seen = std::collections::HashSet::new();
+        self.targets.retain(|target| seen.insert(target.clone()));
+        let repository = self.about.repository()?;
+        let tree = self.look()?;
+        let host = Host::of(&self.server).await?;
+        // Whoever may not look could not follow either; nothing has been created yet.
+        let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
+        let _readable: List = self.server.get("/api/v1/deployments", &query).await?;
+        let maker = self.maker(host, &repository, &tree)?;
+        let stop = interrupts();
+        let set = maker.all(&self.targets, &stop).await;
+        set.tell(&self.tag, &tree.git_ref);
+        let followed = self.follow(&repository, &set, &stop).await;
+        match set.failure {
+            Some(failure) => Err(failure),
+            None => followed,
+        }
+    }
+
+    /// The commit, checked as far as it is known here.
+    fn look(&self) -> Result<Tree, CliError> {
+        let here = std::env::current_dir().map_err(|error| {
+            CliError::io(format!("the working folder cannot be found: {error}"))
+        })?;
+        let tree = tree::look(&here, self.git_ref.as_deref())?;
+        if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
+            early::check(waml, &self.targets, self.templates.as_deref(), self.output)?;
+        }
+        for warning in &tree.warnings {
+            output::warning(warning);
+        }
+        Ok(tree)
+    }
+
+    fn maker<'a>(
+        &'a self,
+        host: Host,
+        repository: &'a RepoName,
+        tree: &'a Tree,
+    ) -> Result<Maker<'a>, CliError> {
+        let contexts = (!self.require_all_contexts).then_some(self.require_context.as_slice());
+        Maker::new(
+            host,
+            &self.server,
+            made::What {
+                repository,
+                git_ref: &tree.git_ref,
+                tag: &self.tag,
+                description: self.description.trim(),
+                contexts,
+                production: &self.production,
+            },
+        )
+    }
+
+    async fn follow(&self, repository: &RepoName, set: &Set, stop: &CancellationToken) -> Outcome {
+        let made = &set.made;
+        if self.no_wait || stop.is_cancelled() || made.is_empty() {
+            let rows = made.iter().map(row).collect::<Vec<_>>();
+            self.print(made, &rows).await?;
+            return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
+        }
+        let mut rows: Vec<Row> = made.iter().map(row).collect();
+        let waited = self.wait(repository, made, &mut rows, stop).await;
+        waited?;
+        self.print(made, &rows).await?;
+        judge(&rows)
+    }
+
+    /// Shows how they get on, until all have ended.
+    async fn wait(
+        &self,
+        repository: &RepoName,
+        made: &[Made],
+        rows: &mut [Row],
+        stop: &CancellationToken,
+    ) -> Outcome {
+        let mut news = follow::all(&self.server, repository, made);
+        let (mut progress, watch) = (Progress::new(), Clock::system().stopwatch());
+        let mut frames = tokio::time::interval(FRAME);
+        let end = tokio::time::sleep(self.timeout);
+        tokio::pin!(end);
+        loop {
+            #[expect(clippy::cast_precision_loss, reason = "seconds for people")]
+            progress.show(rows, watch.micros() as f64 / 1e6);
+            if rows.iter().all(|row| row.phase.is_over()) {
+                return Ok(());
+            }
+            tokio::select! {
+                Some((place, phase)) = news.recv() => {
+                    if let Some(row) = rows.get_mut(place) { row.phase = phase; }
+                }
+                _ = frames.tick(), if progress.is_live() => {}
+                () = stop.cancelled() => return Err(stopped(rows)),
+                () = &mut end => return Err(too_long(rows, self.timeout)),
+            }
+        }
+    }
+
+    /// The result: for programs all of it, for people why something failed.
+    async fn print(&self, made: &[Made], rows: &[Row]) -> Outcome {
+        let mut all = Vec::new();
+        for (one, row) in made.iter().zip(rows) {
+            let (id, state, summary) = known(one, &row.phase);
+            let over = matches!(row.phase, Phase::Ended { .. });
+            let deployment = match id.as_deref().filter(|_| over) {
+                Some(id) => self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await.ok(),
+                None => None,
+            };
+            let (target, forge_id) = (one.target.clone(), one.forge_id);
+            all.push(Became { target, forge_id, id, state, summary, deployment });
+        }
+        if self.output.is_data() {
+            return output::data(self.output, &serde_json::json!({"deployments": all}));
+        }
+        if self.no_wait {
+            return output::print(&created(&all));
+        }
+        output::note(&all.iter().map(reasons).collect::<String>());
+        Ok(())
+    }
+}
+
+fn row(made: &Made) -> Row {
+    let phase = made.id.as_ref().map_or(Phase::Asked, |id| Phase::Going {
+        id: id.clone(),
+        state: State::Queued,
+        doing: String::new(),
+    });
+    Row { target: made.target.clone(), phase }
+}
+
+/// What is known of one: its id, its state, what there is to say.
+fn known(made: &Made, phase: &Phase) -> (Option<String>, Option<State>, Option<String>) {
+    match phase.clone() {
+        Phase::Asked => (made.id.clone(), None, None),
+        Phase::Going { id, state, doing: _ } => (Some(id), Some(state), None),
+        Phase::Ended { id, state, summary } => (Some(id), Some(state), Some(summary)),
+        Phase::Lost(why) => (made.id.clone(), None, Some(why)),
+    }
+}
+
+fn created(all: &[Became]) -> String {
+    let row = |one: &Became| {
+        let id = one.id.clone().unwrap_or_else(|| "-".to_owned());
+        [one.target.clone(), one.forge_id.to_string(), id]
+    };
+    output::table(["TARGET", "CREATED", "DEPLOYMENT"], all.iter().map(row).collect())
+}
+
+/// Why one failed, with its lines where the file is here.
+fn reasons(one: &Became) -> String {
+    let Some(detail) = &one.deployment else { return String::new() };
+    if detail.violations.is_empty() {
+        return String::new();
+    }
+    let mut sources = Sources::default();
+    if let Ok(bytes) = offline::read(std::path::Path::new(WAML_FILE)) {
+        sources.add(WAML_FILE, String::from_utf8_lossy(&bytes));
+    }
+    let (target, id) = (&one.target, &detail.overview.id);
+    let violations = diagnostics::render(&detail.violations, &sources);
+    format!("\nwhat is wrong on {target}, deployment {id}:\n\n{violations}")
+}
+
+/// Whether all is well.
+fn judge(rows: &[Row]) -> Outcome {
+    let lost = rows.iter().find_map(|row| match &row.phase {
+        Phase::Lost(why) => Some(why.clone()),
+        Phase::Asked | Phase::Going { .. } | Phase::Ended { .. } => None,
+    });
+    let failed = rows
+        .iter()
+        .any(|row| matches!(&row.phase, Phase::Ended { state, .. } if *state != State::Succeeded));
+    match (failed, lost) {
+        (true, _) => Err(CliError::rejected()),
+        (false, Some(why)) => Err(CliError::io(why).hint(how_to_go_on(rows))),
+        (false, None) => Ok(()),
+    }
+}
+
+fn stopped(rows: &[Row]) -> CliError {
+    let open: Vec<&str> =
+        rows.iter().filter(|row| !row.phase.is_over()).map(|row| row.target.as_str()).collect();
+    if open.is_empty() {
+        return CliError::interrupted("nothing is under way");
+    }
+    let what = format!("the deployment to {} goes on without you", open.join(", "));
+    CliError::interrupted(what).hint(how_to_go_on(rows))
+}
+
+fn too_long(rows: &[Row], timeout: Duration) -> CliError {
+    let message = format!("not all have ended within {timeout:?}; they go on");
+    CliError::io(message).hint(how_to_go_on(rows))
+}
+
+fn how_to_go_on(rows: &[Row]) -> String {
+    let id = rows.iter().find_map(|row| match &row.phase {
+        Phase::Going { id, .. } => Some(id.clone()),
+        Phase::Asked | Phase::Ended { .. } | Phase::Lost(_) => None,
+    });
+    match id {
+        Some(id) => {
+            format!("`bart logs {id} --follow` follows it, `bart cancel {id}` stops one that waits")
+        }
+        None => "`bart status` shows what became of them".to_owned(),
+    }
+}
+
+/// Cancelled by the first Ctrl-C; the second ends the process at once.
+fn interrupts() -> CancellationToken {
+    let token = CancellationToken::new();
+    let stop = token.clone();
+    tokio::spawn(async move {
+        let _cannot_be_heard = tokio::signal::ctrl_c().await;
+        stop.cancel();
+        let _cannot_be_heard = tokio::signal::ctrl_c().await;
+        std::process::exit(130);
+    });
+    token
+}

@@ -1,0 +1,223 @@
+//! What a person sees while deployments are under way: on a terminal a line for each target that changes in
+//! its place, elsewhere a line for each thing that happens.
+
+use std::io::IsTerminal as _;
+
+use anstyle::Style;
+
+use super::super::deployment;
+use super::super::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
+use crate::model::deployment::State;
+
+const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⢰", "⣠", "⣄", "⡆", "⠇"];
+/// Where nobody says how wide the terminal is.
+const WIDTH: usize = 80;
+
+/// One target, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) target: String,
+    pub(super) phase: Phase,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The forge has it, the service has not heard of it yet.
+    Asked,
+    /// The service has it; the last stage that was done, and what it says.
+    Going { id: String, state: State, doing: String },
+    /// It has ended.
+    Ended { id: String, state: State, summary: String },
+    /// It is not followed any more, and why.
+    Lost(String),
+}
+
+impl Phase {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Ended { .. } | Self::Lost(_))
+    }
+}
+
+/// Shows rows on standard error.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// Whether lines can be written over.
+    live: bool,
+    drawn: usize,
+    tick: usize,
+    told: Vec<Option<Phase>>,
+}
+
+impl Progress {
+    /// As standard error wants it. Where colour is not wanted, nor are other escape sequences.
+    pub(super) fn new() -> Self {
+        let error = std::io::stderr();
+        let plain = anstream::AutoStream::choice(&error) == anstream::ColorChoice::Never;
+        Self { live: error.is_terminal() && !plain, drawn: 0, tick: 0, told: Vec::new() }
+    }
+
+    /// Whether it moves, so that it must be shown again and again.
+    pub(super) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Shows how it is now, `seconds` after the beginning.
+    pub(super) fn show(&mut self, rows: &[Row], seconds: f64) {
+        if self.live {
+            let width = terminal_size::terminal_size_of(std::io::stderr());
+            let width = width.map_or(WIDTH, |(width, _)| usize::from(width.0));
+            output::note(&frame(rows, self.drawn, self.tick, width, seconds));
+            (self.drawn, self.tick) = (rows.len(), self.tick + 1);
+            return;
+        }
+        self.told.resize(rows.len(), None);
+        for (row, told) in rows.iter().zip(&mut self.told) {
+            if told.as_ref() != Some(&row.phase) {
+                output::note(&plain(row, seconds));
+                *told = Some(row.phase.clone());
+            }
+        }
+    }
+}
+
+/// The lines of a terminal, over those that were drawn before. No line is wider than the terminal: one that is
+/// folded would take two lines, and the next frame would begin in the wrong place.
+fn frame(rows: &[Row], drawn: usize, tick: usize, width: usize, seconds: f64) -> String {
+    let up = if drawn == 0 { String::new() } else { format!("\x1b[{drawn}A") };
+    let names = rows.iter().map(|row| row.target.chars().count()).max().unwrap_or(0);
+    let line = |row: &Row| {
+        let parts = parts(row, names, tick, seconds);
+        format!("\r\x1b[2K{}\n", fitted(&parts, width.saturating_sub(1)))
+    };
+    up + &rows.iter().map(line).collect::<String>()
+}
+
+fn parts(row: &Row, names: usize, tick: usize, seconds: f64) -> [(Style, String); 4] {
+    let Row { target, phase } = row;
+    let spinner = SPINNER.get(tick % SPINNER.len()).copied().unwrap_or("·").to_owned();
+    let target = (BOLD, format!(" {target:<names$}  "));
+    match phase {
+        Phase::Asked => [
+            (NOTE, spinner),
+            target,
+            (NOTE, "asked      ".to_owned()),
+            (DIM, format!("{seconds:.0} s, waiting for the service to hear of it")),
+        ],
+        Phase::Going { id: _, state, doing } => [
+            (NOTE, spinner),
+            target,
+            (deployment::colour(*state), format!("{:<11}", state.as_str())),
+            (DIM, format!("{seconds:.0} s  {doing}")),
+        ],
+        Phase::Ended { id: _, state, summary } => [
+            if *state == State::Succeeded {
+                (GOOD, "✓".to_owned())
+            } else {
+                (BAD, "✗".to_owned())
+            },
+            target,
+            (deployment::colour(*state), format!("{:<11}", state.as_str())),
+            (Style::new(), summary.clone()),
+        ],
+        Phase::Lost(why) => {
+            [(BAD, "?".to_owned()), target, (BAD, "not known  ".to_owned()), (DIM, why.clone())]
+        }
+    }
+}
+
+/// The parts one after the other, cut where the terminal ends.
+fn fitted(parts: &[(Style, String)], width: usize) -> String {
+    let mut left = width;
+    let mut out = String::new();
+    for (style, text) in parts {
+        let text: String = text.chars().filter(|c| !c.is_control()).take(left).collect();
+        left -= text.chars().count();
+        out += &format!("{style}{text}{style:#}");
+    }
+    out
+}
+
+/// A line for a log.
+fn plain(row: &Row, seconds: f64) -> String {
+    let Row { target, phase } = row;
+    match phase {
+        Phase::Asked => format!("{target}: asked\n"),
+        Phase::Going { id, state, doing } => {
+            let doing = if doing.is_empty() { String::new() } else { format!(", {doing}") };
+            format!("{target}: {}{doing} ({id})\n", state.as_str())
+        }
+        Phase::Ended { id, state, summary } => {
+            let colour = deployment::colour(*state);
+            format!(
+                "{target}: {colour}{}{colour:#} in {seconds:.1} s: {summary} ({id})\n",
+                state.as_str()
+            )
+        }
+        Phase::Lost(why) => format!("{target}: not followed any more: {why}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let row = |target: &str, phase| Row { target: target.to_owned(), phase };
+        let id = "20261121-054812123-3f9a2c".to_owned();
+        vec![
+            row(
+                "dev",
+                Phase::Ended {
+                    id: id.clone(),
+                    state: State::Succeeded,
+                    summary: "done".to_owned(),
+                },
+            ),
+            row("prod-1", Phase::Going { id, state: State::Running, doing: "render".to_owned() }),
+            row("prod-2", Phase::Asked),
+        ]
+    }
+
+    fn shown(text: &str) -> Vec<String> {
+        let plain = anstream::adapter::strip_str(text).to_string();
+        plain.lines().map(|line| line.trim_start_matches('\r').to_owned()).collect()
+    }
+
+    #[test]
+    fn every_target_has_its_line() {
+        let lines = shown(&frame(&rows(), 0, 0, 100, 3.2));
+        assert_eq!(
+            lines,
+            [
+                "✓ dev     succeeded  done",
+                "⠋ prod-1  running    3 s  render",
+                "⠋ prod-2  asked      3 s, waiting for the service to hear of it",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_frame_goes_over_the_one_before_and_no_line_is_folded() {
+        let second = frame(&rows(), 3, 1, 20, 3.2);
+        assert!(second.starts_with("\x1b[3A\r\x1b[2K"), "{second:?}");
+        assert!(shown(&second).iter().all(|line| line.chars().count() <= 19), "{second:?}");
+        let mut hostile = rows();
+        hostile[0].phase = Phase::Lost("a\n\x1b[2Jb".to_owned());
+        assert_eq!(shown(&frame(&hostile, 0, 0, 100, 0.0)).len(), 3);
+    }
+
+    #[test]
+    fn a_log_gets_a_line_for_what_happens() {
+        let lines: Vec<String> =
+            rows().iter().map(|row| shown(&plain(row, 3.25)).concat()).collect();
+        assert_eq!(
+            lines,
+            [
+                "dev: succeeded in 3.2 s: done (20261121-054812123-3f9a2c)",
+                "prod-1: running, render (20261121-054812123-3f9a2c)",
+                "prod-2: asked",
+            ]
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! What lies in the working folder's git repository: which commit is meant, and whether others have it.
+
+use std::path::Path;
+
+use git2::{Oid, Repository, StatusOptions};
+
+use super::super::error::CliError;
+use super::super::offline::WAML_FILE;
+
+/// A repository has some hundred branches; looking at more would take longer than it is worth.
+const MOST_BRANCHES: usize = 500;
+
+/// The commit that is to be deployed, as far as this machine knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tree {
+    /// What the forge is asked to deploy: a commit's id, or what `--ref` says.
+    pub(super) git_ref: String,
+    /// The WAML of that commit, where the commit is on this machine.
+    pub(super) waml: Option<Vec<u8>>,
+    /// What the person should know before it is deployed.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Looks at the working folder. With a ref that is not on this machine nothing is known of it, which is no
+/// fault: the forge has the last word.
+///
+/// # Errors
+/// Without a ref, when there is no commit to be had.
+pub(super) fn look(here: &Path, git_ref: Option<&str>) -> Result<Tree, CliError> {
+    let unknown = |why: String| {
+        CliError::usage(format!("which commit is to be deployed? {why}"))
+            .hint("name a branch, a tag or a commit with --ref")
+    };
+    let found = Repository::discover(here);
+    match (found, git_ref) {
+        (Ok(git), Some(git_ref)) => Ok(of_ref(&git, git_ref)),
+        (Ok(git), None) => of_head(&git).map_err(|error| unknown(error.message().to_owned())),
+        (Err(_), Some(git_ref)) => Ok(strange(git_ref)),
+        (Err(_), None) => Err(unknown("the working folder is in no git repository".to_owned())),
+    }
+}
+
+fn strange(git_ref: &str) -> Tree {
+    let warnings =
+        vec![format!("{git_ref} is not on this machine, so its {WAML_FILE} is not checked here")];
+    Tree { git_ref: git_ref.to_owned(), waml: None, warnings }
+}
+
+/// What a branch, tag or commit of that name leads to here; a remote's branch before ours of the same name,
+/// because the forge has that one.
+fn of_ref(git: &Repository, git_ref: &str) -> Tree {
+    let names = [format!("refs/remotes/origin/{git_ref}"), git_ref.to_owned()];
+    let found = names.iter().find_map(|name| git.revparse_single(name).ok()?.peel_to_commit().ok());
+    let Some(commit) = found else { return strange(git_ref) };
+    Tree { git_ref: git_ref.to_owned(), waml: waml_of(git, &commit), warnings: Vec::new() }
+}
+
+fn of_head(git: &Repository) -> Result<Tree, git2::Error> {
+    let commit = git.head()?.peel_to_commit()?;
+    let id = commit.id();
+    let short = id.to_string().chars().take(8).collect::<String>();
+    let mut warnings = Vec::new();
+    if !is_pushed(git, id)? {
+        warnings.push(format!("{short} was not pushed yet, as far as this machine knows"));
+    }
+    match changed(git)?.as_slice() {
+        [] => {}
+        files if files.iter().any(|file| file == WAML_FILE) => warnings.push(format!(
+            "{WAML_FILE} has changes that are not committed: {short} is deployed, without them"
+        )),
+        files => warnings.push(format!(
+            "{} {} not committed: {short} is deployed, without {}",
+            files.len(),
+            if files.len() == 1 { "file is" } else { "files are" },
+            if files.len() == 1 { "it" } else { "them" },
+        )),
+    }
+    Ok(Tree { git_ref: id.to_string(), waml: waml_of(git, &commit), warnings })
+}
+
+fn waml_of(git: &Repository, commit: &git2::Commit<'_>) -> Option<Vec<u8>> {
+    let id = commit.tree().ok()?.get_name(WAML_FILE)?.id();
+    Some(git.find_blob(id).ok()?.content().to_owned())
+}
+
+/// Whether a branch of a remote has the commit, as of the last fetch.
+fn is_pushed(git: &Repository, id: Oid) -> Result<bool, git2::Error> {
+    for branch in git.branches(Some(git2::BranchType::Remote))?.take(MOST_BRANCHES) {
+        let (branch, _) = branch?;
+        let Some(tip) = branch.get().resolve()?.target() else { continue };
+        if tip == id || git.graph_descendant_of(tip, id)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Files that git follows, and which are not as in the commit.
+fn changed(git: &Repository) -> Result<Vec<String>, git2::Error> {
+    if git.is_bare() {
+        return Ok(Vec::new());
+    }
+    let mut options = StatusOptions::new();
+    options.include_untracked(false).include_ignored(false).exclude_submodules(true);
+    let statuses = git.statuses(Some(&mut options))?;
+    Ok(statuses.iter().filter_map(|one| Some(one.path().ok()?.to_owned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository with a commit; the folder, and the commit's id.
+    fn repository() -> (tempfile::TempDir, Repository, Oid) {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Repository::init(folder.path()).unwrap();
+        std::fs::write(folder.path().join(WAML_FILE), "first").unwrap();
+        std::fs::write(folder.path().join("main.rs"), "").unwrap();
+        let id = commit(&git);
+        (folder, git, id)
+    }
+
+    fn commit(git: &Repository) -> Oid {
+        let mut index = git.index().unwrap();
+        index.add_all(["."], git2::IndexAddOption::DEFAULT, None).unwrap();
+        index.write().unwrap();
+        let tree = git.find_tree(index.write_tree().unwrap()).unwrap();
+        let who = git2::Signature::new("t", "t@example.com", &git2::Time::new(0, 0)).unwrap();
+        let parent = git.head().ok().and_then(|head| head.peel_to_commit().ok());
+        git.commit(Some("HEAD"), &who, &who, "m", &tree, &parent.iter().collect::<Vec<_>>())
+            .unwrap()
+    }
+
+    #[test]
+    fn the_commit_is_deployed_and_what_it_lacks_is_told() {
+        let (folder, git, id) = repository();
+        let tree = look(folder.path(), None).unwrap();
+        assert_eq!((tree.git_ref, tree.waml.unwrap()), (id.to_string(), b"first".to_vec()));
+        assert!(tree.warnings[0].contains("was not pushed yet"), "{:?}", tree.warnings);
+        git.reference("refs/remotes/origin/main", id, true, "").unwrap();
+        assert_eq!(look(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        std::fs::write(folder.path().join("notes.txt"), "not followed").unwrap();
+        assert_eq!(look(folder.path(), None).unwrap().warnings, Vec::<String>::new());
+        std::fs::write(folder.path().join("main.rs"), "changed").unwrap();
+        let warnings = look(folder.path(), None).unwrap().warnings;
+        assert!(warnings[0].starts_with("1 file is not committed"), "{warnings:?}");
+        std::fs::write(folder.path().join(WAML_FILE), "second").unwrap();
+        let tree = look(folder.path(), None).unwrap();
+        assert!(tree.warnings[0].contains("without them"), "{:?}", tree.warnings);
+        assert_eq!(tree.waml.unwrap(), b"first", "the commit's counts");
+    }
+
+    #[test]
+    fn a_ref_is_what_the_remote_has_of_it() {
+        let (folder, git, first) = repository();
+        std::fs::write(folder.path().join(WAML_FILE), "second").unwrap();
+        let second = commit(&git);
+        git.reference("refs/remotes/origin/topic", first, true, "").unwrap();
+        git.reference("refs/heads/topic", second, true, "").unwrap();
+        let waml = |git_ref: &str| look(folder.path(), Some(git_ref)).unwrap().waml.unwrap();
+        assert_eq!(waml("topic"), b"first");
+        assert_eq!(waml(&second.to_string()), b"second");
+        let none = look(folder.path(), Some("none")).unwrap();
+        assert_eq!((none.git_ref.as_str(), none.waml), ("none", None));
+        assert!(none.warnings[0].contains("is not on this machine"), "{:?}", none.warnings);
+    }
+
+    #[test]
+    fn without_a_repository_a_ref_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = look(folder.path(), None).unwrap_err().to_string();
+        assert!(said.contains("in no git repository"), "{said}");
+        assert!(look(folder.path(), Some("main")).is_ok());
+        Repository::init(folder.path()).unwrap();
+        assert!(look(folder.path(), None).is_err(), "no commit yet");
+    }
+}

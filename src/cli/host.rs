@@ -1,0 +1,94 @@
+//! Where a service has its repositories: what `/api/v1/forge` says.
+
+use serde::Deserialize;
+
+use super::client::Server;
+use super::error::CliError;
+
+/// The code host of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Host {
+    /// The service itself.
+    Local,
+    /// GitHub.
+    GitHub {
+        /// The API's address, without a slash at its end.
+        api_url: String,
+        /// Where people look at it, without a slash at its end.
+        web_url: String,
+        /// What people log in with from a terminal.
+        client_id: Option<String>,
+    },
+}
+
+#[derive(Deserialize)]
+struct View {
+    kind: String,
+    api_url: Option<String>,
+    web_url: Option<String>,
+    login: Option<Login>,
+}
+
+#[derive(Deserialize)]
+struct Login {
+    client_id: String,
+}
+
+impl Host {
+    /// Asks the service.
+    ///
+    /// # Errors
+    /// When it does not answer, or not like one that we know.
+    pub(super) async fn of(server: &Server) -> Result<Self, CliError> {
+        let view: View = server.get("/api/v1/forge", &[]).await?;
+        read(view).map_err(|why| CliError::io(format!("{}: {why}", server.server)))
+    }
+}
+
+fn read(view: View) -> Result<Host, String> {
+    let View { kind, api_url, web_url, login } = view;
+    match (kind.as_str(), api_url, web_url) {
+        ("local", ..) => Ok(Host::Local),
+        ("github", Some(api_url), Some(web_url)) if is_one_github(&api_url, &web_url) => {
+            Ok(Host::GitHub {
+                api_url: api_url.trim_end_matches('/').to_owned(),
+                web_url: web_url.trim_end_matches('/').to_owned(),
+                client_id: login.map(|login| login.client_id),
+            })
+        }
+        ("github", ..) => Err("it does not say where its GitHub is".to_owned()),
+        (other, ..) => Err(format!("its code host {other:?} is none that this bart knows")),
+    }
+}
+
+/// Whether both addresses are of one GitHub: a token is shown at the one, and given at the other.
+fn is_one_github(api_url: &str, web_url: &str) -> bool {
+    let host = |url: &str| {
+        let url = reqwest::Url::parse(url).ok()?;
+        Some((url.host_str()?.to_owned(), url.port_or_known_default()))
+    };
+    let (Some((api, api_port)), Some((web, web_port))) = (host(api_url), host(web_url)) else {
+        return false;
+    };
+    api_port == web_port && (api == web || api == format!("api.{web}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_addresses_are_of_one_github() {
+        for (api, web, one) in [
+            ("https://api.github.com", "https://github.com", true),
+            ("https://github.acme.com/api/v3", "https://github.acme.com", true),
+            ("http://127.0.0.1:1/api/v3", "http://127.0.0.1:1", true),
+            ("https://evil.example", "https://github.com", false),
+            ("https://github.com.evil.example", "https://github.com", false),
+            ("http://api.github.com", "https://github.com", false),
+            ("nonsense", "https://github.com", false),
+        ] {
+            assert_eq!(is_one_github(api, web), one, "{api} {web}");
+        }
+    }
+}

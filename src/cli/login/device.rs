@@ -1,0 +1,222 @@
+//! GitHub's device flow (RFC 8628): a code is shown here and typed into a browser, anywhere.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::super::client;
+use super::super::error::CliError;
+use super::super::output::{self, BOLD};
+use crate::clock::Clock;
+
+/// What an OAuth App must be allowed: to see and deploy private repositories, and whose teams one is in. A
+/// GitHub App has permissions of its own, and takes no notice.
+const SCOPES: &str = "repo read:org";
+/// The specification's default (RFC 8628, 3.2), in seconds.
+const INTERVAL: u64 = 5;
+/// What `slow_down` adds (RFC 8628, 3.5), in seconds.
+const SLOWER: u64 = 5;
+/// GitHub's codes live a quarter of an hour, in seconds.
+const MOST_LIFE: u64 = 30 * 60;
+
+/// A token that was given.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) token: SecretString,
+    /// When it ends, if it does by itself.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// What is shown, and what is asked with.
+#[derive(Deserialize)]
+struct Codes {
+    device_code: SecretString,
+    user_code: String,
+    verification_uri: String,
+    expires_in: u64,
+    interval: Option<u64>,
+}
+
+/// An answer to "may I now?".
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Option<SecretString>,
+    expires_in: Option<i64>,
+    error: Option<String>,
+    interval: Option<u64>,
+}
+
+/// What to do after an answer.
+#[derive(Debug)]
+enum Next {
+    Done(Granted),
+    /// Ask again, with so many seconds between.
+    Wait(u64),
+    Refused(CliError),
+}
+
+/// Shows a code and waits until somebody has typed it at GitHub.
+pub(super) async fn log_in(
+    web_url: &str,
+    client_id: &str,
+    clock: &Clock,
+) -> Result<Granted, CliError> {
+    client::only_safely(web_url)?;
+    let codes: Codes =
+        post(web_url, "login/device/code", &[("client_id", client_id), ("scope", SCOPES)]).await?;
+    show(&codes, web_url)?;
+    let life = Duration::from_secs(codes.expires_in.min(MOST_LIFE));
+    let asking = ask(web_url, client_id, &codes, clock);
+    tokio::time::timeout(life, asking).await.unwrap_or_else(|_| Err(too_late()))
+}
+
+/// The address is shown as GitHub gave it, if it is GitHub's.
+fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
+    let Codes { user_code, verification_uri, .. } = codes;
+    let plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if !plain || user_code.len() > 40 || !verification_uri.starts_with(web_url) {
+        return Err(CliError::io(format!("{web_url} does not answer like GitHub")));
+    }
+    output::note(&format!(
+        "Open {BOLD}{verification_uri}{BOLD:#}\nand type the code {BOLD}{user_code}{BOLD:#}\n\
+         Waiting for you there; Ctrl-C gives up, and nothing is kept.\n"
+    ));
+    Ok(())
+}
+
+async fn ask(
+    web_url: &str,
+    client_id: &str,
+    codes: &Codes,
+    clock: &Clock,
+) -> Result<Granted, CliError> {
+    use secrecy::ExposeSecret as _;
+    let mut seconds = codes.interval.unwrap_or(INTERVAL);
+    let form = [
+        ("client_id", client_id),
+        ("device_code", codes.device_code.expose_secret()),
+        ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
+    ];
+    loop {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let answer = post(web_url, "login/oauth/access_token", &form).await?;
+        match next(answer, seconds, clock.now()) {
+            Next::Done(granted) => return Ok(granted),
+            Next::Wait(longer) => seconds = longer,
+            Next::Refused(error) => return Err(error),
+        }
+    }
+}
+
+/// What an answer means. Pure.
+fn next(answer: Answer, seconds: u64, now: Timestamp) -> Next {
+    let Answer { access_token, expires_in, error, interval } = answer;
+    if let Some(token) = access_token {
+        let life = expires_in.filter(|life| *life > 0).map(SignedDuration::from_secs);
+        return Next::Done(Granted {
+            token,
+            until: life.and_then(|life| now.checked_add(life).ok()),
+        });
+    }
+    match error.as_deref() {
+        Some("authorization_pending") => Next::Wait(seconds),
+        Some("slow_down") => Next::Wait(interval.unwrap_or(seconds + SLOWER)),
+        Some("expired_token") => Next::Refused(too_late()),
+        Some("access_denied") => Next::Refused(CliError::refused("you said no at GitHub")),
+        Some("device_flow_disabled") => Next::Refused(
+            CliError::refused("the App does not let people log in from a terminal")
+                .hint("its owner ticks `Enable Device Flow` in the App's settings"),
+        ),
+        Some("incorrect_client_credentials") => Next::Refused(
+            CliError::refused("GitHub does not know the client id")
+                .hint("compare it with `Client ID` in the App's settings"),
+        ),
+        other => {
+            let word: String = other.unwrap_or("nothing that is known").chars().take(60).collect();
+            Next::Refused(CliError::io(format!("GitHub answers {word:?}")))
+        }
+    }
+}
+
+fn too_late() -> CliError {
+    CliError::refused("nobody typed the code in time").hint("run `bart login` again")
+}
+
+/// Tells GitHub something; its refusals of this kind come with status 200, or 400 and up.
+async fn post<T: DeserializeOwned>(
+    web_url: &str,
+    path: &str,
+    form: &[(&str, &str)],
+) -> Result<T, CliError> {
+    let pairs = form.iter().map(|(key, value)| ((*key).to_owned(), (*value).into()));
+    let body = serde_json::Value::Object(pairs.collect());
+    let request = client::client()?.post(format!("{web_url}/{path}"));
+    let request = request.header("accept", "application/json").json(&body);
+    let answer = request.send().await.map_err(|error| client::unreachable(web_url, &error))?;
+    let status = answer.status();
+    let refused = || {
+        CliError::refused(format!("{web_url} refuses to log anybody in with this client id ({status})"))
+            .hint("compare it with `Client ID` in the App's settings, where `Enable Device Flow` must be ticked")
+    };
+    answer.json().await.map_err(|_| {
+        if status.is_client_error() {
+            refused()
+        } else {
+            CliError::io(format!("{web_url} does not answer like GitHub ({status})"))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    fn after(json: &str) -> Next {
+        next(serde_json::from_str(json).unwrap(), 5, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_token_is_taken_with_its_end() {
+        let Next::Done(granted) = after(r#"{"access_token": "t", "token_type": "bearer"}"#) else {
+            panic!("done")
+        };
+        assert_eq!((granted.token.expose_secret(), granted.until), ("t", None));
+        let Next::Done(granted) = after(r#"{"access_token": "t", "expires_in": 28800}"#) else {
+            panic!("done")
+        };
+        assert_eq!(granted.until.unwrap().as_second(), 28_800);
+    }
+
+    #[test]
+    fn github_is_asked_as_often_as_it_likes() {
+        for (json, seconds) in [
+            (r#"{"error": "authorization_pending"}"#, 5),
+            (r#"{"error": "slow_down"}"#, 10),
+            (r#"{"error": "slow_down", "interval": 30}"#, 30),
+        ] {
+            let Next::Wait(longer) = after(json) else { panic!("{json}") };
+            assert_eq!(longer, seconds, "{json}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        for (json, says) in [
+            (r#"{"error": "expired_token"}"#, "in time"),
+            (r#"{"error": "access_denied"}"#, "you said no"),
+            (r#"{"error": "device_flow_disabled"}"#, "from a terminal"),
+            (r#"{"error": "incorrect_client_credentials"}"#, "client id"),
+            (r#"{"error": "\u001b[31m"}"#, "GitHub answers"),
+            ("{}", "nothing that is known"),
+        ] {
+            let Next::Refused(error) = after(json) else { panic!("{json}") };
+            let said = error.to_string();
+            assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+        }
+    }
+}

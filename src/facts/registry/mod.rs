@@ -1,0 +1,151 @@
+//! Whether an image's tag exists: the OCI distribution API, with its tokens.
+//!
+//! ```text
+//! HEAD /v2/<name>/manifests/<tag> ─▶ 200 it is there, 404 it is not
+//!         │ 401 WWW-Authenticate: Bearer realm=…
+//!         ▼
+//! GET realm?service=…&scope=…  (our name and password, if we have them) ─▶ a token, and again
+//! ```
+//!
+//! Tags hardly ever go away, so that one is there is remembered for minutes; that it is not only
+//! for seconds, because somebody waits for it to be pushed.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Method;
+
+use crate::facts::cache::Cache;
+use crate::facts::credential::Credential;
+use crate::facts::http::{Http, Patience, Redirects};
+use crate::facts::image::Image;
+pub use crate::facts::registry::builds::Builds;
+pub use crate::facts::registry::made::Build;
+use crate::facts::registry::question::{Kept, Question, Wanted};
+use crate::facts::{NotKnown, SettingsError};
+use crate::outbound::Outbound;
+
+mod question; // one question, with the proof that the registry wants
+mod tags; // pages of tags, and which of them are looked at
+mod made; // what a manifest and an image's configuration say
+mod builds; // the newest images
+
+/// How long it is remembered that a tag is there.
+pub const THERE: SignedDuration = SignedDuration::from_mins(10);
+/// How long it is remembered that a tag is not there.
+pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
+/// A thousand apps on a few tags each.
+const IMAGES: usize = 4096;
+const TOKENS: usize = 1024;
+/// Errors of a registry are short; of a manifest nothing is read.
+const ANSWER_BYTES: usize = 16 * 1024;
+
+/// Every kind that a tag can lead to; a registry says 404 for a kind that is not named.
+const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
+     application/vnd.oci.image.manifest.v1+json, \
+     application/vnd.docker.distribution.manifest.list.v2+json, \
+     application/vnd.docker.distribution.manifest.v2+json, \
+     application/vnd.docker.distribution.manifest.v1+prettyjws, */*;q=0.1";
+
+/// Every other registry, asked without credentials.
+pub const ANY_OTHER: &str = "*";
+
+/// What is configured of one registry.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    /// Who we are there; `None`: anybody.
+    pub login: Option<Login>,
+    /// Whether it is reached by http. Everything goes in the clear then.
+    pub insecure: bool,
+}
+
+/// A name and a password.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// The name.
+    pub username: String,
+    /// The password, or a token in its place.
+    pub password: Credential,
+}
+
+/// The registries that may be asked.
+#[derive(Debug)]
+pub struct Registries {
+    http: Http,
+    known: BTreeMap<String, Registry>,
+    images: Mutex<Cache<Image, (bool, Timestamp)>>,
+    tokens: Mutex<Cache<(String, String), Kept>>,
+    builds: Mutex<Cache<Image, Build>>,
+}
+
+/// What was found, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Whether the tag is there.
+    pub there: bool,
+    /// When the registry said so.
+    pub at: Timestamp,
+}
+
+impl Registries {
+    /// The registries by host, as people name them; [`ANY_OTHER`] is a host too.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn new(
+        known: BTreeMap<String, Registry>,
+        patience: Patience,
+        outbound: &Outbound,
+    ) -> Result<Self, SettingsError> {
+        Ok(Self {
+            http: Http::new(patience, Redirects::Few, Vec::new(), outbound)?,
+            known,
+            images: Mutex::new(Cache::new(IMAGES)),
+            tokens: Mutex::new(Cache::new(TOKENS)),
+            builds: Mutex::new(Cache::new(IMAGES)),
+        })
+    }
+
+    /// Whether the configuration lets us ask for this image.
+    pub fn may_ask(&self, image: &Image) -> bool {
+        self.of(image).is_some()
+    }
+
+    fn of(&self, image: &Image) -> Option<&Registry> {
+        let other = || self.known.get(ANY_OTHER).filter(|_| image.is_public());
+        self.known.get(&image.host).or_else(other)
+    }
+
+    /// Whether the image's tag is there.
+    ///
+    /// # Errors
+    /// [`NotKnown`] when the registry does not say, or is none that we may ask.
+    pub async fn has(&self, image: &Image, now: Timestamp) -> Result<Found, NotKnown> {
+        if let Some((there, at)) = lock(&self.images).get(image, now) {
+            return Ok(Found { there, at });
+        }
+        let question = self.question(image, now)?;
+        let path = format!("manifests/{}", image.reference);
+        let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
+        let there = question.judge(&question.answer(&wanted).await?)?;
+        let life = if there { THERE } else { NOT_THERE };
+        lock(&self.images).put(image.clone(), (there, now), later(now, life));
+        Ok(Found { there, at: now })
+    }
+
+    fn question<'a>(&'a self, image: &'a Image, now: Timestamp) -> Result<Question<'a>, NotKnown> {
+        let registry = self.of(image).ok_or_else(|| {
+            NotKnown::new(format!("{} is not under `registries` in the configuration", image.host))
+        })?;
+        Ok(Question { registries: self, registry, image, now })
+    }
+}
+
+fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
+    now.saturating_add(by).unwrap_or(now)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

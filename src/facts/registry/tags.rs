@@ -1,0 +1,234 @@
+//! A registry's list of tags, and which of them are likely to be the newest. Pure.
+//!
+//! The distribution API lists names without times, in no order that says anything of time. Google's
+//! registries say the times of all in the same answer; for others a tag's own text must do until its image
+//! has been looked at: in `1.0.202206151506-sha.649008fb` the greatest number is the newest.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+/// One page of tags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Page {
+    /// In the registry's order.
+    pub(super) tags: Vec<String>,
+    /// When each image was made, by tag, where the list says that.
+    pub(super) times: BTreeMap<String, Timestamp>,
+    /// The query of the page that follows.
+    pub(super) next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    tags: Option<Vec<String>>,
+    /// Google's: by digest.
+    manifest: Option<BTreeMap<String, Manifest>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    #[serde(default)]
+    tag: Vec<String>,
+    time_created_ms: Option<String>,
+    time_uploaded_ms: Option<String>,
+}
+
+/// Reads a page; `link` is its `Link` header (RFC 8288). `None` if it is none.
+pub(super) fn page(body: &[u8], link: Option<&str>) -> Option<Page> {
+    let Body { tags, manifest } = serde_json::from_slice(body).ok()?;
+    let mut times = BTreeMap::new();
+    for one in manifest.unwrap_or_default().into_values() {
+        let Some(at) = one.time() else { continue };
+        times.extend(one.tag.into_iter().map(|tag| (tag, at)));
+    }
+    let tags = tags.unwrap_or_default().into_iter().filter(|tag| is_build(tag)).collect();
+    Some(Page { tags, times, next: link.and_then(next) })
+}
+
+impl Manifest {
+    /// Builds that are reproducible say that they were made in 1970, or 1980; then the upload counts.
+    fn time(&self) -> Option<Timestamp> {
+        let read = |text: &Option<String>| {
+            Timestamp::from_millisecond(text.as_ref()?.parse().ok()?).ok().filter(|at| is_real(*at))
+        };
+        read(&self.time_created_ms).or_else(|| read(&self.time_uploaded_ms))
+    }
+}
+
+/// Whether an image can have been made then: no image is older than the format.
+pub(super) fn is_real(at: Timestamp) -> bool {
+    const DOCKER_BEGAN: i64 = 1_356_998_400; // 2013-01-01
+    at.as_second() >= DOCKER_BEGAN
+}
+
+/// Signatures, attestations and caches are pushed under tags too.
+fn is_build(tag: &str) -> bool {
+    let of_another = tag.strip_prefix("sha256-").is_some_and(|rest| {
+        rest.len() >= 64 && rest.bytes().take(64).all(|b| b.is_ascii_hexdigit())
+    });
+    !of_another && !tag.is_empty() && tag.len() <= 128 && !tag.contains(['/', '?', '#', '%'])
+}
+
+/// The query of the link that leads on. Only the query is taken: wherever it says that the next page is,
+/// our credentials go to the same place as before.
+fn next(link: &str) -> Option<String> {
+    let one = link.split(',').find(|one| {
+        let relation = one.split(';').skip(1).any(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or_default();
+            name.trim().eq_ignore_ascii_case("rel") && value.trim().trim_matches('"') == "next"
+        });
+        relation && one.contains('?')
+    })?;
+    let address = one.trim().strip_prefix('<')?.split('>').next()?;
+    let query = address.split_once('?')?.1;
+    let legal = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '"' | '<' | '>');
+    (!query.is_empty() && query.len() <= 2048 && query.chars().all(legal)).then(|| query.to_owned())
+}
+
+/// The tags that are likely to be the newest, at most so many, each once.
+///
+/// Where times are known they decide. Of the others, half are those with the greatest version, and half are
+/// the last ones of the list: several registries list in the order of their making.
+pub(super) fn likely<'a>(
+    tags: &'a [String],
+    times: &BTreeMap<String, Timestamp>,
+    most: usize,
+) -> Vec<&'a str> {
+    let mut timed: Vec<(&Timestamp, &str)> =
+        tags.iter().filter_map(|tag| Some((times.get(tag)?, tag.as_str()))).collect();
+    timed.sort_by(|a, b| b.cmp(a));
+    let rest: Vec<&str> =
+        tags.iter().map(String::as_str).filter(|tag| !times.contains_key(*tag)).collect();
+    let (mut versions, mut others): (Vec<&str>, Vec<&str>) =
+        rest.into_iter().partition(|tag| is_version(tag));
+    versions.sort_by(|a, b| natural(b, a));
+    others.reverse();
+    let half = most.div_ceil(2);
+    let first = versions.iter().take(half.max(most.saturating_sub(others.len())));
+    let guessed = first.chain(others.iter()).chain(versions.iter()).copied();
+    let mut seen = HashSet::new();
+    let all = timed.into_iter().map(|(_, tag)| tag).chain(guessed);
+    all.filter(|tag| seen.insert(*tag)).take(most).collect()
+}
+
+fn is_version(tag: &str) -> bool {
+    let text = tag.strip_prefix(['v', 'V']).unwrap_or(tag);
+    // A commit's id may begin with a digit, and is no number for all that.
+    let is_commit = text.len() >= 7 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    text.starts_with(|c: char| c.is_ascii_digit()) && (!is_commit || is_number)
+}
+
+/// As people count: `1.9` is before `1.10`.
+pub(super) fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let (left, right) = (run(a), run(b));
+        let numbers = left.starts_with(|c: char| c.is_ascii_digit())
+            && right.starts_with(|c: char| c.is_ascii_digit());
+        let order = if numbers { number(left).cmp(&number(right)) } else { left.cmp(right) };
+        if order != Ordering::Equal || left.is_empty() {
+            return order;
+        }
+        a = a.get(left.len()..).unwrap_or_default();
+        b = b.get(right.len()..).unwrap_or_default();
+    }
+}
+
+/// What the text begins with: digits, or none.
+fn run(text: &str) -> &str {
+    let digits = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}
+
+/// Numbers of any length compare by length, then by digits.
+fn number(digits: &str) -> (usize, &str) {
+    let digits = digits.trim_start_matches('0');
+    (digits.len(), digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(tags: &[&str]) -> Vec<String> {
+        tags.iter().map(|tag| (*tag).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_page_says_where_the_next_one_is_and_nothing_else_is_taken_from_it() {
+        let body = br#"{"name": "a/b", "tags": ["1.0", "2.0"]}"#;
+        for (link, next) in [
+            (Some("</v2/a/b/tags/list?last=2.0&n=2>; rel=\"next\""), Some("last=2.0&n=2")),
+            (Some("<https://evil.example/v2/x?n=2>; rel=next"), Some("n=2")),
+            (Some("</v2/x?n=1>; rel=\"prev\", </v2/x?n=3>; rel=\"next\""), Some("n=3")),
+            (Some("</v2/a/b/tags/list>; rel=\"next\""), None),
+            (Some("<x?a b>; rel=\"next\""), None),
+            (Some("nonsense"), None),
+            (None, None),
+        ] {
+            let page = page(body, link).unwrap();
+            assert_eq!((page.next.as_deref(), page.tags), (next, own(&["1.0", "2.0"])), "{link:?}");
+        }
+        assert_eq!(page(b"<html>", None), None);
+        assert_eq!(page(br#"{"tags": null}"#, None), Some(Page::default()));
+    }
+
+    #[test]
+    fn google_says_the_times_of_all_in_one_answer() {
+        let body = br#"{"tags": ["1", "2", "3"], "manifest": {
+            "sha256:a": {"tag": ["1", "latest"], "timeCreatedMs": "1700000000000", "timeUploadedMs": "1"},
+            "sha256:b": {"tag": ["2"], "timeCreatedMs": "0", "timeUploadedMs": "1600000000000"},
+            "sha256:c": {"tag": ["3"], "timeCreatedMs": "soon"}}}"#;
+        let page = page(body, None).unwrap();
+        let at = |tag: &str| page.times.get(tag).map(|at| at.as_millisecond());
+        assert_eq!(at("1"), Some(1_700_000_000_000));
+        assert_eq!(
+            at("2"),
+            Some(1_600_000_000_000),
+            "one that was made in 1970 was uploaded later"
+        );
+        assert_eq!(at("3"), None);
+        assert_eq!(likely(&page.tags, &page.times, 2), ["1", "2"]);
+    }
+
+    #[test]
+    fn signatures_are_no_builds() {
+        let signature = format!("sha256-{}.sig", "ab".repeat(32));
+        let body = serde_json::json!({"tags": [signature, "1.0", "a/b", ""]}).to_string();
+        assert_eq!(page(body.as_bytes(), None).unwrap().tags, own(&["1.0"]));
+    }
+
+    #[test]
+    fn the_greatest_version_and_the_last_of_the_list_are_likely() {
+        let tags = own(&[
+            "1.0.202206151506-sha.649008fb",
+            "1.0.202206160900-sha.00000000",
+            "1.9",
+            "1.10",
+            "main",
+            "0a1b2c3d4e5f",
+            "f00dfeed",
+        ]);
+        let none = BTreeMap::new();
+        assert_eq!(likely(&tags, &none, 4), ["1.10", "1.9", "f00dfeed", "0a1b2c3d4e5f"]);
+        let only = own(&["1.0.202206151506-sha.649008fb", "1.0.202206160900-sha.00000000"]);
+        assert_eq!(likely(&only, &none, 1), ["1.0.202206160900-sha.00000000"]);
+        assert_eq!(likely(&tags, &none, 50).len(), 7, "each once");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn versions_have_an_order(a in "[0-9a-c.-]{0,8}", b in "[0-9a-c.-]{0,8}", c in "[0-9a-c.-]{0,8}") {
+            proptest::prop_assert_eq!(natural(&a, &b), natural(&b, &a).reverse());
+            if natural(&a, &b).is_le() && natural(&b, &c).is_le() {
+                proptest::prop_assert!(natural(&a, &c).is_le());
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! `/api/v1/builds`: what could be deployed, and where it is.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::server::Shared;
+use crate::server::api::query;
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::{Is, Operation, Parameter};
+use crate::server::ports::{Backend, Build, Builds, BuildsQuery, NoBuilds};
+use crate::server::problem::{Kind, Problem};
+
+const DEFAULT_LIMIT: u32 = 20;
+/// Each build of most registries is a question or three.
+const MOST: u32 = 100;
+
+const KNOWN: &str = "app, target, limit";
+
+/// The newest builds.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Builds")]
+pub(super) struct ListView {
+    /// Without a tag.
+    image: String,
+    /// Newest first.
+    builds: Vec<BuildView>,
+    /// How many tags the registry lists.
+    tags: usize,
+    /// Whether all of them were looked at; if not, newer builds may be missing.
+    complete: bool,
+    /// What could not be found out, for people.
+    notes: Vec<String>,
+}
+
+/// One build.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Build")]
+struct BuildView {
+    /// The image tag.
+    tag: String,
+    /// Of the image.
+    digest: Option<String>,
+    /// When it was built, as the image says.
+    created: Option<Timestamp>,
+    /// Of which commit, as the image says.
+    commit: Option<String>,
+    /// The targets where it is live.
+    live: Vec<String>,
+}
+
+/// What the list may be asked.
+const QUERY: &[Parameter] = &[
+    Parameter::text("app", "The app, `namespace/slug`."),
+    Parameter::text("target", "The cluster whose WAML section names the image; absent: any."),
+    Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+];
+
+/// What is said of [`list`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("listBuilds", "What could be deployed of an app, and where it is live.")
+        .query(QUERY)
+        .gives::<ListView>(200, "The newest builds of its image.")
+        .fails(&[Kind::NotFound])
+}
+
+/// The newest builds of an app, from the registry of its image.
+pub(super) async fn list<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Json<ListView>, Problem> {
+    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
+    let query = read(&pairs).map_err(bad)?;
+    let target = match query.target.clone() {
+        Some(target) => target,
+        None => shared.state.backend.built_for(&query).await.map_err(refused)?,
+    };
+    let subject = Subject::App(target, query.app.clone());
+    shared.may(&caller, Scope::Read, &subject).await?;
+    let builds = shared.state.backend.builds(&query).await.map_err(refused)?;
+    Ok(Json(view(builds)))
+}
+
+/// Reads the parameters, each at most once; the message says which one is wrong.
+fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
+    query::once(pairs)?;
+    let (mut app, mut target, mut limit) = (None, None, DEFAULT_LIMIT);
+    for (name, value) in pairs {
+        match name.as_str() {
+            "app" => app = Some(key(value)?),
+            "target" => target = Some(query::id(name, value, TargetName::parse)?),
+            "limit" => limit = query::limit(value)?.min(MOST),
+            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+        }
+    }
+    let app = app.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
+    Ok(BuildsQuery { app, target, limit })
+}
+
+fn key(value: &str) -> Result<AppKey, String> {
+    let (namespace, slug) = value
+        .split_once('/')
+        .ok_or_else(|| format!("app: {} is not NAMESPACE/SLUG", query::shown(value)))?;
+    Ok(AppKey {
+        namespace: query::id("app", namespace, Namespace::parse)?,
+        slug: query::id("app", slug, Slug::parse)?,
+    })
+}
+
+fn refused(error: NoBuilds) -> Problem {
+    match error {
+        NoBuilds::Unknown(detail) => Problem::new(Kind::NotFound, detail),
+        NoBuilds::NoImage(detail) => Problem::new(Kind::Unprocessable, detail),
+        NoBuilds::NotKnown(detail) => Problem::new(Kind::Unavailable, detail),
+        NoBuilds::Fault(error) => {
+            tracing::error!(%error, "builds could not be listed");
+            Problem::new(Kind::Unavailable, "builds cannot be listed now; come again")
+        }
+    }
+}
+
+fn view(builds: Builds) -> ListView {
+    let Builds { image, builds, tags, complete, notes } = builds;
+    let one = |build: Build| {
+        let Build { tag, digest, created, commit, live } = build;
+        let live = live.into_iter().map(String::from).collect();
+        BuildView { tag, digest, created, commit, live }
+    };
+    ListView { image, builds: builds.into_iter().map(one).collect(), tags, complete, notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &[(&str, &str)]) -> Result<BuildsQuery, String> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(own).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_parameters_are_read() {
+        let BuildsQuery { app, target, limit } =
+            pairs(&[("app", "devx/shop"), ("target", "prod"), ("limit", "200")]).unwrap();
+        assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
+        assert_eq!(limit, MOST, "a question of a registry is dear");
+        assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().limit, DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_what_is_right() {
+        for (all, says) in [
+            (&[][..], "app is missing"),
+            (&[("app", "shop")][..], "app: \"shop\" is not NAMESPACE/SLUG"),
+            (&[("app", "A/b")][..], "app: "),
+            (&[("app", "a/b"), ("app", "a/b")][..], "\"app\" is given twice"),
+            (&[("app", "a/b"), ("state", "x")][..], "\"state\" is not known: use app, target"),
+        ] {
+            let said = pairs(all).unwrap_err();
+            assert!(said.starts_with(says), "{said}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `/api/v1/forge`, and `POST /api/v1/deployments` where the code host has no deployments of its own.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{IdError, ImageTag, RepoName, TargetName};
+use crate::server::Shared;
+use crate::server::api::apps::unread;
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::Operation;
+use crate::server::ports::{Asked, Backend, CodeHost, NotAsked, Wanted};
+use crate::server::problem::{Kind, Problem};
+
+/// As `model::event::DeploymentRequest::description` promises.
+const DESCRIPTION_CHARACTERS: usize = 500;
+/// GitHub's own bound for a ref's name, with room for `refs/heads/`.
+const REF_BYTES: usize = 300;
+
+/// Where service repositories are.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CodeHost")]
+pub(super) struct ForgeView {
+    /// `github` or `local`.
+    kind: &'static str,
+    /// Where deployments are created; null where that is here.
+    api_url: Option<String>,
+    /// Where people look at repositories.
+    web_url: Option<String>,
+    /// How people log in from a terminal; null where that was not set up.
+    login: Option<LoginView>,
+}
+
+/// What GitHub's device flow needs.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Login")]
+struct LoginView {
+    /// Of the OAuth or GitHub App whose device flow is used; no secret.
+    client_id: String,
+}
+
+/// What is said of [`forge`].
+pub(super) fn forge_operation() -> Operation {
+    Operation::open("getCodeHost", "Which code host, and how one logs in there.")
+        .gives::<ForgeView>(200, "The code host; nothing of it is secret.")
+}
+
+/// What is said of [`create`].
+pub(super) fn create_operation() -> Operation {
+    Operation::acts("deploy", "Deploys, where the service keeps the repositories itself.")
+        .about("With GitHub a deployment is created there, and comes here by its event.")
+        .takes::<Ask>()
+        .gives::<AskedView>(202, "It is recorded, and will be done.")
+        .fails(&[Kind::Conflict])
+}
+
+/// Says where service repositories are, and how one logs in there: nothing that is secret.
+pub(super) async fn forge<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Json<ForgeView> {
+    Json(match shared.state.backend.code_host() {
+        CodeHost::Local => ForgeView { kind: "local", api_url: None, web_url: None, login: None },
+        CodeHost::GitHub { api_url, web_url, client_id } => ForgeView {
+            kind: "github",
+            api_url: Some(api_url),
+            web_url: Some(web_url),
+            login: client_id.map(|client_id| LoginView { client_id }),
+        },
+    })
+}
+
+/// What a caller says.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DeployRequest")]
+pub(super) struct Ask {
+    /// The service's repository, `OWNER/NAME`.
+    repository: String,
+    /// The whole name of a branch or tag, or a commit's id.
+    #[serde(rename = "ref")]
+    git_ref: String,
+    /// The image tag.
+    tag: String,
+    /// The cluster.
+    target: String,
+    /// Why, for people.
+    #[serde(default)]
+    description: Option<String>,
+}
+
+/// A deployment that is stored.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Deploying")]
+pub(super) struct AskedView {
+    /// Its deploy id.
+    id: String,
+    /// The number that it has instead of a forge's.
+    forge_id: i64,
+}
+
+/// Asks for a deployment.
+pub(super) async fn create<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<(StatusCode, Json<AskedView>), Problem> {
+    let Json(ask) = ask.map_err(|error| unread(&error))?;
+    let wanted = read(ask, &caller).map_err(|why| Problem::new(Kind::Unprocessable, why))?;
+    let subject = Subject::Repository(wanted.repository.clone(), Some(wanted.target.clone()));
+    shared.may(&caller, Scope::Deploy, &subject).await?;
+    let Asked { id, forge_id } = shared.state.backend.ask(wanted).await.map_err(refused)?;
+    Ok((StatusCode::ACCEPTED, Json(AskedView { id: id.into(), forge_id })))
+}
+
+fn read(ask: Ask, caller: &Caller) -> Result<Wanted, String> {
+    let Ask { repository, git_ref, tag, target, description } = ask;
+    let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
+    let legal_ref =
+        !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);
+    if !legal_ref {
+        return Err("ref: this is not a branch, tag or commit".to_owned());
+    }
+    let description = description.unwrap_or_default();
+    let description = description.chars().filter(|c| !c.is_control());
+    Ok(Wanted {
+        repository: RepoName::parse(repository).map_err(named("repository"))?,
+        git_ref,
+        tag: ImageTag::parse(tag).map_err(named("tag"))?,
+        target: TargetName::parse(target).map_err(named("target"))?,
+        description: description.take(DESCRIPTION_CHARACTERS).collect(),
+        actor: caller.name.clone(),
+    })
+}
+
+fn refused(error: NotAsked) -> Problem {
+    match error {
+        NotAsked::Elsewhere(detail) => Problem::new(Kind::Conflict, detail),
+        NotAsked::Unknown(detail) => Problem::new(Kind::Unprocessable, detail),
+        NotAsked::Fault(error) => {
+            tracing::error!(%error, "a deployment could not be asked for");
+            Problem::new(Kind::Unavailable, "it cannot be deployed now; come again")
+        }
+    }
+}

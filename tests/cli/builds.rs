@@ -1,0 +1,46 @@
+//! `bart builds`, against the real service and a registry.
+
+use serde_json::json;
+
+use crate::harness::developer::Developer;
+use crate::harness::events::waml;
+use crate::harness::process::Home;
+use crate::harness::registry::{Entry, Registry};
+
+#[tokio::test]
+async fn builds_are_listed_newest_first_with_where_each_is_live() {
+    let registry = Registry::start(Entry::TokenForAll, &[]).await;
+    registry.lock().build("acme/shop:1.9", "2026-11-20T10:00:00Z", "649008fb649008fb");
+    registry.lock().build("acme/shop:1.10", "2026-11-21T10:00:00Z", "00ff00ff00ff00ff");
+    let home = Home::configured(&format!(
+        "registries: [{{host: '{}', insecure: true}}]\n",
+        registry.host()
+    ));
+    let process = home.start().await;
+    let image = format!("image: {{registry: '{}', repository: acme/shop}}", registry.host());
+    let text = waml("shop");
+    let text = text.replace("deploy:\n", &format!("deploy:\n  dev: {{{image}}}\n"));
+    let text = text.replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    {image}\n"));
+    home.commit("example/shop", &text);
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let server = [("BART_SERVER", process.address())];
+
+    let said = developer.runs(&server, &["builds"]).await;
+    said.ended(2, &["devx/shop was never deployed"]);
+    developer.runs(&server, &["deploy", "1.9", "dev"]).await.ended(0, &["succeeded"]);
+    let list = developer.runs(&server, &["builds", "-o", "json"]).await.ended(0, &[]).json();
+    assert_eq!(list["image"], format!("{}/acme/shop", registry.host()));
+    assert_eq!(
+        (&list["tags"], &list["complete"], &list["notes"]),
+        (&json!(2), &json!(true), &json!([]))
+    );
+    let rows: Vec<_> = list["builds"].as_array().unwrap().iter().collect();
+    assert_eq!((&rows[0]["tag"], &rows[0]["live"]), (&json!("1.10"), &json!([])));
+    assert_eq!((&rows[1]["tag"], &rows[1]["live"]), (&json!("1.9"), &json!(["dev"])));
+    assert_eq!(rows[1]["commit"], "649008fb649008fb");
+    let said = developer.runs(&server, &["builds", "--limit", "1"]).await;
+    said.ended(0, &["TAG", "1.10", "00ff00ff"]);
+    assert!(!said.out.contains("1.9"), "{}", said.out);
+    let said = developer.runs(&server, &["builds", "--app", "devx/other"]).await;
+    said.ended(2, &["devx/other was never deployed"]);
+}

@@ -1,0 +1,4 @@
+//! `bart deploy`, against the real service.
+
+mod github; // where deployments are GitHub's
+mod local; // where the service has the repositories

@@ -1,0 +1,146 @@
+//! The newest builds of a repository, asked of a registry with everything that registries have.
+
+use std::time::Duration;
+
+use serde_json::json;
+use the_deployer::facts::registry::Builds;
+
+use super::registry::{client, image, login};
+use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
+use crate::harness::requests::at;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Three builds, whose order by time is not the one of their names.
+fn built(registry: &Registry) {
+    let mut world = registry.lock();
+    world.build("a/b:1.9", "2026-11-20T10:00:00Z", "649008fb");
+    world.build("a/b:1.10", "2026-11-21T10:00:00Z", "00ff00ff");
+    world.build("a/b:main", "2026-11-22T10:00:00Z", "no commit at all");
+}
+
+async fn builds(registry: &Registry, with_login: bool, most: usize) -> Builds {
+    let client = client(registry, with_login.then(|| login(PASSWORD)));
+    client.builds(&image(registry, "a/b:any"), most, PATIENCE, at(0)).await.unwrap()
+}
+
+fn tags(builds: &Builds) -> Vec<&str> {
+    builds.builds.iter().map(|build| build.tag.as_str()).collect()
+}
+
+#[tokio::test]
+async fn builds_come_newest_first_however_one_comes_in() {
+    for (entry, with_login) in [
+        (Entry::Open, false),
+        (Entry::TokenForAll, false),
+        (Entry::Token, true),
+        (Entry::Basic, true),
+    ] {
+        let registry = Registry::start(entry, &[]).await;
+        built(&registry);
+        let found = builds(&registry, with_login, 10).await;
+        assert_eq!(tags(&found), ["main", "1.10", "1.9"], "{entry:?}");
+        assert_eq!((found.tags, found.complete), (3, true), "{entry:?}");
+        let commits: Vec<_> = found.builds.iter().map(|build| build.commit.as_deref()).collect();
+        assert_eq!(commits, [None, Some("00ff00ff"), Some("649008fb")], "{entry:?}");
+        assert!(found.builds[0].digest.as_ref().unwrap().starts_with("sha256:"));
+        if entry == Entry::Basic {
+            let unproven = registry.proofs().iter().filter(|proof| proof.is_none()).count();
+            assert_eq!(unproven, 1, "how one comes in is remembered");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tags_come_in_pages_and_only_the_likely_ones_are_looked_at() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    {
+        let mut world = registry.lock();
+        world.page = 70;
+        for n in 0..200 {
+            let created = format!("2026-01-01T{:02}:{:02}:00Z", n / 60, n % 60);
+            world.build(&format!("a/b:1.{n}"), &created, "649008fb");
+        }
+    }
+    let found = builds(&registry, false, 3).await;
+    assert_eq!(tags(&found), ["1.199", "1.198", "1.197"]);
+    assert_eq!((found.tags, found.complete), (200, false));
+    let count = |part: &str| registry.asked().iter().filter(|asked| asked.contains(part)).count();
+    assert_eq!(count("/tags/list"), 3);
+    assert_eq!(count("/manifests/1."), 60, "and no more");
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_is_left() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    registry.lock().page = 1;
+    for n in 0..40 {
+        registry.lock().build(&format!("a/b:1.{n}"), "2026-11-20T10:00:00Z", "649008fb");
+    }
+    let found = builds(&registry, false, 5).await;
+    assert_eq!((found.tags, found.complete), (20, false), "twenty pages");
+}
+
+#[tokio::test]
+async fn where_the_list_has_times_no_more_is_looked_at_than_is_shown() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    {
+        let mut world = registry.lock();
+        for n in 0..100_i64 {
+            world.build(&format!("a/b:{n}"), "1970-01-01T00:00:00Z", "649008fb");
+            world.times.insert(n.to_string(), 1_700_000_000_000 - n * 1000);
+        }
+    }
+    let found = builds(&registry, false, 2).await;
+    assert_eq!(tags(&found), ["0", "1"]);
+    assert_eq!(found.builds[0].created.unwrap().as_millisecond(), 1_700_000_000_000);
+    let looked = registry.asked().iter().filter(|asked| asked.contains("/manifests/")).count();
+    assert_eq!(looked, 4, "two tags, and the platform of each");
+}
+
+#[tokio::test]
+async fn what_is_no_image_is_left_out_and_what_cannot_be_read_is_told_without_its_time() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    built(&registry);
+    {
+        let mut world = registry.lock();
+        let chart = json!({"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json",
+            "digest": format!("sha256:{}", "a".repeat(64))}});
+        world.built.insert("a/b:chart".to_owned(), chart);
+        let lost = json!({"config": {"mediaType": "application/vnd.oci.image.config.v1+json",
+            "digest": format!("sha256:{}", "b".repeat(64))}});
+        world.built.insert("a/b:lost".to_owned(), lost);
+    }
+    let found = builds(&registry, false, 10).await;
+    assert_eq!(tags(&found), ["main", "1.10", "1.9", "lost"]);
+    assert_eq!(found.builds[3].created, None);
+}
+
+#[tokio::test]
+async fn blobs_are_fetched_where_they_are_kept_and_our_login_stays_behind() {
+    let store = Registry::start(Entry::Open, &[]).await;
+    let registry = Registry::start(Entry::Basic, &[]).await;
+    built(&registry);
+    store.lock().objects = registry.lock().objects.clone();
+    // The same machine under another name: for the client another host.
+    registry.lock().store =
+        Some(format!("http://{}", store.host().replace("127.0.0.1", "localhost")));
+    let found = builds(&registry, true, 10).await;
+    assert_eq!(tags(&found), ["main", "1.10", "1.9"]);
+    assert_eq!(store.asked().len(), 3);
+    assert!(store.proofs().iter().all(Option::is_none), "{:?}", store.proofs());
+}
+
+#[tokio::test]
+async fn a_registry_that_does_not_list_says_why() {
+    let registry = Registry::start(Entry::Token, &[]).await;
+    let without = client(&registry, None);
+    let asked = without.builds(&image(&registry, "a/b:1"), 5, PATIENCE, at(0)).await;
+    let said = asked.unwrap_err().to_string();
+    assert!(said.contains("add our login under `registries`"), "{said}");
+    registry.lock().trouble = Some(Trouble::Silent);
+    let patience = Duration::from_millis(400);
+    let asked = without.builds(&image(&registry, "a/b:1"), 5, patience, at(0)).await;
+    let said = asked.unwrap_err().to_string();
+    assert!(said.contains("did not list its tags within 200ms"), "{said}");
+}
