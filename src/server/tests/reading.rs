@@ -100,7 +100,7 @@ async fn what_there_is_not_and_what_is_wrong_are_problems() {
         world.get(path).await.problem(404, "not-found");
     }
     world.get("/webhooks/github").await.problem(405, "method-not-allowed");
-    let post = Request::post("/api/v1/deployments").body(Body::empty()).unwrap();
+    let post = Request::post("/api/v1/apps").body(Body::empty()).unwrap();
     world.send(post).await.problem(405, "method-not-allowed");
     world.fake.inner.lock().unwrap().broken = true;
     world.get("/api/v1/deployments").await.problem(503, "unavailable");
