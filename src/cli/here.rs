@@ -92,6 +92,20 @@ impl About {
 /// # Errors
 /// When there is none, or it cannot be read.
 pub(super) fn waml() -> Result<Found, CliError> {
+    let (file, bytes) = waml_text()?;
+    let name = file.display().to_string();
+    let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
+        CliError::usage(format!("{name} cannot be read: {rejection}"))
+            .hint("`bart validate` shows what is wrong where")
+    })?;
+    Ok(Found { file, bytes, waml: Arc::new(waml) })
+}
+
+/// The same as it is written, whatever is wrong with it: where, and its bytes.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
     let here = folder()?;
     let file = nearest(&here).ok_or_else(|| {
         CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
@@ -99,12 +113,14 @@ pub(super) fn waml() -> Result<Found, CliError> {
         )
     })?;
     let bytes = offline::read(&file)?;
-    let name = file.display().to_string();
-    let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
-        CliError::usage(format!("{name} cannot be read: {rejection}"))
-            .hint("`bart validate` shows what is wrong where")
-    })?;
-    Ok(Found { file, bytes, waml: Arc::new(waml) })
+    Ok((file, bytes))
+}
+
+/// The commit that is checked out in the working folder, if there is one.
+pub(super) fn head() -> Option<String> {
+    let repository = git2::Repository::discover(folder().ok()?).ok()?;
+    let commit = repository.head().ok()?.peel_to_commit().ok()?;
+    Some(commit.id().to_string())
 }
 
 /// Where that WAML is, if there is one.

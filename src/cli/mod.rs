@@ -13,6 +13,9 @@ mod status;
 mod history;
 mod logs;
 mod open;
+mod plan;
+mod keep_back; // bart lock, unlock, locks
+mod cancel;
 mod rollback;
 mod hold;
 mod remove;
@@ -25,6 +28,7 @@ mod token;
 mod audit;
 mod owners;
 mod locks;
+mod backup; // and restore, and rebuild
 mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code

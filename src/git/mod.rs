@@ -14,6 +14,7 @@
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! revisions, trailers                 an app's history for people, and what its commits say of it
+//! past                                what the commits say was done, and what stands now
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! index                               what changed of all apps since one looked
 //! ```
@@ -45,6 +46,7 @@ mod local;
 pub mod message;
 mod objects;
 mod pack;
+pub mod past;
 mod push;
 mod queue;
 pub mod reading;

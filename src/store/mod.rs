@@ -6,6 +6,7 @@
 //!              │ ▲               │ │                   │  ▲
 //!              │ └── retry_at ◄──┘ │       retry_at ◄──┘──┘ (stays pushing)
 //!              └─────► superseded ◄┘
+//!                      cancelled
 //! ```
 //!
 //! Each operation is one transaction, and writes what the forge is to be told of it in the same
@@ -17,6 +18,7 @@ mod acts; // what people did beside deploying
 mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
+mod cancel; // a person stops a deployment
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
@@ -36,6 +38,8 @@ mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
 mod told; // what was told, and what waits
 mod sweeps; // where the search for lost events is
+pub mod embedded; // the SQLite file, copied and put back
+mod rebuild; // what the manifest repositories know, written into the tables
 
 use std::sync::Arc;
 
@@ -45,15 +49,17 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub use crate::store::acts::ActTurn;
 pub use crate::store::answers::{Answered, Begun, Repeatable};
+pub use crate::store::cancel::Cancelled;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
-pub use crate::store::locks::Unlocked;
+pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
+pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};

@@ -23,6 +23,9 @@ mod path; // what stands in a path
 mod audit; // who did what
 mod once; // acts, each done once
 mod whoami; // who calls
+mod cancel; // a deployment is stopped
+mod locks; // what people keep back
+mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
@@ -52,6 +55,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/deployments", deployments::list::<B>, deployments::list_operation())
         .get("/deployments/{id}", deployments::one::<B>, deployments::one_operation())
         .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
+        .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
         .get("/apps", placed::list::<B>, placed::operation())
         .get(APP, app::one::<B>, app::one_operation())
         .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
@@ -65,6 +69,10 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
         .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
         .get("/holds", rollback::holds::<B>, rollback::holds_operation())
+        .get("/locks", locks::list::<B>, locks::list_operation())
+        .post("/locks", locks::place::<B>, locks::place_operation())
+        .post("/locks/{id}/remove", locks::remove::<B>, locks::remove_operation())
+        .post("/plan", plan::plan::<B>, plan::operation())
         .get("/audit", audit::list::<B>, audit::operation())
         .get("/whoami", whoami::whoami, whoami::operation())
 }

@@ -5,6 +5,8 @@ mod records; // what happened
 mod apps; // what is where
 mod app; // one app
 mod acts; // what people do beside deploying
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how the program is
 mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
@@ -15,6 +17,8 @@ pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
+pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 pub use visitors::Visitors;
 
@@ -44,6 +48,8 @@ pub trait Backend:
     + Condition
     + Acts
     + Rollbacks
+    + Locks
+    + Plans
     + Visitors
     + AuditLog
     + Answers
@@ -62,6 +68,8 @@ impl<T> Backend for T where
         + Condition
         + Acts
         + Rollbacks
+        + Locks
+        + Plans
         + Visitors
         + AuditLog
         + Answers

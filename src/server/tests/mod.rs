@@ -14,6 +14,7 @@ mod reading; // probes and the API
 mod records; // what the backend has of deployments and apps
 mod schema; // a validator for answers
 mod streams; // a deployment as it goes on
+mod locks; // /api/v1/locks, cancel, plan
 mod mutations;
 mod webhooks; // POST /webhooks/github
 mod wire; // over real sockets

@@ -16,6 +16,7 @@ use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
@@ -48,6 +49,8 @@ pub(super) struct Inner {
     pub(super) removals: Vec<RemovalRequest>,
     /// What it has of one app.
     pub(super) app: Option<AppNow>,
+    /// What is locked.
+    pub(super) locks: Vec<Lock>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
     /// Who is who, and what was answered and noted.
