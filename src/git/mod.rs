@@ -13,8 +13,8 @@
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
-//! revisions, trailers                 an app's history for people, and what its commits say of it
 //! past                                what the commits say was done, and what stands now
+//! revisions, trailers                 an app's history for people, and what its commits say of it
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! index                               what changed of all apps since one looked
 //! ```

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::deployment::Deployment;
@@ -20,23 +21,20 @@ use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
 
 /// What a caller says.
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CancelRequest")]
 pub(super) struct Ask {
-    /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    /// Why, for whoever looks at it later.
     reason: String,
 }
 
 /// What is said of [`cancel`].
 pub(super) fn operation() -> Operation {
-    Operation::acts(
-        "cancelDeployment",
-        "Ends a deployment that waits, or whose push has not begun.",
-    )
-    .takes::<Ask>()
-    .gives::<Overview>(200, "The deployment as it ended.")
-    .fails(&[Kind::NotFound, Kind::Conflict])
+    Operation::acts("cancelDeployment", "Ends a deployment whose push has not begun.")
+        .takes::<Ask>()
+        .gives::<Overview>(200, "It is cancelled.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
 /// Ends a deployment that waits, or whose push has not begun.

@@ -7,6 +7,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
@@ -21,26 +22,21 @@ use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 
-/// The parameters of the list of locks.
-const LOCKS: &[Parameter] = &[
-    Parameter::text("target", "Only those that stop something on this target."),
-    Parameter::text("owner", "Only those that stop apps of this owner."),
-    Parameter::text("app", "Only those that stop this app: `NAMESPACE/SLUG`."),
-];
+const KNOWN: &str = "target, owner, app";
 
 /// As long as an e-mail address may be.
 const LONGEST_OWNER: usize = 254;
 
 /// A lock that somebody wants.
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LockRequest")]
 pub(super) struct Ask {
     /// Whom it stops.
     scope: ScopeView,
-    /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    /// Why; shown to whoever is stopped.
     reason: String,
-    /// Until when; without it and without `for`, until somebody takes it away.
+    /// Until when; absent: until it is taken away.
     #[serde(default)]
     until: Option<Timestamp>,
     /// For how long: `2h`.
@@ -50,39 +46,39 @@ pub(super) struct Ask {
 }
 
 /// Why a lock is taken away.
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "UnlockRequest")]
 pub(super) struct Away {
-    /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    /// Why.
     reason: String,
 }
 
 /// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
 /// `{"target": T, "app": "NAMESPACE/SLUG"}`.
-#[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LockScope")]
 pub(super) struct ScopeView {
-    /// True where it stops everything.
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Every deployment.
     everything: Option<bool>,
-    /// The target.
+    /// Every deployment to a cluster; with `app`, that app's there.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// The owner, by the WAML's `owner`.
+    /// Every app of a team, by the WAML's `owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// The app, `NAMESPACE/SLUG`.
+    /// `namespace/slug`
     #[serde(skip_serializing_if = "Option::is_none")]
     app: Option<String>,
 }
 
 /// A lock as callers see it.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub(super) struct View {
-    /// Its id.
+    /// Eight hexadecimal digits.
     id: String,
     /// Whom it stops.
     scope: ScopeView,
@@ -92,38 +88,49 @@ pub(super) struct View {
     by: String,
     /// Since when.
     since: Timestamp,
-    /// Until when; null: until somebody takes it away.
+    /// Until when; null: until it is taken away.
     until: Option<Timestamp>,
 }
 
 /// The locks that are placed now, oldest first.
-#[derive(Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Locks")]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LockPage")]
 pub(super) struct ListView {
-    /// Oldest first.
+    /// All of them.
     locks: Vec<View>,
 }
 
+/// What the list may be asked.
+const QUERY: &[Parameter] = &[
+    Parameter::text("target", "Those that can stop a deployment to this cluster."),
+    Parameter::text("owner", "Those that can stop an app of this team."),
+    Parameter::text("app", "Those that can stop this app, `namespace/slug`."),
+];
+
 /// What is said of [`list`].
 pub(super) fn list_operation() -> Operation {
-    Operation::reads("listLocks", "The locks that are placed now, oldest first.")
-        .query(LOCKS)
-        .gives::<ListView>(200, "The locks.")
+    Operation::reads("listLocks", "What people keep back now, and why.")
+        .query(QUERY)
+        .gives::<ListView>(200, "The locks, oldest first.")
 }
 
 /// What is said of [`place`].
 pub(super) fn place_operation() -> Operation {
-    Operation::acts("placeLock", "Places a lock: on everything, a target, an owner's apps, or an app.")
-        .about("A lock on a target or on everything needs the right to `admin`; one on an owner's apps the right to `deploy` everywhere.")
+    Operation::acts("placeLock", "Keeps deployments back, with a reason.")
+        .about(
+            "A lock of an app needs the right to deploy it, one of a team the right to deploy \
+             everything, one of a cluster or of everything `admin`.",
+        )
         .takes::<Ask>()
         .gives::<View>(201, "The lock.")
+        .fails(&[Kind::Conflict])
 }
 
 /// What is said of [`remove`].
 pub(super) fn remove_operation() -> Operation {
-    Operation::acts("removeLock", "Takes a lock away; it is kept as a record.")
+    Operation::acts("removeLock", "Takes a lock away.")
         .takes::<Away>()
-        .gives::<View>(200, "The lock that it was.")
+        .gives::<View>(200, "The lock that was taken away.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
@@ -247,7 +254,7 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
             "target" => filter.target = Some(query::id(name, value, TargetName::parse)?),
             "owner" => filter.owner = Some(owner_of(value)?),
             "app" => filter.app = Some(read_app(value)?),
-            _ => return Err(query::unknown(name, LOCKS)),
+            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
         }
     }
     Ok(filter)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
@@ -19,7 +20,7 @@ use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
 use crate::server::problem::{Kind, Problem};
 
 /// A deployment that somebody thinks of.
-#[derive(Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PlanRequest")]
 pub(super) struct Ask {
@@ -42,7 +43,7 @@ pub(super) struct Ask {
 }
 
 /// What would come of it.
-#[derive(Serialize, schemars::JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub(super) struct View {
     /// `changes`, `unchanged` or `refused`.
@@ -51,30 +52,31 @@ pub(super) struct View {
     app: Option<String>,
     /// The cluster.
     target: String,
-    /// The image tag.
+    /// The image tag that it was planned with.
     tag: Option<String>,
-    /// The commit whose WAML was read; null where its text was given.
+    /// The commit that the WAML is of; null where its text was given alone.
     commit: Option<String>,
     /// The template and its version.
     template: Option<String>,
-    /// The digest that the revision would have.
+    /// Of what would be written.
     digest: Option<String>,
     /// What would become another, object by object.
     changes: Vec<Change>,
-    /// What stops it.
+    /// Why it would be refused.
     violations: Vec<Violation>,
-    /// What does not.
+    /// What would not stop it.
     warnings: Vec<Violation>,
-    /// What else to know, one sentence each.
+    /// What else there is to know, one sentence each.
     notes: Vec<String>,
 }
 
 /// What is said of [`plan`].
 pub(super) fn operation() -> Operation {
-    Operation::reads("planDeployment", "What would come of a deployment; changes nothing.")
+    Operation::reads("plan", "What a deployment would change, or why it would be refused.")
+        .about("Nothing is recorded, and nothing is written.")
         .takes::<Ask>()
-        .gives::<View>(200, "The plan.")
-        .fails(&[Kind::NotFound])
+        .gives::<View>(200, "What would come of it.")
+        .fails(&[Kind::NotFound, Kind::Overloaded])
 }
 
 /// What would come of a deployment; changes nothing.

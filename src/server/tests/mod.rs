@@ -11,10 +11,10 @@ mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
 mod rolling; // rollbacks and holds
 mod reading; // probes and the API
+mod locks; // /api/v1/locks, cancel, plan
 mod records; // what the backend has of deployments and apps
 mod schema; // a validator for answers
 mod streams; // a deployment as it goes on
-mod locks; // /api/v1/locks, cancel, plan
 mod mutations;
 mod webhooks; // POST /webhooks/github
 mod wire; // over real sockets

@@ -47,10 +47,10 @@ pub(super) struct Inner {
     pub(super) waiting_for: Option<String>,
     /// What was to be removed, in order.
     pub(super) removals: Vec<RemovalRequest>,
-    /// What it has of one app.
-    pub(super) app: Option<AppNow>,
     /// What is locked.
     pub(super) locks: Vec<Lock>,
+    /// What it has of one app.
+    pub(super) app: Option<AppNow>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
     /// Who is who, and what was answered and noted.
