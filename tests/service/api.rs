@@ -240,24 +240,20 @@ async fn a_repository_behind_a_server_is_told_while_it_is_known() {
 
 #[tokio::test]
 async fn a_lock_is_seen_at_the_app_and_in_the_list() {
-    use the_deployer::model::lock::{Lock, LockId, LockScope};
     on_both(async |deployer| {
         deployer.github.repository("example/shop").commit(&waml("shop"));
         deploys(deployer, "v1").await;
         assert_eq!(get(deployer, "/apps").await["apps"][0]["locked"], false);
-        let lock = Lock {
-            scope: LockScope::Owner("Squad@Example.com".to_owned()),
-            reason: "the books are closed".to_owned(),
-            by: "Jo".to_owned(),
-            since: deployer.clock.now(),
-            until: Some(deployer.clock.now() + Duration::from_mins(10)),
-        };
-        let id = LockId::parse("0123abcd").unwrap();
-        deployer.hands().store().add_lock(&id, &lock).await.unwrap();
+        let url = format!("http://{}/api/v1/locks", deployer.hands().address());
+        let scope = json!({"owner": "Squad@Example.com"});
+        let ask = json!({"scope": scope, "reason": "the books are closed", "for": "10m"});
+        let placed = reqwest::Client::new().post(url).json(&ask).send().await.unwrap();
+        assert_eq!(placed.status(), 201);
+        let placed: Json = placed.json().await.unwrap();
         assert_eq!(get(deployer, "/apps?app=devx/shop").await["apps"][0]["locked"], true);
         let locks = get(deployer, APP).await["locks"].clone();
-        assert_eq!(locks[0]["scope"], json!({"owner": "Squad@Example.com"}));
-        assert_eq!((&locks[0]["id"], &locks[0]["by"]), (&json!("0123abcd"), &json!("Jo")));
+        assert_eq!(locks, json!([placed]));
+        assert_eq!(locks[0]["scope"], scope);
         deployer.clock.advance(Duration::from_mins(11));
         assert_eq!(get(deployer, APP).await["locks"], json!([]), "it has run out");
     })

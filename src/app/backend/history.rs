@@ -82,10 +82,11 @@ impl Backend {
     }
 }
 
-/// What differs between two sets of files; `None` where some are not such as we write.
+/// What differs between two sets of files, but for what is in a Secret; `None` where some are not such
+/// as we write.
 pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
-    let (before, after) = (diff::objects(before)?, diff::objects(after)?);
-    Some(diff::changes(&before, &after, CONTEXT).0)
+    diff::objects(before).and(diff::objects(after))?;
+    Some(diff::between(before, after, CONTEXT).0)
 }
 
 fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Revision {
@@ -113,4 +114,33 @@ fn of_commit(id: DeployId, tree: String, live: bool, found: Option<Found>) -> Re
 
 fn unread(error: &WriteError) -> NotShown {
     NotShown::Repository(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_told_object_by_object_but_for_secrets() {
+        let file = |name: &str, text: &str| ManifestFile {
+            name: name.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        let object = |kind: &str, text: &str| {
+            file(
+                &format!("{kind}.yaml"),
+                &format!(
+                    "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: a\ndata:\n  b: {text}\n"
+                ),
+            )
+        };
+        let before = [object("ConfigMap", "one"), object("Secret", "hunter2")];
+        let after = [object("ConfigMap", "two"), object("Secret", "hunter3")];
+        let found = changes(&before, &after).unwrap();
+        let told: Vec<_> = found.iter().map(|one| (one.kind.as_str(), one.diff.as_str())).collect();
+        let [("ConfigMap", shown), ("Secret", hidden)] = told[..] else { panic!("{told:?}") };
+        assert!(shown.contains("-  b: one\n+  b: two\n"), "{shown}");
+        assert_eq!(hidden, "@@ a secret is not shown @@\n");
+        assert_eq!(changes(&[file("a.yaml", "a: [\n")], &after), None);
+    }
 }

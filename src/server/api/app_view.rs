@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::deployment::Deployment;
-use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::Spot;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::pipeline::diff::{self, Change};
+use crate::server::api::locks;
 use crate::server::api::rollback::HoldView;
 use crate::server::api::view::{self, Overview};
 use crate::server::ports::{AppNow, History, Revision, RevisionFiles, Synced};
@@ -39,7 +39,7 @@ pub(super) struct AppView {
     /// The newest deployment, whatever became of it.
     last: Option<Overview>,
     /// The locks that stop it, oldest first.
-    locks: Vec<LockView>,
+    locks: Vec<locks::View>,
     /// What keeps automation off it; null where nothing does.
     hold: Option<HoldView>,
     /// Whether Argo CD knows of the newest push.
@@ -91,42 +91,6 @@ struct SyncView {
     why: Option<String>,
     /// When it was told.
     told_at: Option<Timestamp>,
-}
-
-/// A lock that is placed.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "AppLock")]
-struct LockView {
-    /// Its id.
-    id: String,
-    /// Whom it stops.
-    scope: ScopeView,
-    /// Why.
-    reason: String,
-    /// Who placed it.
-    by: String,
-    /// Since when.
-    since: Timestamp,
-    /// Until when; null: until somebody takes it away.
-    until: Option<Timestamp>,
-}
-
-/// Whom a lock stops: everything, a target, an owner's apps, or an app on a target.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(rename = "AppLockScope")]
-struct ScopeView {
-    /// True where it stops everything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    everything: Option<bool>,
-    /// The target.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    /// The owner, by the WAML's `owner`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    /// The app, `NAMESPACE/SLUG`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    app: Option<String>,
 }
 
 /// An app's history on a target.
@@ -214,7 +178,7 @@ impl AppView {
             hand_edited,
             under_way: under_way.into_iter().map(view::overview).collect(),
             last: last.map(view::overview),
-            locks: locks.into_iter().map(Into::into).collect(),
+            locks: locks.into_iter().map(|(id, lock)| locks::view(&id, lock)).collect(),
             hold: hold.map(HoldView::of),
             sync: sync.into(),
         }
@@ -254,25 +218,6 @@ impl From<Synced> for SyncView {
             Synced::ByItself => ("by-itself", None, None),
         };
         Self { state, why, told_at }
-    }
-}
-
-impl From<(LockId, Lock)> for LockView {
-    fn from((id, lock): (LockId, Lock)) -> Self {
-        let Lock { scope, reason, by, since, until } = lock;
-        let scope = match scope {
-            LockScope::Everything => ScopeView { everything: Some(true), ..ScopeView::default() },
-            LockScope::Target(target) => {
-                ScopeView { target: Some(target.into()), ..ScopeView::default() }
-            }
-            LockScope::Owner(owner) => ScopeView { owner: Some(owner), ..ScopeView::default() },
-            LockScope::App(target, app) => ScopeView {
-                target: Some(target.into()),
-                app: Some(app.to_string()),
-                ..ScopeView::default()
-            },
-        };
-        Self { id: id.into(), scope, reason, by, since, until }
     }
 }
 

@@ -260,7 +260,7 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
     Ok(filter)
 }
 
-fn view(id: &LockId, lock: Lock) -> View {
+pub(super) fn view(id: &LockId, lock: Lock) -> View {
     let Lock { scope, reason, by, since, until } = lock;
     let mut shown = ScopeView::default();
     match scope {

@@ -68,7 +68,14 @@ impl Records for Fake {
         deployment.pushed.as_ref()?;
         let diff = "-replicas: 1\n+replicas: 2\n".to_owned();
         let (kind, name) = ("Deployment".to_owned(), "shop".to_owned());
-        Some(vec![Change { kind, name, how: How::Changed, diff }])
+        Some(vec![Change {
+            kind,
+            name,
+            how: How::Changed,
+            fields: Vec::new(),
+            more_fields: 0,
+            diff,
+        }])
     }
 
     fn page_of(&self, id: &DeployId) -> String {

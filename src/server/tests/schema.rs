@@ -37,6 +37,12 @@ fn check(value: &Json, schema: &Json, document: &Json, at: &str, wrong: &mut Vec
             "maxLength" => value
                 .as_str()
                 .is_none_or(|text| text.chars().count() as u64 <= means.as_u64().unwrap()),
+            "minItems" => {
+                value.as_array().is_none_or(|all| all.len() as u64 >= means.as_u64().unwrap())
+            }
+            "maxItems" => {
+                value.as_array().is_none_or(|all| all.len() as u64 <= means.as_u64().unwrap())
+            }
             "minimum" => value.as_i64().is_none_or(|number| number >= means.as_i64().unwrap()),
             "maximum" => value.as_i64().is_none_or(|number| number <= means.as_i64().unwrap()),
             "required" => {
