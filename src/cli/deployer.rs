@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{config, demo, init, locks, owners, serve, templates, validators};
+use super::{audit, config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -34,6 +34,7 @@ enum Command {
     Lock(locks::Lock),
     Unlock(locks::Unlock),
     Locks(locks::Locks),
+    Audit(audit::Audit),
     Validators(validators::Validators),
     #[command(subcommand)]
     Templates(templates::Templates),
@@ -50,6 +51,7 @@ impl Deployer {
             Command::Lock(command) => on_runtime(command.run()),
             Command::Unlock(command) => on_runtime(command.run()),
             Command::Locks(command) => on_runtime(command.run()),
+            Command::Audit(command) => on_runtime(command.run()),
             Command::Validators(command) => command.run(),
             Command::Templates(command) => command.run(),
         }

@@ -21,6 +21,8 @@ mod serve;
 mod init;
 mod demo;
 mod config;
+mod token;
+mod audit;
 mod owners;
 mod locks;
 mod validators;

@@ -15,6 +15,7 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
+mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
@@ -45,6 +46,7 @@ use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 pub use crate::store::acts::ActTurn;
+pub use crate::store::answers::{Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;

@@ -70,3 +70,8 @@ pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Times
         outcome: "done".to_owned(),
     }
 }
+
+/// Who acts, where it does not matter.
+pub(crate) fn somebody() -> By {
+    By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
+}

@@ -12,6 +12,7 @@ mod undelivered; // events that GitHub could not deliver to our App
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 mod previews; // what pull requests are shown
+mod rollback; // a rollback, as GitHub shows it
 
 use jiff::SignedDuration;
 

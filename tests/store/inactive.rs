@@ -7,7 +7,7 @@ use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{ActTurn, Answer, End, Ending, Held, Known, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, id};
+use crate::harness::requests::{at, id, somebody};
 use crate::store::{LEASE, accept, claim, push, succeeded, told};
 
 const SENT: Answer = Answer::Sent { reference: None };
@@ -102,7 +102,7 @@ async fn an_app_that_is_removed_is_inactive() {
         };
         let begin = async |n| {
             assert_eq!(
-                db.store.begin_removal(&removal(n), at(3), LEASE).await.unwrap(),
+                db.store.begin_removal((&removal(n), &somebody()), at(3), LEASE).await.unwrap(),
                 ActTurn::Yes
             );
         };

@@ -7,6 +7,8 @@ mod acts; // what people do
 mod locks; // what people stop
 mod plans; // what a deployment would do
 mod condition; // how it is
+mod visitors; // who calls
+mod audit; // who did what
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;

@@ -7,14 +7,18 @@ mod acts; // what people do beside deploying
 mod locks; // what people stop
 mod plans; // what a deployment would do
 mod condition; // how the program is
+mod visitors; // who calls
+mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
+pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
 pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
+pub use visitors::Visitors;
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
 /// come again.
@@ -43,10 +47,13 @@ pub trait Backend:
     + Rollbacks
     + Locks
     + Plans
+    + Visitors
+    + AuditLog
+    + Answers
 {
 }
 
-impl<
+impl<T> Backend for T where
     T: Inbox
         + Intake
         + Pushes
@@ -58,7 +65,9 @@ impl<
         + Acts
         + Rollbacks
         + Locks
-        + Plans,
-> Backend for T
+        + Plans
+        + Visitors
+        + AuditLog
+        + Answers
 {
 }
