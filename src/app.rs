@@ -5,6 +5,7 @@ mod admission; // who may call, and see the pages
 mod audience; // who is told, and how fast
 mod access; // as whom we come to git repositories
 mod backend; // what the server asks of the program
+pub mod backup; // the embedded database, copied and put back
 mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
@@ -19,6 +20,7 @@ pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
+pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether a repository is ready, not asked too often
 mod removal; // an app taken off a target

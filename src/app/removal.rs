@@ -60,6 +60,9 @@ pub(super) async fn remove(
 async fn gone_before(store: &Store, request: &RemovalRequest) -> Result<Gone, NotRemoved> {
     let RemovalRequest { target, app, .. } = request;
     let before = store.removals(target, app).await.map_err(Fault::new)?;
+    if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
+        return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
+    }
     let last =
         before.into_iter().find(|one| one.ended.as_ref().is_some_and(|e| e.commit.is_some()));
     match last {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{audit, config, demo, init, locks, owners, serve, templates, validators};
+use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -35,6 +35,9 @@ enum Command {
     Unlock(locks::Unlock),
     Locks(locks::Locks),
     Audit(audit::Audit),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
+    Rebuild(backup::Rebuild),
     Validators(validators::Validators),
     #[command(subcommand)]
     Templates(templates::Templates),
@@ -52,6 +55,9 @@ impl Deployer {
             Command::Unlock(command) => on_runtime(command.run()),
             Command::Locks(command) => on_runtime(command.run()),
             Command::Audit(command) => on_runtime(command.run()),
+            Command::Backup(command) => on_runtime(command.run()),
+            Command::Restore(command) => on_runtime(command.run()),
+            Command::Rebuild(command) => on_runtime(command.run()),
             Command::Validators(command) => command.run(),
             Command::Templates(command) => command.run(),
         }

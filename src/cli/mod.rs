@@ -25,6 +25,7 @@ mod token;
 mod audit;
 mod owners;
 mod locks;
+mod backup; // and restore, and rebuild
 mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code

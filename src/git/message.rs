@@ -193,9 +193,9 @@ pub(super) fn says_replaced(message: &str) -> bool {
 }
 
 const REPLACED_EDIT: &str = "Replaced-Edit";
-const DEPLOY_ID: &str = "Deploy-Id";
-const ROLLBACK_ID: &str = "Rollback-Id";
-const REMOVAL_ID: &str = "Removal-Id";
+pub(super) const DEPLOY_ID: &str = "Deploy-Id";
+pub(super) const ROLLBACK_ID: &str = "Rollback-Id";
+pub(super) const REMOVAL_ID: &str = "Removal-Id";
 
 /// Makes any text one line of visible characters, cut to [`TEXT_LIMIT`].
 ///

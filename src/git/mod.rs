@@ -13,6 +13,7 @@
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
+//! past                                what the commits say was done, and what stands now
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! index                               what changed of all apps since one looked
 //! ```
@@ -44,6 +45,7 @@ mod local;
 pub mod message;
 mod objects;
 mod pack;
+pub mod past;
 mod push;
 mod queue;
 pub mod reading;

@@ -378,7 +378,7 @@ impl Settings {
 }
 
 /// Runs git's blocking work beside the async workers.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
 ) -> Result<T, WriteError> {
     match tokio::task::spawn_blocking(work).await {

@@ -24,6 +24,7 @@ pub mod rollback; // a former revision made live again, and the hold it takes
 pub mod lane; // who is next, and who is superseded
 pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record
+pub mod past; // what was done, as commits say
 pub mod status; // what the forge is told
 pub mod notice; // who is told
 pub mod announcement; // what programs are told of

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AnyConnection, AnyPool, Connection as _, Executor as _, SqlSafeStr as _};
 
 use crate::store::error::StoreError;
@@ -89,7 +89,7 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
     let migrated = migrator(MIGRATIONS).run(&pool).await;
-    migrated.map_err(|source| StoreError::Migrate { shown: shown.clone(), source })?;
+    migrated.map_err(|source| not_migrated(&shown, source))?;
     let durable = match kind {
         Kind::Sqlite => {
             connections(SQLITE_DURABLE, 1).connect_with(options).await.map_err(&open)?
@@ -101,6 +101,43 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
             .map_err(&open)?,
     };
     Ok(Pools { pool, durable, kind })
+}
+
+/// Before a former version touches tables that it does not know, it stops.
+fn not_migrated(shown: &str, source: MigrateError) -> StoreError {
+    let shown = shown.to_owned();
+    match source {
+        MigrateError::VersionMissing(migration) => {
+            StoreError::Newer { shown, migration, known: newest_migration() }
+        }
+        source => StoreError::Migrate { shown, source },
+    }
+}
+
+/// The newest migration that this version knows.
+pub(super) fn newest_migration() -> i64 {
+    MIGRATIONS.last().map_or(0, |(version, _, _)| *version)
+}
+
+/// Whether this version knows a migration.
+pub(super) fn knows_migration(version: i64) -> bool {
+    MIGRATIONS.iter().any(|(known, _, _)| *known == version)
+}
+
+/// The file of a SQLite URL; `None` for another database.
+pub(super) fn sqlite_file(url: &SecretString) -> Option<PathBuf> {
+    let path = url.expose_secret().strip_prefix("sqlite:")?;
+    std::path::absolute(path.strip_prefix("//").unwrap_or(path)).ok()
+}
+
+/// One connection to a SQLite file that is there, by our settings or a reader's.
+pub(super) async fn sqlite_connection(
+    path: &Path,
+    options: &str,
+) -> Result<AnyConnection, sqlx::Error> {
+    install_default_drivers();
+    let url = format!("sqlite://{}?{options}", percent_encoded(path));
+    AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
 }
 
 /// A pool tries again until its patience is over, and then forgets why; this says why.
@@ -176,6 +213,11 @@ fn percent_encoded(path: &Path) -> String {
         }
     }
     text
+}
+
+/// A PostgreSQL URL for people, without what is secret in it.
+pub(super) fn shown_url(url: &SecretString) -> String {
+    shown(url.expose_secret())
 }
 
 fn postgres(url: &SecretString) -> Result<Place, StoreError> {

@@ -39,6 +39,20 @@ pub enum StoreError {
         /// What the migrator said.
         source: sqlx::migrate::MigrateError,
     },
+    /// Another version of us has used the database since, and changed its tables.
+    #[error(
+        "the tables of {shown} were changed by a newer the-deployer (migration {migration}; this \
+         version knows those up to {known}): start that version again, or a later one; to go back, \
+         restore a backup from before the upgrade"
+    )]
+    Newer {
+        /// The URL without its password.
+        shown: String,
+        /// The migration that is not known here.
+        migration: i64,
+        /// The newest that is.
+        known: i64,
+    },
     /// A statement failed.
     #[error("the database failed while {doing}: {source}")]
     Query {

@@ -2,6 +2,9 @@
 //! that was removed. Each once, and only if the forge was, or will be, told that it succeeded.
 
 use jiff::Timestamp;
+use sqlx::Any;
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
 
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{CommitSha, DeployId};
@@ -9,6 +12,7 @@ use crate::model::notice::Sink;
 use crate::model::removal::Removal;
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
+use crate::store::connect::Kind;
 use crate::store::row::Row;
 use crate::store::{Store, StoreError, Write, outbox};
 
@@ -31,28 +35,30 @@ macro_rules! active {
 
 /// After this success, the older ones of its lane are no longer live.
 pub(super) async fn replaced(
+    store: &Store,
     write: &mut Write,
     by: &Deployment,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let request = &by.request;
-    let older = sqlx::query(active!(
+    let sql = active!(
         "d.repository = $1 AND d.target = $2 AND d.id <> $3 AND EXISTS \
          (SELECT 1 FROM deployments b WHERE b.id = $3 AND (d.place < b.place OR \
          (d.place = b.place AND d.id < b.id)))"
-    ))
-    .bind(request.release.repository.as_str())
-    .bind(request.target.as_str())
-    .bind(by.id.as_str())
-    .fetch_all(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
+    );
+    let older = settled(store, write, sql, |query| {
+        query
+            .bind(request.release.repository.to_string())
+            .bind(request.target.to_string())
+            .bind(by.id.to_string())
+    });
+    let older = older.await?;
     let tag = &request.release.tag;
     let status = match &by.rollback {
         Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
         None => ForgeStatus::replaced(request.forge_id, tag),
     };
-    leave(write, &ids(older)?, &status, now).await
+    leave(write, &older, &status, now).await
 }
 
 /// After a removal by that commit, nothing of the app is live on the target. Programs hear of it
@@ -65,7 +71,7 @@ pub(super) async fn removed(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let Removal { target, app, actor, reason, .. } = removal;
-    if let Some(newest) = newest(write, removal).await? {
+    if let Some(newest) = newest(store, write, removal).await? {
         let push = (ForgeState::Inactive, commit);
         store.tell_of_push(write, &newest, target, push, now).await?;
     } else if let Some(sink) = store.audience.of_push(target) {
@@ -74,15 +80,12 @@ pub(super) async fn removed(
             "nobody is told of a removal: there is no deployment of the app to tell it with"
         );
     }
-    let gone = sqlx::query(active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3"))
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .fetch_all(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
+    let sql = active!("d.target = $1 AND d.namespace = $2 AND d.slug = $3");
+    let gone = settled(store, write, sql, |query| {
+        query.bind(target.to_string()).bind(app.namespace.to_string()).bind(app.slug.to_string())
+    });
+    let gone = gone.await?;
     let status = ForgeStatus::removed(actor, reason);
-    let gone = ids(gone)?;
     if let Some(newest) = gone.first() {
         for name in &store.audience.events {
             let sink = Sink::Events(name.clone());
@@ -94,18 +97,42 @@ pub(super) async fn removed(
 
 /// The app's newest deployment on the target, whatever the forge knows of it; where none has
 /// succeeded, as with files that somebody else put there, one that has not.
-async fn newest(write: &mut Write, removal: &Removal) -> Result<Option<DeployId>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
-         ORDER BY CASE WHEN state = 'succeeded' THEN 0 ELSE 1 END, id DESC LIMIT 1",
-    )
-    .bind(removal.target.as_str())
-    .bind(removal.app.namespace.as_str())
-    .bind(removal.app.slug.as_str())
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
+async fn newest(
+    store: &Store,
+    write: &mut Write,
+    removal: &Removal,
+) -> Result<Option<DeployId>, StoreError> {
+    let sql = "SELECT id FROM deployments WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         ORDER BY CASE WHEN state = 'succeeded' THEN 0 ELSE 1 END, id DESC LIMIT 1";
+    let row = sqlx::query(store.locking(sql, "FOR UPDATE"))
+        .bind(removal.target.as_str())
+        .bind(removal.app.namespace.as_str())
+        .bind(removal.app.slug.as_str())
+        .fetch_optional(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
     row.map(|row| Row::new(row).id("id")).transpose()
+}
+
+/// The deployments that a query of `active!` finds, once nobody else can leave word of them: those
+/// that are locked, and that the question finds again when they are. What somebody left while we
+/// waited for the lock is seen by the second question, and not by the first.
+async fn settled(
+    store: &Store,
+    write: &mut Write,
+    sql: &'static str,
+    bind: impl for<'q> Fn(Query<'q, Any, AnyArguments>) -> Query<'q, Any, AnyArguments>,
+) -> Result<Vec<DeployId>, StoreError> {
+    let locking = bind(sqlx::query(store.locking(sql, "FOR UPDATE OF d")));
+    let locked = locking.fetch_all(write.sql()).await.map_err(StoreError::doing(DOING))?;
+    let mut locked = ids(locked)?;
+    // On SQLite whoever writes is alone, and most lanes have nothing to say.
+    if store.kind == Kind::Postgres && !locked.is_empty() {
+        let again = bind(sqlx::query(sql)).fetch_all(write.sql()).await;
+        let again = ids(again.map_err(StoreError::doing(DOING))?)?;
+        locked.retain(|id| again.contains(id));
+    }
+    Ok(locked)
 }
 
 /// The deployment's own status alone: its commit was deployed all the same, and people hear of what

@@ -197,7 +197,7 @@ impl Store {
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
             holds::after_success(&mut write, &claim.deployment, known.app.as_ref(), now).await?;
-            inactive::replaced(&mut write, &claim.deployment, now).await?;
+            inactive::replaced(self, &mut write, &claim.deployment, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {

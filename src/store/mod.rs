@@ -38,6 +38,8 @@ mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
 mod told; // what was told, and what waits
 mod sweeps; // where the search for lost events is
+pub mod embedded; // the SQLite file, copied and put back
+mod rebuild; // what the manifest repositories know, written into the tables
 
 use std::sync::Arc;
 
@@ -57,6 +59,7 @@ pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
+pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};

@@ -6,7 +6,7 @@ use the_deployer::controller::metrics::Metrics;
 use the_deployer::controller::outside::Remedy;
 use the_deployer::controller::{Controller, Settings};
 
-use crate::harness::database::Database;
+use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
 use crate::harness::service::{Service, run_test};
 
@@ -35,34 +35,37 @@ async fn every_line_about_a_deployment_names_it() {
 
 #[tokio::test]
 async fn metrics_tell_of_stages_outcomes_and_what_waits() {
-    let service = Service::new(Database::sqlite().await);
-    let mut registry = Registry::default();
-    let controller = Controller::new(
-        service.db.store.clone(),
-        service.clock.clone(),
-        service.world.clone(),
-        Settings::default(),
-        Metrics::new(&mut registry),
-    );
-    service.ask("web", 1).await;
-    controller.step().await.unwrap();
-    service.ask("web", 2).await;
-    service.wait(30);
-    controller.measure().await.unwrap();
-    let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    for line in [
-        "stage_duration_seconds_count{stage=\"fetch\"} 1",
-        "attempts_total{outcome=\"succeeded\"} 1",
-        "queue_depth{state=\"queued\"} 1",
-        "queue_depth{state=\"running\"} 0",
-        "queue_oldest_seconds 30",
-        "outbox_depth{state=\"unsent\"} 4",
-        "outbox_waiting{family=\"forge\"} 4",
-        "outbox_parked{family=\"forge\"} 0",
-        "outbox_oldest_seconds{family=\"forge\"} 30",
-        "outbox_closed_until_timestamp_seconds{family=\"forge\"} 0",
-    ] {
-        assert!(text.contains(line), "no {line} in\n{text}");
-    }
+    run_on_both(async |db| {
+        let service = Service::new(db);
+        let mut registry = Registry::default();
+        let controller = Controller::new(
+            service.db.store.clone(),
+            service.clock.clone(),
+            service.world.clone(),
+            Settings::default(),
+            Metrics::new(&mut registry),
+        );
+        service.ask("web", 1).await;
+        controller.step().await.unwrap();
+        service.ask("web", 2).await;
+        service.wait(30);
+        controller.measure().await.unwrap();
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for line in [
+            "stage_duration_seconds_count{stage=\"fetch\"} 1",
+            "attempts_total{outcome=\"succeeded\"} 1",
+            "queue_depth{state=\"queued\"} 1",
+            "queue_depth{state=\"running\"} 0",
+            "queue_oldest_seconds 30",
+            "outbox_depth{state=\"unsent\"} 4",
+            "outbox_waiting{family=\"forge\"} 4",
+            "outbox_parked{family=\"forge\"} 0",
+            "outbox_oldest_seconds{family=\"forge\"} 30",
+            "outbox_closed_until_timestamp_seconds{family=\"forge\"} 0",
+        ] {
+            assert!(text.contains(line), "no {line} in\n{text}");
+        }
+    })
+    .await;
 }

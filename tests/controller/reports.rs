@@ -8,7 +8,7 @@ use the_deployer::controller::outside::Remedy;
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Audience, Family};
 
-use crate::harness::database::{Database, run_on_both};
+use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
 use crate::harness::service::{Service, run_test};
 
@@ -48,14 +48,17 @@ async fn a_right_that_is_given_later_is_in_time() {
 
 #[tokio::test]
 async fn a_status_that_the_forge_refuses_is_left_with_its_reason() {
-    let service = Service::new(Database::sqlite().await);
-    service.world.lock().reports_refused = Some(Remedy::Reject);
-    let id = service.ask("web", 1).await;
-    service.settle().await;
-    let told = service.db.store.statuses(&id).await.unwrap();
-    assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|t| t.parked.as_deref() == Some("no right to write statuses")));
-    assert_eq!(service.db.store.depth().await.unwrap().unsent, 0, "nobody tries again");
+    run_on_both(async |db| {
+        let service = Service::new(db);
+        service.world.lock().reports_refused = Some(Remedy::Reject);
+        let id = service.ask("web", 1).await;
+        service.settle().await;
+        let told = service.db.store.statuses(&id).await.unwrap();
+        assert_eq!(told.len(), 3);
+        assert!(told.iter().all(|t| t.parked.as_deref() == Some("no right to write statuses")));
+        assert_eq!(service.db.store.depth().await.unwrap().unsent, 0, "nobody tries again");
+    })
+    .await;
 }
 
 /// A limit is reached while two hundred wait: one is refused, and nobody else tries before the time.

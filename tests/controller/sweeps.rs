@@ -13,6 +13,7 @@ use the_deployer::model::event::Event;
 use the_deployer::model::id::RepoName;
 use the_deployer::store::Filter;
 
+use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
 use crate::harness::lost::{Lost, US};
 use crate::harness::requests::{at, delivery, request};
@@ -375,26 +376,29 @@ async fn of_two_processes_one_sweeps_and_a_dead_one_is_followed() {
 
 #[tokio::test]
 async fn metrics_tell_what_was_found_and_what_waits() {
-    let service = Service::new(crate::harness::database::Database::sqlite().await);
-    let lost = Lost::default();
-    let mut registry = Registry::default();
-    let metrics = Metrics::new(&mut registry);
-    let sweeps = lost.sweeps_with(&service, metrics, Hints::default());
-    sweep(&sweeps, Kind::Deliveries).await;
-    lost.lost("web", "prod", 1, 10);
-    service.wait(60);
-    sweep(&sweeps, Kind::Deliveries).await;
-    lost.lock().down = true;
-    sweep(&sweeps, Kind::Deliveries).await;
-    let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    for line in [
-        "sweep_runs_total{sweep=\"deliveries\",outcome=\"done\"} 2",
-        "sweep_runs_total{sweep=\"deliveries\",outcome=\"unreachable\"} 1",
-        "sweep_healed_total{sweep=\"deliveries\"} 1",
-        "sweep_last_timestamp_seconds{sweep=\"deliveries\"} 1795240060",
-        "sweep_waiting{sweep=\"deliveries\"} 0",
-    ] {
-        assert!(text.contains(line), "no {line} in\n{text}");
-    }
+    run_on_both(async |db| {
+        let service = Service::new(db);
+        let lost = Lost::default();
+        let mut registry = Registry::default();
+        let metrics = Metrics::new(&mut registry);
+        let sweeps = lost.sweeps_with(&service, metrics, Hints::default());
+        sweep(&sweeps, Kind::Deliveries).await;
+        lost.lost("web", "prod", 1, 10);
+        service.wait(60);
+        sweep(&sweeps, Kind::Deliveries).await;
+        lost.lock().down = true;
+        sweep(&sweeps, Kind::Deliveries).await;
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for line in [
+            "sweep_runs_total{sweep=\"deliveries\",outcome=\"done\"} 2",
+            "sweep_runs_total{sweep=\"deliveries\",outcome=\"unreachable\"} 1",
+            "sweep_healed_total{sweep=\"deliveries\"} 1",
+            "sweep_last_timestamp_seconds{sweep=\"deliveries\"} 1795240060",
+            "sweep_waiting{sweep=\"deliveries\"} 0",
+        ] {
+            assert!(text.contains(line), "no {line} in\n{text}");
+        }
+    })
+    .await;
 }

@@ -38,6 +38,11 @@ impl Database {
         Store::open(&SecretString::from(self.url.clone())).await.unwrap()
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> Url {
+        Url(self.url.clone())
+    }
+
     /// What the audit log has, oldest first: who, what, on which target and app, about what, and why.
     pub(crate) async fn audited(&self) -> Vec<String> {
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
@@ -57,6 +62,39 @@ impl Database {
         let due_at = query.fetch_one(&mut connection).await.unwrap().get(0);
         connection.close().await.unwrap();
         due_at
+    }
+}
+
+/// Where a database is.
+#[derive(Debug, Clone)]
+pub(crate) struct Url(String);
+
+impl Url {
+    /// As our settings name it.
+    pub(crate) fn for_us(&self) -> String {
+        self.0.clone()
+    }
+
+    /// As the driver wants it; a file is made.
+    pub(crate) fn for_driver(&self) -> String {
+        sqlx::any::install_default_drivers();
+        match self.0.strip_prefix("sqlite:") {
+            Some(path) => format!("sqlite://{path}?mode=rwc"),
+            None => self.0.clone(),
+        }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        self.0.starts_with("sqlite:")
+    }
+}
+
+/// Runs the test on each database there is, while it has no tables yet.
+pub(crate) async fn run_on_empty(test: impl AsyncFn(Url)) {
+    let folder = tempfile::tempdir().unwrap();
+    test(Url(format!("sqlite:{}", folder.path().join("deployer.db").display()))).await;
+    if let Some(url) = postgres::fresh_database().await {
+        test(Url(url)).await;
     }
 }
 

@@ -11,6 +11,7 @@ use the_deployer::app::App;
 use the_deployer::app::hands::Hands;
 use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
+use the_deployer::config::settings::Settings;
 use the_deployer::model::deployment::Deployment;
 use the_deployer::store::Filter;
 
@@ -20,6 +21,8 @@ use crate::harness::postgres;
 use crate::harness::requests::at;
 
 const SECRET: &str = "of-the-webhook-0123456789";
+
+const STORAGE: &str = "THE_DEPLOYER_STORAGE_URL";
 
 /// What has not come to its end by then waits for ever.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
@@ -42,7 +45,7 @@ pub(crate) async fn on_both(scenario: impl AsyncFn(&mut Deployer)) {
     for database in databases {
         let mut deployer = Deployer::prepared().await;
         if let Some(url) = database {
-            deployer.variable("THE_DEPLOYER_STORAGE_URL", &url);
+            deployer.variable(STORAGE, &url);
         }
         deployer.starts().await;
         scenario(&mut deployer).await;
@@ -108,17 +111,35 @@ impl Deployer {
     /// Starts, on what an earlier life left; from now on GitHub's events come here.
     pub(crate) async fn starts(&mut self) {
         assert!(self.hands.is_none(), "it runs already");
+        let app = App::build(self.settings(), self.clock.clone()).await.unwrap();
+        let hands = app.hands().unwrap();
+        let url = format!("http://{}/webhooks/github", hands.address());
+        self.github.hooks_to(&url, SECRET);
+        self.hands = Some(hands);
+    }
+
+    /// What it is started with.
+    pub(crate) fn settings(&self) -> Settings {
         let sources = Sources {
             file: Some(("config.yaml".to_owned(), self.config.clone())),
             variables: self.variables.clone(),
             home: self.folder.path().join("state"),
         };
         let loaded = sources.load().unwrap_or_else(|rejection| panic!("{rejection:?}"));
-        let app = App::build(loaded.settings, self.clock.clone()).await.unwrap();
-        let hands = app.hands().unwrap();
-        let url = format!("http://{}/webhooks/github", hands.address());
-        self.github.hooks_to(&url, SECRET);
-        self.hands = Some(hands);
+        loaded.settings
+    }
+
+    /// While it is dead, its database is lost: it goes on with an empty one of the same kind.
+    pub(crate) async fn loses_its_record(&mut self) {
+        assert!(self.hands.is_none(), "it runs");
+        if self.variables.contains_key(STORAGE) {
+            let empty = postgres::fresh_database().await.expect("there was one");
+            self.variable(STORAGE, &empty);
+            return;
+        }
+        for name in ["state.db", "state.db-wal", "state.db-shm"] {
+            let _not_there = std::fs::remove_file(self.folder.path().join("state").join(name));
+        }
     }
 
     /// Dies as if it were killed: whatever was under way stays as it is in the database.

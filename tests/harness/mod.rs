@@ -11,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod lost;
 pub(crate) mod postgres;
 pub(crate) mod process;
+pub(crate) mod random;
 pub(crate) mod receiver;
 pub(crate) mod proxy;
 pub(crate) mod registry;

@@ -274,8 +274,22 @@ impl Process {
 
     /// SIGTERM.
     pub(crate) fn terminate(&self) {
-        let killed = Command::new("kill").arg("-TERM").arg(self.id()).status();
-        assert!(killed.unwrap().success());
+        self.signal("TERM");
+    }
+
+    /// SIGSTOP: it stands still, with everything that it holds.
+    pub(crate) fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT: it goes on, and knows nothing of the pause.
+    pub(crate) fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()).status();
+        assert!(sent.unwrap().success());
     }
 
     fn id(&self) -> String {

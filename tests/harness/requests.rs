@@ -56,6 +56,11 @@ pub(crate) fn delivery(n: i64) -> DeliveryId {
     DeliveryId::parse(format!("delivery-{n}")).unwrap()
 }
 
+/// Who acts, where it does not matter.
+pub(crate) fn somebody() -> By {
+    By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
+}
+
 /// What the audit log gets of somebody's act `n`.
 pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Timestamp) -> Entry {
     Entry {
@@ -69,9 +74,4 @@ pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Times
         reason: reason.to_owned(),
         outcome: "done".to_owned(),
     }
-}
-
-/// Who acts, where it does not matter.
-pub(crate) fn somebody() -> By {
-    By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
 }

@@ -3,12 +3,14 @@
 
 mod acts; // locks, a cancelled deployment, plans
 mod app; // as an App: tokens end, permissions change
+mod day; // a day of work, by chance, against a model
 mod checks; // why a commit was not deployed
 mod delivery; // events that are lost, doubled, out of order
 mod killed; // the real process, and SIGKILL
 mod limits; // more to tell than may be told
 mod lost; // events that never came, and a GitHub that is behind
 mod undelivered; // events that GitHub could not deliver to our App
+mod forgotten; // the record is lost, and made again
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 mod previews; // what pull requests are shown

@@ -7,23 +7,13 @@ use serde_json::Value as Json;
 
 use crate::harness::events::{Delivery, Event, waml};
 use crate::harness::git::Bare;
+use crate::harness::postgres;
 use crate::harness::process::{Home, Process};
+use crate::harness::random::Random;
 
 const APPS: usize = 6;
 const DEPLOYMENTS: usize = 30;
 const KILLS: usize = 8;
-
-/// A small generator, so that a printed seed gives the same moments again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 /// Delivers what is left, in order, as GitHub does: what was not answered is delivered again.
 async fn deliver(process: &Process, left: &RefCell<VecDeque<Event>>, ids: &RefCell<Vec<String>>) {
@@ -39,10 +29,19 @@ async fn deliver(process: &Process, left: &RefCell<VecDeque<Event>>, ids: &RefCe
 
 #[tokio::test]
 async fn thirty_deployments_survive_eight_kills() {
-    let (_, seed) = uuid::Uuid::now_v7().as_u64_pair();
-    println!("seed {seed}");
-    let mut random = Random(seed);
-    let home = Home::embedded();
+    survive(&Home::embedded()).await;
+}
+
+#[tokio::test]
+async fn and_on_postgresql_where_nobody_knows_who_is_dead() {
+    let Some(url) = postgres::fresh_database().await else { return };
+    survive(&Home::configured(&format!("storage: {{url: \"{url}\"}}\n"))).await;
+}
+
+async fn survive(home: &Home) {
+    let seed = Random::seed();
+    eprintln!("THE_DEPLOYER_TEST_SEED={seed}");
+    let mut random = Random::new(seed);
     let commits: Vec<String> = (0..APPS)
         .map(|app| home.commit(&format!("example/app-{app}"), &waml(&format!("app-{app}"))))
         .collect();
@@ -54,7 +53,7 @@ async fn thirty_deployments_survive_eight_kills() {
     let ids = RefCell::new(Vec::new());
     for _ in 0..KILLS {
         let process = home.start().await;
-        let lines = usize::try_from(random.below(60)).unwrap();
+        let lines = random.below(60);
         let delivering = async {
             deliver(&process, &left, &ids).await;
             std::future::pending::<()>().await;

@@ -121,3 +121,54 @@ async fn an_app_that_is_removed_is_inactive() {
     })
     .await;
 }
+
+/// A removal whose process was slow ends at the moment when the next deployment succeeds: each wants
+/// to leave word of the same deployment. On PostgreSQL neither waits for the other's turn to write.
+#[tokio::test]
+async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
+    run_on_both(async |db| {
+        let store = db
+            .store
+            .clone()
+            .telling(Audience { events: vec!["bus".to_owned()], ..Audience::default() });
+        for round in 0..20 {
+            let (first, second, act) = (3 * round + 1, 3 * round + 2, 1_000 + round);
+            let lane = format!("web{round}");
+            succeeds(&store, &lane, first).await;
+            answer_all(&store, first, SENT).await;
+            let removal = Removal {
+                id: id(act),
+                target: TargetName::parse("prod").unwrap(),
+                app: app(),
+                actor: "jo".to_owned(),
+                reason: "moved".to_owned(),
+                taken: Taken::default(),
+                asked_at: at(first),
+                ended: None,
+            };
+            // It has the app to itself for no time at all, as if it had been slow.
+            let turn = store
+                .begin_removal((&removal, &somebody()), at(first), std::time::Duration::ZERO)
+                .await;
+            assert_eq!(turn.unwrap(), ActTurn::Yes);
+            accept(&store, &lane, second).await;
+            let claimed = claim(&store, second).await.unwrap();
+            assert_eq!(push(&store, &claimed, second).await, PushTurn::Yes);
+            let known = Known { app: Some(app()), ..Known::default() };
+            let ending = Ending { known, ..succeeded() };
+            let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
+            let ended = Ended { at: at(second), commit, summary: "gone".to_owned() };
+            let act = id(act);
+            let (finished, removed) = tokio::join!(
+                store.finish(&claimed, &ending, at(second)),
+                store.end_removal(&act, &ended)
+            );
+            assert_eq!((finished.unwrap(), removed.unwrap()), (Held::Yes, ()));
+            let states = told(&store, &id(first)).await;
+            let inactive = states.iter().filter(|state| **state == ForgeState::Inactive).count();
+            assert_eq!(inactive, 1, "round {round}: {states:?}");
+            answer_all(&store, second, SENT).await;
+        }
+    })
+    .await;
+}

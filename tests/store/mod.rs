@@ -4,6 +4,8 @@ mod acts; // removals
 mod answers; // acts that may be repeated
 mod audit; // who did what
 mod before; // what a sender asks
+mod both; // no test on one database only
+mod migrations; // from every earlier version
 mod cancel; // a person stops a deployment
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL

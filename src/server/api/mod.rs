@@ -16,12 +16,12 @@ use crate::server::problem::Problem;
 mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
-mod cancel; // a deployment is stopped
-mod locks; // what people keep back
-mod plan; // what a deployment would do
 mod audit; // who did what
 mod once; // acts, each done once
 mod whoami; // who calls
+mod cancel; // a deployment is stopped
+mod locks; // what people keep back
+mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them

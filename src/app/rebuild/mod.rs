@@ -1,0 +1,287 @@
+//! The record is made again of what others still know: commits of the manifest repositories say what
+//! was deployed, by whom and why; their files say what stands; the forge has its numbers.
+//!
+//! Looks first and writes once. Nobody is told of what was; only what waited and was overtaken, of
+//! which its code host has not heard yet.
+
+mod numbers; // which deployment of the forge is which of ours
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::app::audience::audience;
+use crate::app::code_host::{forge, people};
+use crate::app::repositories::repository_settings;
+use crate::app::{CONNECT, StartError, boxed};
+use crate::clock::Clock;
+use crate::config::settings::{self, Manifests, Settings};
+use crate::forge::Forge;
+use crate::forge::error::ForgeError;
+use crate::forge::github::webhook::listed;
+use crate::forge::local::Local;
+use crate::git::past::{Past, Standing};
+use crate::git::writer::{self, ManifestRepository, WriteError};
+use crate::model::audit::{By, Entry, Via};
+use crate::model::event::{DeploymentRequest, Event};
+use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::past::{Deed, Number, PastDeployment};
+use crate::pipeline::reading::application::whose;
+pub use crate::store::Rebuilt;
+use crate::store::{Owned, Remembered, RememberedDeployment, Store};
+
+/// How a rebuild goes about it.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only say what would be written.
+    pub dry_run: bool,
+    /// Into a record that has deployments, beside what it has.
+    pub merge: bool,
+    /// Without asking the forge for its numbers.
+    pub offline: bool,
+    /// Who does it.
+    pub by: String,
+}
+
+/// What was found, and written.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Deployments that commits speak of.
+    pub deployments: usize,
+    /// Those of them that the forge has a number of.
+    pub numbered: usize,
+    /// Removals that commits speak of.
+    pub removals: usize,
+    /// Apps that stand.
+    pub apps: usize,
+    /// What was added to the record.
+    pub added: Rebuilt,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRebuilt {
+    /// A part cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The record is not empty.
+    #[error("the record has {0} deployments already: --merge adds those that it does not have")]
+    NotEmpty(u64),
+    /// The forge did not say its numbers.
+    #[error("the code host cannot be asked for its numbers: {0}; --offline does without")]
+    Forge(ForgeError),
+}
+
+/// The newest deployments of a repository that the forge is asked for: ten requests of GitHub's.
+const NUMBERS: u32 = 1_000;
+
+/// Rebuilds the record of the settings.
+///
+/// # Errors
+/// [`NotRebuilt`]; then nothing was written.
+pub async fn rebuild(
+    settings: &Settings,
+    options: &Options,
+    clock: &Clock,
+) -> Result<Report, NotRebuilt> {
+    // A second call finds the provider in place, which is as good.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    let store = store.telling(audience(settings));
+    let rebuilt = into(&store, settings, options, clock).await;
+    store.close().await;
+    rebuilt
+}
+
+async fn into(
+    store: &Store,
+    settings: &Settings,
+    options: &Options,
+    clock: &Clock,
+) -> Result<Report, NotRebuilt> {
+    let there: u64 = store.counts().await.map_err(boxed("the database"))?.values().sum();
+    if there > 0 && !options.merge {
+        return Err(NotRebuilt::NotEmpty(there));
+    }
+    let forge = code_host(settings, clock)?;
+    let mut report = Report::default();
+    let mut remembered = Remembered::default();
+    for one in &settings.manifests {
+        let past = past_of(settings, one, &forge, clock).await?;
+        take_in(settings, one, past, clock.now(), (&mut remembered, &mut report));
+    }
+    if !options.offline {
+        ask_numbers(&forge, settings, &mut remembered, &mut report).await?;
+    }
+    report.numbered = remembered.deployments.iter().filter(|one| one.number.is_some()).count();
+    let entry = entry(&report, &options.by, clock);
+    let added = store.rebuild(&remembered, &entry, !options.dry_run).await;
+    report.added = added.map_err(boxed("the database"))?;
+    Ok(report)
+}
+
+fn code_host(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
+    match &settings.forge {
+        // Its folder is not made: nothing is asked of it.
+        settings::Forge::Local { root } => Ok(Forge::Local(Local::new(root))),
+        settings::Forge::GitHub { .. } => {
+            forge(settings, clock).map_err(StartError::of("the forge"))
+        }
+    }
+}
+
+/// Reads a repository beside a service that may be running.
+async fn past_of(
+    settings: &Settings,
+    one: &Manifests,
+    forge: &Forge,
+    clock: &Clock,
+) -> Result<Past, StartError> {
+    let failed = boxed::<WriteError>("the manifest repository");
+    if one.embedded && !std::path::Path::new(&one.url).exists() {
+        return Ok(Past::default());
+    }
+    let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
+    let writer = repository_settings(one, &client, forge, clock, &people(&settings.forge));
+    let clone = one.clone_dir.with_extension(format!("rebuild-{}", std::process::id()));
+    // Nothing is committed, so nothing is signed.
+    let writer =
+        writer::Settings { alone: false, signing: None, clone_dir: clone.clone(), ..writer };
+    let repository = ManifestRepository::open(writer).await.map_err(&failed)?;
+    let past = repository.past(&one.branch).await;
+    repository.close().await;
+    drop(repository);
+    writer::remove_clone(&clone);
+    past.map_err(failed)
+}
+
+/// What counts of a repository: what is of the targets that are its own now.
+fn take_in(
+    settings: &Settings,
+    one: &Manifests,
+    past: Past,
+    now: Timestamp,
+    (remembered, report): (&mut Remembered, &mut Report),
+) {
+    let Past { deeds, standing, unread, cut } = past;
+    let is_here =
+        |target: &TargetName| settings.manifests_of(target).is_some_and(|it| it.name == one.name);
+    let live: BTreeSet<&DeployId> =
+        standing.iter().filter_map(|standing| standing.live.as_ref()).collect();
+    for deed in deeds {
+        match deed {
+            Deed::Deployment(past) if is_here(&past.target) => {
+                let live = live.contains(&past.id);
+                let one = RememberedDeployment { past: *past, number: None, live };
+                remembered.deployments.push(one);
+                report.deployments += 1;
+            }
+            Deed::Removal(removal) if is_here(&removal.target) => {
+                remembered.removals.push(*removal);
+                report.removals += 1;
+            }
+            Deed::Deployment(_) | Deed::Removal(_) => {}
+        }
+    }
+    for stands in standing.iter().filter(|stands| is_here(&stands.target)) {
+        report.apps += 1;
+        match owner(stands, &remembered.deployments, now) {
+            Some(owned) => remembered.owners.push(owned),
+            None => report.notes.push(format!(
+                "nobody knows whose {} on {} is: `the-deployer owners move` says it",
+                stands.app, stands.target
+            )),
+        }
+    }
+    let unread = unread.iter().map(|(commit, why)| {
+        format!("commit {} of {} is left out: {why}", commit.short(), one.name)
+    });
+    report.notes.extend(unread);
+    if cut {
+        report.notes.push(format!("{} has more commits than are read; the newest were", one.name));
+    }
+}
+
+/// Whose an app is: as its Application says, else as who deployed what is live.
+fn owner(stands: &Standing, deployments: &[RememberedDeployment], now: Timestamp) -> Option<Owned> {
+    let of_it = |one: &&RememberedDeployment| {
+        one.past.target == stands.target && one.past.app == stands.app
+    };
+    let mut all = deployments.iter().filter(of_it).map(|one| &one.past);
+    let said = stands.application.as_deref().and_then(|bytes| whose(bytes).repository);
+    let newest = || all.clone().next_back().map(|past| past.release.repository.clone());
+    let repository = said.or_else(newest)?;
+    let first = all.find(|past| past.release.repository == repository);
+    let since = first.map_or(now, |past| past.finished_at);
+    let (target, app) = (stands.target.clone(), stands.app.clone());
+    Some(Owned { target, app, repository, since, moved: None })
+}
+
+/// The forge's numbers, repository by repository.
+async fn ask_numbers(
+    forge: &Forge,
+    settings: &Settings,
+    remembered: &mut Remembered,
+    report: &mut Report,
+) -> Result<(), NotRebuilt> {
+    let mut found: BTreeMap<DeployId, Number> = BTreeMap::new();
+    let mut by_repository: BTreeMap<&RepoName, Vec<&PastDeployment>> = BTreeMap::new();
+    for one in &remembered.deployments {
+        by_repository.entry(&one.past.release.repository).or_default().push(&one.past);
+    }
+    for (repository, past) in by_repository {
+        match numbers_of(forge, settings, repository, &past).await {
+            Ok(numbers) => found.extend(numbers),
+            Err(error @ (ForgeError::NoRepository { .. } | ForgeError::NotInstalled { .. })) => {
+                report.notes.push(format!("without the code host's numbers: {error}"));
+            }
+            Err(error) => return Err(NotRebuilt::Forge(error)),
+        }
+    }
+    for one in &mut remembered.deployments {
+        one.number = found.remove(&one.past.id);
+    }
+    Ok(())
+}
+
+async fn numbers_of(
+    forge: &Forge,
+    settings: &Settings,
+    repository: &RepoName,
+    past: &[&PastDeployment],
+) -> Result<BTreeMap<DeployId, Number>, ForgeError> {
+    let listed = forge.recent_deployments(repository, NUMBERS).await?;
+    let rules = &settings.webhook.rules;
+    let asked =
+        listed.iter().filter_map(|one| match listed::read(repository, one, rules).ok()?.event {
+            Event::Deployment(request) => Some(request),
+            _ => None,
+        });
+    let mut known = numbers::matched(past, asked.collect::<Vec<DeploymentRequest>>());
+    for request in std::mem::take(&mut known.unclear) {
+        let statuses = forge.statuses(repository, request.forge_id).await?;
+        if let Some(id) = numbers::ours(&statuses, past) {
+            known.numbers.insert(id, numbers::number(&request));
+        }
+    }
+    Ok(known.numbers)
+}
+
+fn entry(report: &Report, by: &str, clock: &Clock) -> Entry {
+    let Report { deployments, removals, apps, .. } = report;
+    Entry {
+        id: clock.deploy_id(),
+        at: clock.now(),
+        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        act: "rebuild",
+        target: None,
+        app: None,
+        subject: "the record".to_owned(),
+        reason: "rebuilt from the manifest repositories".to_owned(),
+        outcome: format!(
+            "{deployments} deployments, {removals} removals and {apps} apps were found"
+        ),
+    }
+}

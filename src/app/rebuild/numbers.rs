@@ -1,0 +1,61 @@
+//! Which deployment of the forge is which of ours. Pure.
+//!
+//! A commit knows its deploy id and not the forge's number. What was asked for tells most of them;
+//! where somebody asked twice for the same, our page's address in the statuses does.
+
+use std::collections::BTreeMap;
+
+use crate::forge::ListedStatus;
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{DeployId, ImageTag};
+use crate::model::past::{Number, PastDeployment};
+
+/// What is known of the numbers of one repository.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// By our ids.
+    pub(super) numbers: BTreeMap<DeployId, Number>,
+    /// Those of which only their statuses can tell.
+    pub(super) unclear: Vec<DeploymentRequest>,
+}
+
+/// Two that somebody could take for one another.
+type Wish<'d> = (&'d str, &'d str, &'d ImageTag);
+
+/// Brings together what was deployed and what was asked for, all of one repository.
+pub(super) fn matched(past: &[&PastDeployment], asked: Vec<DeploymentRequest>) -> Known {
+    let mut deployed: BTreeMap<Wish<'_>, Vec<&DeployId>> = BTreeMap::new();
+    for one in past {
+        let wish = (one.release.commit.as_str(), one.target.as_str(), &one.release.tag);
+        deployed.entry(wish).or_default().push(&one.id);
+    }
+    let mut known = Known::default();
+    let mut wanted: BTreeMap<(String, String, ImageTag), Vec<DeploymentRequest>> = BTreeMap::new();
+    for one in asked {
+        let release = &one.release;
+        let wish = (release.commit.to_string(), one.target.to_string(), release.tag.clone());
+        wanted.entry(wish).or_default().push(one);
+    }
+    for ((commit, target, tag), mut asked) in wanted {
+        match deployed.get(&(commit.as_str(), target.as_str(), &tag)).map(Vec::as_slice) {
+            None => {}
+            Some([id]) if asked.len() == 1 => {
+                known.numbers.extend(asked.pop().map(|one| ((*id).clone(), number(&one))));
+            }
+            Some(_) => known.unclear.extend(asked),
+        }
+    }
+    known
+}
+
+/// The id of ours that one of its statuses leads to.
+pub(super) fn ours(statuses: &[ListedStatus], past: &[&PastDeployment]) -> Option<DeployId> {
+    let pages = statuses.iter().filter_map(|status| status.log_url.as_deref());
+    let ids = pages.filter_map(|url| DeployId::parse(url.rsplit('/').next()?).ok());
+    ids.into_iter().find(|id| past.iter().any(|one| one.id == *id))
+}
+
+pub(super) fn number(asked: &DeploymentRequest) -> Number {
+    let DeploymentRequest { forge_id, git_ref, production, .. } = asked;
+    Number { forge_id: *forge_id, git_ref: git_ref.clone(), production: *production }
+}

@@ -1,0 +1,101 @@
+//! What was done to a manifest repository, as its commits say: for who has lost the record of it.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::model::deployment::Pushed;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::release::Release;
+use crate::model::removal::Removal;
+
+/// A deployment that was pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastDeployment {
+    /// Ours.
+    pub id: DeployId,
+    /// What.
+    pub app: AppKey,
+    /// Where.
+    pub target: TargetName,
+    /// The repository, its commit and the image tag.
+    pub release: Release,
+    /// Who asked.
+    pub actor: String,
+    /// Why; empty where nobody said.
+    pub reason: String,
+    /// The template and its version.
+    pub template: Option<String>,
+    /// The commit of the templates, where they came from a repository.
+    pub templates_commit: Option<CommitSha>,
+    /// The commit that says so, and what it brought.
+    pub pushed: Pushed,
+    /// When it was asked for.
+    pub received_at: Timestamp,
+    /// When it was committed.
+    pub finished_at: Timestamp,
+}
+
+/// What one commit of ours says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// A deployment.
+    Deployment(Box<PastDeployment>),
+    /// An app was taken off a target.
+    Removal(Box<Removal>),
+}
+
+/// The forge's number of a deployment, and what it alone knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Number {
+    /// The number.
+    pub forge_id: i64,
+    /// The branch or tag that was asked for.
+    pub git_ref: String,
+    /// Whether the forge calls the environment a production one.
+    pub production: bool,
+}
+
+/// A stand-in for a number that nobody knows any more: below every real one, and greater for what
+/// came later. Within the numbers that JSON keeps whole.
+pub fn stand_in(received_at: Timestamp) -> i64 {
+    const BELOW: i64 = -9_000_000_000_000_000;
+    BELOW + received_at.as_millisecond() * 1_000
+}
+
+/// When the deployment of an id was accepted; its first two parts say it.
+pub fn time_of(id: &DeployId) -> Option<Timestamp> {
+    let (day, time) = (id.as_str().get(..8)?, id.as_str().get(9..18)?);
+    let number = |text: &str, from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
+    let small = |text: &str, from, to| i8::try_from(number(text, from, to)?).ok();
+    let date_time = DateTime::new(
+        number(day, 0, 4)?,
+        small(day, 4, 6)?,
+        small(day, 6, 8)?,
+        small(time, 0, 2)?,
+        small(time, 2, 4)?,
+        small(time, 4, 6)?,
+        i32::from(number(time, 6, 9)?) * 1_000_000,
+    );
+    TimeZone::UTC.to_timestamp(date_time.ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_when_it_was_made() {
+        let time = |id: &str| time_of(&DeployId::parse(id).unwrap()).map(|time| time.to_string());
+        assert_eq!(time("20261121-054812123-3f9a2c").unwrap(), "2026-11-21T05:48:12.123Z");
+        assert_eq!(time("20261321-054812123-3f9a2c"), None, "there is no thirteenth month");
+    }
+
+    #[test]
+    fn stand_ins_are_below_all_numbers_and_in_the_order_of_time() {
+        let at = |text: &str| stand_in(text.parse().unwrap());
+        assert!(at("2026-11-21T05:48:12.123Z") < at("2026-11-21T05:48:12.124Z"));
+        assert!(at("2126-01-01T00:00:00Z") < 0);
+        assert!(at("1970-01-01T00:00:00Z") > -(1 << 53));
+    }
+}

@@ -1,0 +1,26 @@
+//! Chance that a printed seed brings back.
+
+/// A small generator.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The seed of `THE_DEPLOYER_TEST_SEED`, or one that was not there before.
+    pub(crate) fn seed() -> u64 {
+        let given = std::env::var("THE_DEPLOYER_TEST_SEED").ok();
+        let given = given.map(|text| text.parse().expect("the seed is a number"));
+        given.unwrap_or_else(|| uuid::Uuid::now_v7().as_u64_pair().1)
+    }
+
+    /// From a seed; nothing comes of 0, so it is another one.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.max(1))
+    }
+
+    /// A number below the bound.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
+    }
+}

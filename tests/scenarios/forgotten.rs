@@ -1,0 +1,95 @@
+//! The record is lost, and made again of what the repository and GitHub know: then everything goes
+//! on as if nothing had happened.
+
+use std::time::Duration;
+
+use the_deployer::app::rebuild::{NotRebuilt, Options, Report, rebuild};
+use the_deployer::model::deployment::State;
+
+use crate::harness::deployer::{Deployer, on_both};
+use crate::harness::events::waml;
+use crate::harness::github::Fault;
+use crate::scenarios::{TARGET, app};
+
+fn options() -> Options {
+    Options { by: "jo".to_owned(), ..Options::default() }
+}
+
+async fn rebuilt(deployer: &Deployer, options: &Options) -> Result<Report, NotRebuilt> {
+    rebuild(&deployer.settings(), options, &deployer.clock).await
+}
+
+#[tokio::test]
+async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
+    on_both(async |deployer| {
+        app(deployer, "cart");
+        let shop = app(deployer, "shop");
+        let first = shop.deploys(TARGET, "v1").await;
+        deployer.settle().await;
+        let same = shop.deploys(TARGET, "v1").await;
+        deployer.settle().await;
+        let shop = deployer.github.repository("example/shop");
+        let second = shop.deploys(TARGET, "v2").await;
+        deployer.settle().await;
+        let cart = deployer.github.repository("example/cart").deploys(TARGET, "c1").await;
+        deployer.settle().await;
+        let before = deployer.deployments().await;
+        deployer.dies();
+        deployer.loses_its_record().await;
+
+        let dry = rebuilt(deployer, &Options { dry_run: true, ..options() }).await.unwrap();
+        assert_eq!((dry.deployments, dry.numbered, dry.apps), (3, 3, 2), "{dry:?}");
+        let report = rebuilt(deployer, &options()).await.unwrap();
+        assert_eq!(report.added.deployments, 3, "{report:?}");
+        assert!(report.notes.is_empty(), "{report:?}");
+        let refused = rebuilt(deployer, &options()).await.unwrap_err();
+        assert!(matches!(refused, NotRebuilt::NotEmpty(3)), "{refused}");
+        let again = rebuilt(deployer, &Options { merge: true, ..options() }).await.unwrap();
+        assert_eq!(again.added.deployments, 0, "{again:?}");
+
+        deployer.clock.advance(Duration::from_mins(5));
+        deployer.starts().await;
+        let now = deployer.deployments().await;
+        let mut numbers: Vec<i64> = now.iter().map(|one| one.request.forge_id).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [first, second, cart], "what made no commit is forgotten: {same}");
+        for one in &now {
+            let was = before.iter().find(|was| was.id == one.id).unwrap();
+            assert_eq!(one.request.release, was.request.release);
+            assert_eq!(one.request.git_ref, was.request.git_ref);
+            assert_eq!((&one.pushed, &one.app), (&was.pushed, &was.app));
+            assert_eq!(one.received_at, was.received_at);
+        }
+        deployer.hands().sweep().await.unwrap();
+        deployer.settle().await;
+        assert_eq!(deployer.deployments().await.len(), 3, "nothing is taken for lost");
+        let shop = deployer.github.repository("example/shop");
+        shop.commit(&waml("shop").replace("some-value", "another"));
+        let third = shop.deploys(TARGET, "v3").await;
+        deployer.settle().await;
+        assert_eq!(deployer.deployment(third).await.state, State::Succeeded);
+        assert_eq!(deployer.github.told(second).last().unwrap(), "inactive", "it was replaced");
+        assert_eq!(deployer.github.told(cart).last().unwrap(), "success");
+        assert_eq!(deployer.github.told(third).last().unwrap(), "success");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_written_while_github_cannot_be_asked() {
+    let mut deployer = Deployer::start().await;
+    app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    deployer.dies();
+    deployer.loses_its_record().await;
+    deployer.github.fails(1, "GET deployments", Fault::BadCredentials);
+    let refused = rebuilt(&deployer, &options()).await.unwrap_err();
+    assert!(refused.to_string().contains("--offline"), "{refused}");
+    let offline = Options { offline: true, ..options() };
+    let report = rebuilt(&deployer, &offline).await.unwrap();
+    assert_eq!((report.added.deployments, report.numbered), (1, 0), "{report:?}");
+    deployer.starts().await;
+    let known = deployer.deployments().await;
+    assert!(known[0].request.forge_id < 0, "a stand-in: {}", known[0].request.forge_id);
+    deployer.settled().await;
+}

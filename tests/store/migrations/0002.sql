@@ -1,0 +1,4 @@
+-- With the commit of its templates.
+INSERT INTO lanes (repository, target) VALUES ('acme/of-0002', 'prod');
+INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, actor, description, namespace, slug, template, state, received_at, finished_at, stages, summary, violations, pushed, worker, due_at, attempts, failures, templates_commit) VALUES
+('20260102-000000002-000002', 'of-2', 'acme/of-0002', 'prod', 102, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'v2', 'main', 'jo', '', 'devx', 'of-0002', 'backend-default@latest', 'succeeded', 1767312000002, 1767312100002, '[]', 'pushed', '[]', '{"commit":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","changed":true,"digest":"sha256:ab","files":["deployment.yaml"]}', NULL, 1767312100002, 1, 0, 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb');

@@ -1,0 +1,4 @@
+-- With its people, its address, and a production environment.
+INSERT INTO lanes (repository, target) VALUES ('acme/of-0006', 'prod');
+INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, actor, description, namespace, slug, template, state, received_at, finished_at, stages, summary, violations, pushed, worker, due_at, attempts, failures, contact, address, production) VALUES
+('20260102-000000006-000006', 'of-6', 'acme/of-0006', 'prod', 106, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'v6', 'main', 'jo', '', 'devx', 'of-0006', 'backend-default@latest', 'succeeded', 1767312000006, 1767312100006, '[]', 'pushed', '[]', '{"commit":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","changed":true,"digest":"sha256:ab","files":["deployment.yaml"]}', NULL, 1767312100006, 1, 0, '{"name":"Of 6","owner":"squad@example.com","slack":"#squad"}', 'https://of-0006.example.com/', 1);

@@ -1,0 +1,4 @@
+-- Over what somebody had edited by hand.
+INSERT INTO lanes (repository, target) VALUES ('acme/of-0013', 'prod');
+INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, git_ref, actor, description, namespace, slug, template, state, received_at, finished_at, stages, summary, violations, pushed, worker, due_at, attempts, failures, hand_edit) VALUES
+('20260102-000000013-000013', 'of-13', 'acme/of-0013', 'prod', 113, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'v13', 'main', 'jo', '', 'devx', 'of-0013', 'backend-default@latest', 'succeeded', 1767312000013, 1767312100013, '[]', 'pushed', '[]', '{"commit":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","changed":true,"digest":"sha256:ab","files":["deployment.yaml"]}', NULL, 1767312100013, 1, 0, '{"replaced":true,"push_failed":false,"base":null,"files":[{"name":"deployment.yaml","how":"changed"}],"diff":"+a","commit":null}');
