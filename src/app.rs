@@ -71,6 +71,7 @@ pub struct App {
     templates: InUse,
     index: facts::IndexMetrics,
     router: axum::Router,
+    closing: CancellationToken,
     listener: TcpListener,
     store: Store,
     world: World,
@@ -188,6 +189,7 @@ impl App {
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
+        let closing = CancellationToken::new();
         let router = server::router(State {
             backend,
             webhook,
@@ -195,6 +197,7 @@ impl App {
             pages: admission::pages(&settings),
             admission: admission::others(&settings)?,
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
+            closing: closing.clone(),
             instance,
         });
         let grace = settings.server.shutdown_grace;
@@ -206,6 +209,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -236,6 +240,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -243,6 +248,11 @@ impl App {
             home,
             manifests,
         } = self;
+        let stopping = stop.clone();
+        tokio::spawn(async move {
+            stopping.cancelled().await;
+            closing.cancel();
+        });
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({

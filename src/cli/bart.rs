@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
 use super::{
-    cancel, deployer, explain, hold, keep_back, plan, remove, render, rollback, schema, status,
-    validate,
+    cancel, deployer, explain, history, hold, keep_back, logs, open, plan, remove, render,
+    rollback, schema, status, validate,
 };
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments and what
@@ -31,6 +31,9 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::Schema),
     Status(status::Status),
+    History(history::History),
+    Logs(logs::Logs),
+    Open(open::Open),
     Plan(plan::Plan),
     Lock(keep_back::Lock),
     Unlock(keep_back::Unlock),
@@ -50,6 +53,9 @@ impl Bart {
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::History(command) => deployer::on_runtime(command.run()),
+            Command::Logs(command) => deployer::on_runtime(command.run()),
+            Command::Open(command) => deployer::on_runtime(command.run()),
             Command::Plan(command) => deployer::on_runtime(command.run()),
             Command::Lock(command) => deployer::on_runtime(command.run()),
             Command::Unlock(command) => deployer::on_runtime(command.run()),

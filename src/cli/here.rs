@@ -56,6 +56,24 @@ impl About {
         }
     }
 
+    /// The parameter that deployments are asked for with: the repository where it is known, since it has
+    /// those whose WAML has not been read yet; else the app.
+    ///
+    /// # Errors
+    /// When neither is known.
+    pub(super) fn parameter(&self) -> Result<(&'static str, String), CliError> {
+        if self.app.is_some() {
+            return Ok(("app", self.app()?.to_string()));
+        }
+        match self.repository() {
+            Ok(repository) => Ok(("repository", repository.to_string())),
+            Err(unknown) => match self.app() {
+                Ok(app) => Ok(("app", app.to_string())),
+                Err(_) => Err(unknown),
+            },
+        }
+    }
+
     /// The service's repository.
     ///
     /// # Errors
@@ -103,6 +121,11 @@ pub(super) fn head() -> Option<String> {
     let repository = git2::Repository::discover(folder().ok()?).ok()?;
     let commit = repository.head().ok()?.peel_to_commit().ok()?;
     Some(commit.id().to_string())
+}
+
+/// Where that WAML is, if there is one.
+pub(super) fn waml_file() -> Option<PathBuf> {
+    nearest(&folder().ok()?)
 }
 
 fn nearest(here: &Path) -> Option<PathBuf> {

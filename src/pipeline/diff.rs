@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use similar::TextDiff;
@@ -18,7 +19,7 @@ use crate::waml::emit;
 const LONGEST: usize = 5_000;
 
 /// One object that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// `Deployment`
     pub kind: String,
@@ -35,7 +36,7 @@ pub struct Change {
 }
 
 /// What would happen to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     /// It would be new.
@@ -69,6 +70,12 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
         (object.kind().to_owned(), group.to_owned(), object.name().to_owned())
     };
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
+}
+
+/// Whether people may read a file: it is one that we wrote, and has no Secret in it.
+pub(crate) fn may_be_shown(file: &ManifestFile) -> bool {
+    let objects = objects(std::slice::from_ref(file));
+    objects.is_some_and(|all| all.keys().all(|(kind, _, _)| kind != "Secret"))
 }
 
 /// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that

@@ -2,6 +2,7 @@
 //!
 //! All rules run, as for the deployment itself: what it would meet now is in it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::facts::Facts;
@@ -31,7 +32,7 @@ pub struct DryRun {
 }
 
 /// What a deployment would come to, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It would be deployed, and something would be different.

@@ -11,11 +11,12 @@
 //! places, from 0.
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 /// One value that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Field {
     /// Where it is in the object.
     pub path: String,

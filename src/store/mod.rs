@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub use crate::store::acts::ActTurn;
 pub use crate::store::answers::{Answered, Begun, Repeatable};
@@ -76,6 +76,8 @@ pub struct Store {
     kind: Kind,
     writers: Writers,
     audience: Arc<Audience>,
+    /// Rings after each change of this process's.
+    changed: watch::Sender<()>,
 }
 
 impl Store {
@@ -85,7 +87,9 @@ impl Store {
     /// `postgres://…` must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        Ok(Self { pool, durable, kind, writers: Writers::default(), audience: Arc::default() })
+        let (writers, audience) = (Writers::default(), Arc::default());
+        let changed = watch::Sender::new(());
+        Ok(Self { pool, durable, kind, writers, audience, changed })
     }
 
     /// The same database, with messages for these from now on.
@@ -97,6 +101,11 @@ impl Store {
     /// Whom messages are left for.
     pub fn audience(&self) -> &Audience {
         &self.audience
+    }
+
+    /// Rings after each change that this process makes; what others change it does not hear of.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Closes all connections, after the operations under way.
@@ -140,7 +149,7 @@ impl Store {
             Kind::Postgres => pool.begin().await,
         };
         let transaction = begin.map_err(StoreError::doing(doing))?;
-        Ok(Write { transaction, _turn: turn, doing })
+        Ok(Write { transaction, _turn: turn, doing, changed: self.changed.clone() })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
@@ -183,6 +192,7 @@ struct Write {
     transaction: Transaction<'static, Any>,
     _turn: Option<Turn>,
     doing: &'static str,
+    changed: watch::Sender<()>,
 }
 
 impl Write {
@@ -191,6 +201,8 @@ impl Write {
     }
 
     async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await.map_err(StoreError::doing(self.doing))
+        self.transaction.commit().await.map_err(StoreError::doing(self.doing))?;
+        self.changed.send_replace(());
+        Ok(())
     }
 }

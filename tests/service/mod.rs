@@ -1,7 +1,9 @@
 //! The real program, over HTTP, with everything that can happen to a process and to its input.
 
 mod access; // who may do what
+mod api; // one app, its revisions, a deployment's log and events
 mod apps; // what is where
+mod bart; // what bart shows of them
 mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again

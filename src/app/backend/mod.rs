@@ -3,6 +3,8 @@
 mod intake; // what comes in
 mod records; // what happened
 mod apps; // what is where
+mod app; // one app
+mod history; // an app's revisions
 mod acts; // what people do
 mod locks; // what people stop
 mod plans; // what a deployment would do

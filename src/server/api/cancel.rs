@@ -5,22 +5,35 @@ use std::sync::Arc;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::id::DeployId;
 use crate::model::removal::reason;
 use crate::server::Shared;
-use crate::server::api::apps::{bad, unread};
+use crate::server::api::apps::unread;
+use crate::server::api::path::bad;
 use crate::server::api::view::{Overview, overview};
 use crate::server::auth::Caller;
+use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
 
 /// What a caller says.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CancelRequest")]
 pub(super) struct Ask {
+    /// Why, for whoever looks at it later.
     reason: String,
+}
+
+/// What is said of [`cancel`].
+pub(super) fn operation() -> Operation {
+    Operation::acts("cancelDeployment", "Ends a deployment whose push has not begun.")
+        .takes::<Ask>()
+        .gives::<Overview>(200, "It is cancelled.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
 /// Ends a deployment that waits, or whose push has not begun.

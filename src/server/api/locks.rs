@@ -7,15 +7,18 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;
 use crate::server::Shared;
-use crate::server::api::apps::{bad, unread};
+use crate::server::api::apps::unread;
+use crate::server::api::path::bad;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 
@@ -25,55 +28,110 @@ const KNOWN: &str = "target, owner, app";
 const LONGEST_OWNER: usize = 254;
 
 /// A lock that somebody wants.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LockRequest")]
 pub(super) struct Ask {
+    /// Whom it stops.
     scope: ScopeView,
+    /// Why; shown to whoever is stopped.
     reason: String,
+    /// Until when; absent: until it is taken away.
     #[serde(default)]
     until: Option<Timestamp>,
     /// For how long: `2h`.
     #[serde(default, rename = "for")]
+    #[schemars(with = "Option<String>")]
     lasting: Option<SignedDuration>,
 }
 
 /// Why a lock is taken away.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "UnlockRequest")]
 pub(super) struct Away {
+    /// Why.
     reason: String,
 }
 
 /// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
 /// `{"target": T, "app": "NAMESPACE/SLUG"}`.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "LockScope")]
 pub(super) struct ScopeView {
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// Every deployment.
     everything: Option<bool>,
+    /// Every deployment to a cluster; with `app`, that app's there.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    /// Every app of a team, by the WAML's `owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
+    /// `namespace/slug`
     #[serde(skip_serializing_if = "Option::is_none")]
     app: Option<String>,
 }
 
 /// A lock as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lock")]
 pub(super) struct View {
+    /// Eight hexadecimal digits.
     id: String,
+    /// Whom it stops.
     scope: ScopeView,
+    /// Why.
     reason: String,
+    /// Who placed it.
     by: String,
+    /// Since when.
     since: Timestamp,
+    /// Until when; null: until it is taken away.
     until: Option<Timestamp>,
 }
 
 /// The locks that are placed now, oldest first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LockPage")]
 pub(super) struct ListView {
+    /// All of them.
     locks: Vec<View>,
+}
+
+/// What the list may be asked.
+const QUERY: &[Parameter] = &[
+    Parameter::text("target", "Those that can stop a deployment to this cluster."),
+    Parameter::text("owner", "Those that can stop an app of this team."),
+    Parameter::text("app", "Those that can stop this app, `namespace/slug`."),
+];
+
+/// What is said of [`list`].
+pub(super) fn list_operation() -> Operation {
+    Operation::reads("listLocks", "What people keep back now, and why.")
+        .query(QUERY)
+        .gives::<ListView>(200, "The locks, oldest first.")
+}
+
+/// What is said of [`place`].
+pub(super) fn place_operation() -> Operation {
+    Operation::acts("placeLock", "Keeps deployments back, with a reason.")
+        .about(
+            "A lock of an app needs the right to deploy it, one of a team the right to deploy \
+             everything, one of a cluster or of everything `admin`.",
+        )
+        .takes::<Ask>()
+        .gives::<View>(201, "The lock.")
+        .fails(&[Kind::Conflict])
+}
+
+/// What is said of [`remove`].
+pub(super) fn remove_operation() -> Operation {
+    Operation::acts("removeLock", "Takes a lock away.")
+        .takes::<Away>()
+        .gives::<View>(200, "The lock that was taken away.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
 /// The locks that can stop what is asked for. One of an app is seen by who may see the app.

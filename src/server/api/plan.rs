@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
@@ -14,18 +15,23 @@ use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::Operation;
 use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
 use crate::server::problem::{Kind, Problem};
 
 /// A deployment that somebody thinks of.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PlanRequest")]
 pub(super) struct Ask {
+    /// The service's repository, `OWNER/NAME`.
     repository: String,
+    /// The cluster.
     target: String,
     /// Absent: the tag that is live there.
     #[serde(default)]
     tag: Option<String>,
+    /// The commit whose WAML is meant.
     #[serde(default)]
     commit: Option<String>,
     /// A branch or a tag of git.
@@ -37,21 +43,40 @@ pub(super) struct Ask {
 }
 
 /// What would come of it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Plan")]
 pub(super) struct View {
     /// `changes`, `unchanged` or `refused`.
     outcome: Outcome,
     /// `namespace/slug`; null where the WAML cannot be read.
     app: Option<String>,
+    /// The cluster.
     target: String,
+    /// The image tag that it was planned with.
     tag: Option<String>,
+    /// The commit that the WAML is of; null where its text was given alone.
     commit: Option<String>,
+    /// The template and its version.
     template: Option<String>,
+    /// Of what would be written.
     digest: Option<String>,
+    /// What would become another, object by object.
     changes: Vec<Change>,
+    /// Why it would be refused.
     violations: Vec<Violation>,
+    /// What would not stop it.
     warnings: Vec<Violation>,
+    /// What else there is to know, one sentence each.
     notes: Vec<String>,
+}
+
+/// What is said of [`plan`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("plan", "What a deployment would change, or why it would be refused.")
+        .about("Nothing is recorded, and nothing is written.")
+        .takes::<Ask>()
+        .gives::<View>(200, "What would come of it.")
+        .fails(&[Kind::NotFound, Kind::Overloaded])
 }
 
 /// What would come of a deployment; changes nothing.

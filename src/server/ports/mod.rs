@@ -3,6 +3,7 @@
 mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
+mod app; // one app
 mod acts; // what people do beside deploying
 mod locks; // what people stop
 mod plans; // what a deployment would do
@@ -11,7 +12,8 @@ mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
-pub use apps::{Apps, AppsPage, AppsQuery};
+pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
+pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
@@ -41,6 +43,7 @@ pub trait Backend:
     + PullRequests
     + Records
     + Apps
+    + App
     + Logs
     + Condition
     + Acts
@@ -60,6 +63,7 @@ impl<T> Backend for T where
         + PullRequests
         + Records
         + Apps
+        + App
         + Logs
         + Condition
         + Acts
