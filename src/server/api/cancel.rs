@@ -8,14 +8,13 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::removal::reason;
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::path::bad;
 use crate::server::api::view::{Overview, overview};
-use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
@@ -50,22 +49,10 @@ pub(super) async fn cancel<B: Backend>(
     let backend = &shared.state.backend;
     let found = backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
     let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
-    shared.may(&caller, Scope::Deploy, &subject(&deployment)).await?;
+    shared.may_stop(&caller, &deployment).await?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let cancelled = backend.cancel(&id, reason, caller.by()).await.map_err(refused)?;
     Ok(Json(overview(cancelled)))
-}
-
-/// Its app, or, while the WAML has not been read, its repository on the target.
-fn subject(deployment: &Deployment) -> Subject {
-    let request = &deployment.request;
-    match &deployment.app {
-        Some(app) => Subject::App(request.target.clone(), app.clone()),
-        None => {
-            let repository = request.release.repository.clone();
-            Subject::Repository(repository, Some(request.target.clone()))
-        }
-    }
 }
 
 fn refused(error: NotCancelled) -> Problem {

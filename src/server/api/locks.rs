@@ -143,20 +143,12 @@ pub(super) async fn list<B: Backend>(
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let filter = filter(&pairs).map_err(bad)?;
     let all = shared.state.backend.locks(&filter).await.map_err(|error| unavailable(&error))?;
-    let mut locks = Vec::with_capacity(all.len());
-    for (id, lock) in all {
-        let may = match &lock.scope {
-            LockScope::App(target, app) => {
-                let subject = Subject::App(target.clone(), app.clone());
-                shared.sees(&caller, &subject).await?
-            }
-            LockScope::Everything | LockScope::Target(_) | LockScope::Owner(_) => true,
-        };
-        if may {
-            locks.push(view(&id, lock));
-        }
-    }
-    Ok(Json(ListView { locks }))
+    let is_apps = |(_, lock): &(LockId, Lock)| matches!(lock.scope, LockScope::App(..));
+    let (of_apps, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_apps);
+    let of_apps = shared.seen(&caller, of_apps, |(_, lock)| right(&lock.scope).1).await?;
+    let mut all: Vec<_> = of_apps.into_iter().chain(others).collect();
+    all.sort_by(|(a, one), (b, other)| (one.since, a).cmp(&(other.since, b)));
+    Ok(Json(ListView { locks: all.into_iter().map(|(id, lock)| view(&id, lock)).collect() }))
 }
 
 /// Places a lock.
@@ -167,7 +159,8 @@ pub(super) async fn place<B: Backend>(
 ) -> Result<(StatusCode, Json<View>), Problem> {
     let Json(Ask { scope, reason: text, until, lasting }) = ask.map_err(|error| unread(&error))?;
     let scope = scope.read().map_err(unmeant)?;
-    may(&shared, &caller, &scope).await?;
+    let (needed, subject) = right(&scope);
+    shared.may(&caller, needed, &subject).await?;
     let reason = reason(&text).map_err(unmeant)?;
     let ends = match (until, lasting) {
         (Some(_), Some(_)) => return Err(unmeant("say `until` or `for`, and not both")),
@@ -191,26 +184,22 @@ pub(super) async fn remove<B: Backend>(
     let backend = &shared.state.backend;
     let there = backend.placed(&id).await.map_err(|error| unavailable(&error))?;
     let there = there.ok_or_else(|| kept(NotUnlocked::Unknown(id.clone())))?;
-    may(&shared, &caller, &there.scope).await?;
+    let (needed, subject) = right(&there.scope);
+    shared.may(&caller, needed, &subject).await?;
     let reason = reason(&text).map_err(unmeant)?;
     let lock = backend.unlock(&id, reason, caller.by()).await.map_err(kept)?;
     Ok(Json(view(&id, lock)))
 }
 
-/// Who may place and take away a lock of that scope: who may deploy all that it stops; what many
-/// teams share is the operators'.
-async fn may<B: Backend>(
-    shared: &Shared<B>,
-    caller: &Caller,
-    scope: &LockScope,
-) -> Result<(), Problem> {
-    let (right, subject) = match scope {
+/// What it takes to place a lock of that scope, or to take it away: the right to deploy all that it
+/// stops; what many teams share is the operators'.
+fn right(scope: &LockScope) -> (Scope, Subject) {
+    match scope {
         LockScope::App(target, app) => (Scope::Deploy, Subject::App(target.clone(), app.clone())),
         LockScope::Owner(_) => (Scope::Deploy, Subject::Everywhere),
         LockScope::Target(target) => (Scope::Admin, Subject::Target(target.clone())),
         LockScope::Everything => (Scope::Admin, Subject::Everywhere),
-    };
-    shared.may(caller, right, &subject).await
+    }
 }
 
 impl ScopeView {

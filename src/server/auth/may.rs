@@ -49,6 +49,15 @@ impl<B: Backend> Shared<B> {
         self.allows(self.may(caller, Scope::Read, subject).await)
     }
 
+    /// Whether the caller may stop a deployment: who may deploy what it is of.
+    pub(in crate::server) async fn may_stop(
+        &self,
+        caller: &Caller,
+        deployment: &Deployment,
+    ) -> Result<(), Problem> {
+        self.may(caller, Scope::Deploy, &seen_as(caller, deployment)).await
+    }
+
     /// Those of a list that the caller may see.
     pub(in crate::server) async fn seen<T>(
         &self,

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::store::Locked;
 
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::github::Fault;
 use crate::harness::random::Random;
+use crate::harness::requests::entry;
 use crate::scenarios::day::model::{Lane, Model};
 
 const APPS: usize = 40;
@@ -148,7 +150,9 @@ impl Day<'_> {
         let (by, reason) = ("jo".to_owned(), "the fair".to_owned());
         let lock = Lock { scope, reason, by, since: now, until };
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
-        self.deployer.hands().store().add_lock(&id, &lock).await.unwrap();
+        let entry = entry("lock", 1_000_000 + i64::from(self.locks), "jo", "the fair", now);
+        let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
+        assert_eq!(placed, Locked::Yes);
         self.model.locks.push((id, lock));
     }
 
@@ -160,7 +164,9 @@ impl Day<'_> {
         }
         let (id, _) = self.model.locks.remove(self.random.below(self.model.locks.len()));
         let store = self.deployer.hands().store();
-        let unlocked = store.remove_lock(&id, "jo", "it is over", now).await.unwrap();
+        let number = i64::from_str_radix(id.as_str(), 16).unwrap();
+        let entry = entry("unlock", 2_000_000 + number, "jo", "it is over", now);
+        let unlocked = store.remove_lock(&id, &entry).await.unwrap();
         assert!(matches!(unlocked, the_deployer::store::Unlocked::Yes(_)), "{unlocked:?}");
     }
 
