@@ -23,6 +23,7 @@ pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether a repository is ready, not asked too often
 mod removal; // an app taken off a target
+mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
 mod tell; // who is told what became of a deployment

@@ -29,6 +29,7 @@ use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, 
 use crate::model::id::{Namespace, TargetName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Spot};
+use crate::model::rollback::Hold;
 use crate::model::target::Clusters;
 use crate::store::Store;
 
@@ -70,17 +71,29 @@ impl Gatherer {
         let now = self.0.clock.now();
         let asked = Asked { inner: &self.0, questions, now };
         // Each on the heap: together they would be a large part of a worker's stack.
-        let (apps, secrets, image, branches, owner, locks) = tokio::join!(
+        let (apps, secrets, image, branches, owner, locks, hold) = tokio::join!(
             Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
             Box::pin(asked.secrets()),
             Box::pin(asked.image()),
             Box::pin(asked.branches()),
             Box::pin(asked.bounded("the database", asked.owner())),
             Box::pin(asked.bounded("the database", asked.locks())),
+            Box::pin(asked.bounded("the database", asked.hold())),
         );
         let (routes, live) = apart(apps, questions);
-        let facts =
-            Facts { taken_at: now, clusters, routes, secrets, image, branches, owner, locks, live };
+        let facts = Facts {
+            taken_at: now,
+            clusters,
+            routes,
+            secrets,
+            image,
+            branches,
+            owner,
+            locks,
+            hold,
+            automatic: questions.automatic,
+            live,
+        };
         tell(&facts, questions);
         facts
     }
@@ -212,6 +225,14 @@ impl Asked<'_> {
     }
 }
 
+impl Asked<'_> {
+    async fn hold(&self) -> Result<Dated<Option<Hold>>, NotKnown> {
+        let Questions { target, app, .. } = self.questions;
+        let found = self.inner.store.hold(&target.name, app).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+}
+
 impl Secrets {
     /// The keys of a secret, by its name.
     async fn keys(
@@ -262,8 +283,19 @@ fn not_known(error: &dyn std::error::Error) -> NotKnown {
 
 /// What could not be had, for the operator: the rules tell the developer.
 fn tell(facts: &Facts, questions: &Questions) {
-    let Facts { taken_at: _, clusters: _, routes, secrets, image, branches, owner, locks, live } =
-        facts;
+    let Facts {
+        taken_at: _,
+        clusters: _,
+        routes,
+        secrets,
+        image,
+        branches,
+        owner,
+        locks,
+        hold,
+        automatic: _,
+        live,
+    } = facts;
     let all = [
         ("routes", why(routes)),
         ("secrets", why(secrets)),
@@ -271,6 +303,7 @@ fn tell(facts: &Facts, questions: &Questions) {
         ("branches", why(branches)),
         ("owner", why(owner)),
         ("locks", why(locks)),
+        ("hold", why(hold)),
         ("live", why(live)),
     ];
     for (fact, why) in all.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {

@@ -9,6 +9,7 @@ use crate::app::facts::Gatherer;
 use crate::app::planning::{self, Planners};
 use crate::app::problem;
 use crate::app::readiness::Readiness;
+use crate::app::rollback;
 use crate::app::tell;
 use crate::app::tell::argocd::Hooks;
 use crate::app::tell::slack::Line;
@@ -16,7 +17,8 @@ use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{
-    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Restored,
+    Written, Wrote,
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
@@ -27,6 +29,7 @@ use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::{CommitSha, TargetName};
+use crate::model::rollback::Rollback;
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
 use crate::notify::webhook::Receiver;
@@ -136,7 +139,8 @@ impl World {
             release: request.release.clone(),
             templates: self.templates.now(),
         };
-        let questions = questions::of(&input, &self.clusters);
+        let questions = questions::of(&input, &self.clusters)
+            .map(|questions| Questions { automatic: request.automatic, ..questions });
         Ok((input, questions))
     }
 }
@@ -279,7 +283,19 @@ impl Outside for World {
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
+    async fn roll_back(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+        at: Timestamp,
+    ) -> Restored {
+        rollback::restore(self, deployment, rollback, at).await
+    }
+
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {
+        if let Some(rollback) = &deployment.rollback {
+            return rollback::pushed(self, deployment, rollback).await;
+        }
         let target = &deployment.request.target;
         let repository = &self.manifests_of(target)?.repository;
         let Some(app) = &deployment.app else { return Ok(None) };

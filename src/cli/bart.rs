@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{deployer, explain, remove, render, schema, status, validate};
+use super::{deployer, explain, hold, remove, render, rollback, schema, status, validate};
 
 /// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments, and takes
 /// apps off a target.
@@ -28,6 +28,9 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::Schema),
     Status(status::Status),
+    Rollback(rollback::Rollback),
+    Hold(hold::Hold),
+    Unhold(hold::Unhold),
     Remove(remove::Remove),
 }
 
@@ -39,6 +42,9 @@ impl Bart {
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::Rollback(command) => deployer::on_runtime(command.run()),
+            Command::Hold(command) => deployer::on_runtime(command.run()),
+            Command::Unhold(command) => deployer::on_runtime(command.run()),
             Command::Remove(command) => deployer::on_runtime(command.run()),
         }
     }

@@ -10,6 +10,8 @@ mod render;
 mod explain;
 mod schema;
 mod status;
+mod rollback;
+mod hold;
 mod remove;
 pub mod deployer; // the operator's command line
 mod serve;

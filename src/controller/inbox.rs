@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::controller::Wake;
+use crate::model::audit::Entry;
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeliveryId, DeployId};
-use crate::store::{Accepted, Store, StoreError};
+use crate::store::{Accepted, NewRollback, RollbackTurn, Store, StoreError};
 
 /// Where events are handed in. Clones share it.
 #[derive(Debug, Clone)]
@@ -79,6 +80,25 @@ impl Inbox {
                 Ok(Received::Known(first))
             }
         }
+    }
+
+    /// Takes a rollback in. When this returns, nothing of it can be lost.
+    pub async fn roll_back(
+        &self,
+        new: &NewRollback,
+        entry: &Entry,
+    ) -> Result<RollbackTurn, StoreError> {
+        let turn = self.store.accept_rollback(new, entry, self.clock.now()).await?;
+        if turn == RollbackTurn::Yes {
+            self.wake.workers.notify_one();
+            self.wake.outbox.ring();
+            tracing::info!(
+                deployment = %new.id, app = %new.app, target = %new.request.target,
+                to = %new.rollback.to, actor = new.request.actor, reason = new.rollback.reason,
+                "rollback accepted"
+            );
+        }
+        Ok(turn)
     }
 
     async fn store_new(

@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outside::{Problem, Remedy, Written};
-use crate::model::deployment::{ForgeState, Pushed};
+use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
 use crate::model::revision::Digest;
+use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation};
 use crate::store::{End, Ending, Known};
@@ -124,8 +125,35 @@ pub(super) fn preview_again(
     }
 }
 
+/// The end of a deployment or rollback that is in the manifest repository.
+pub fn arrived(deployment: &Deployment, pushed: Pushed, warnings: Vec<Violation>) -> Ending {
+    let tag = &deployment.request.release.tag;
+    match &deployment.rollback {
+        Some(rollback) => rolled_back(pushed, tag, rollback),
+        None => succeeded(pushed, tag, warnings),
+    }
+}
+
+fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
+    let Rollback { to, reason, hold, .. } = rollback;
+    let commit = pushed.commit.short();
+    let what = if pushed.changed {
+        format!("rolled back to {tag}, revision {to}, commit {commit}")
+    } else {
+        format!("nothing to roll back: commit {commit} has revision {to} of {tag}")
+    };
+    let held = if *hold { "; automation is held" } else { "" };
+    Ending {
+        end: End::Succeeded(pushed),
+        status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
+        summary: format!("{what}{held}"),
+        violations: vec![],
+        known: Known::default(),
+    }
+}
+
 /// The end of a deployment that is in the manifest repository.
-pub fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>, known: Known) -> Ending {
+fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending {
     let commit = pushed.commit.short();
     let what = if pushed.changed {
         format!("{tag} is in the manifest repository, commit {commit}")
@@ -142,7 +170,7 @@ pub fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>, known
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
         violations: warnings,
-        known,
+        known: Known::default(),
     }
 }
 
@@ -301,7 +329,7 @@ mod tests {
         let tag = ImageTag::parse("v1").unwrap();
         let sentence = |written, warnings| {
             let pushed = pushed(written, Digest(String::new()), vec![]);
-            succeeded(pushed, &tag, warnings, Known::default()).summary
+            succeeded(pushed, &tag, warnings).summary
         };
         let warning = Violation::warning("slo", "odd");
         assert_eq!(

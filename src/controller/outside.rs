@@ -12,6 +12,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
+use crate::model::rollback::Rollback;
 use crate::model::violation::{Rejection, Violation};
 use crate::store::Message;
 
@@ -42,6 +43,15 @@ pub trait Outside: Send + Sync + 'static {
         planned: Planned<Self::Extra>,
         at: Timestamp,
     ) -> impl Future<Output = Wrote> + Send;
+
+    /// Makes a former revision live again, in the manifest repository. One that is live already is not
+    /// pushed again.
+    fn roll_back(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+        at: Timestamp,
+    ) -> impl Future<Output = Restored> + Send;
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
     /// was begun and nobody knows how it ended.
@@ -140,6 +150,15 @@ pub struct Earlier {
 pub struct Wrote {
     /// How it ended.
     pub ended: Result<Written, Problem>,
+    /// What somebody had changed by hand there.
+    pub hand_edit: Option<Box<HandEdit>>,
+}
+
+/// How a rollback's write ended, and what was found on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// What is live now.
+    pub ended: Result<Pushed, Problem>,
     /// What somebody had changed by hand there.
     pub hand_edit: Option<Box<HandEdit>>,
 }

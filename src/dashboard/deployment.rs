@@ -51,6 +51,8 @@ struct Page {
     commit: Link,
     git_ref: String,
     actor: String,
+    /// To which revision it goes back, if it is a rollback.
+    back_to: Option<String>,
     description: String,
     received: Moment,
     finished: Option<Moment>,
@@ -120,6 +122,7 @@ fn view(log: Log, still: bool) -> Page {
         summary,
         violations,
         pushed,
+        rollback,
         hand_edit,
         template,
         templates_commit,
@@ -127,8 +130,16 @@ fn view(log: Log, still: bool) -> Page {
         address,
         attempts,
     } = deployment;
-    let DeploymentRequest { forge_id: _, release, target, git_ref, actor, description, production } =
-        request;
+    let DeploymentRequest {
+        forge_id: _,
+        release,
+        target,
+        git_ref,
+        actor,
+        description,
+        production,
+        automatic: _,
+    } = request;
     let Release { repository, commit, tag } = release;
     let (errors, warnings) = complaints(violations, &repository, &commit, &places);
     let what = app.map_or_else(|| repository.to_string(), |app| app.to_string());
@@ -158,6 +169,7 @@ fn view(log: Log, still: bool) -> Page {
         ),
         git_ref,
         actor,
+        back_to: rollback.map(|rollback| rollback.to.to_string()),
         description,
         received: words::moment(received_at),
         finished: finished_at.map(words::moment),

@@ -22,7 +22,9 @@ mod told; // what a code host is told
 use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;
 
-pub use crate::forge::status::{CommitState, CommitStatus, ListedStatus, Status};
+pub use crate::forge::status::{
+    Begun, CommitState, CommitStatus, ListedStatus, ROLLBACK_TASK, Status,
+};
 
 /// A code host.
 #[derive(Debug, Clone)]

@@ -1,6 +1,8 @@
 //! What a code host is told of a deployment, and of a commit beside it.
 
 use crate::model::deployment::ForgeState;
+use crate::model::id::{DeployId, TargetName};
+use crate::model::release::Release;
 
 /// What a code host is told of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +16,24 @@ pub struct Status {
     /// Where the app can be reached.
     pub environment_url: Option<String>,
 }
+
+/// A deployment that began here, as the code host is to have it: a rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Ours; it is in the payload, by which the deployment is found again.
+    pub id: DeployId,
+    /// What becomes live.
+    pub release: Release,
+    /// Where.
+    pub target: TargetName,
+    /// Why, for people; cut to what the host takes.
+    pub description: String,
+    /// Whether the environment is a production one.
+    pub production: bool,
+}
+
+/// The task of a deployment that began here. Its event is not for us.
+pub const ROLLBACK_TASK: &str = "rollback";
 
 /// A status that a deployment has at the host, whoever wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
-use crate::forge::{CommitStatus, Forge, ListedStatus, Status};
+use crate::forge::{Begun, CommitStatus, Forge, ListedStatus, Status};
 use crate::model::id::{CommitSha, RepoName};
 
 impl Forge {
@@ -23,6 +23,25 @@ impl Forge {
         match self {
             Self::Local(_) => Ok(()),
             Self::GitHub(github) => github.report(repository, forge_id, status).await,
+        }
+    }
+
+    /// Makes a deployment of one that began here; its number. The local host has none.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] look with [`Forge::find_begun`].
+    pub async fn begin(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+        match self {
+            Self::Local(_) => Ok(None),
+            Self::GitHub(github) => github.begin(begun).await.map(Some),
+        }
+    }
+
+    /// The number of a deployment that was made of one that began here.
+    pub async fn find_begun(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+        match self {
+            Self::Local(_) => Ok(None),
+            Self::GitHub(github) => github.find_begun(begun).await,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::git::deployment::{self, Write};
 use crate::git::edits::{EditError, Edited};
 use crate::git::message::commit_message;
 use crate::git::objects::Objects;
+use crate::git::rollback::{self, Restore};
 use crate::model::id::DeployId;
 
 /// One change, which becomes one commit.
@@ -15,6 +16,8 @@ use crate::model::id::DeployId;
 pub(super) enum Change {
     /// A deployment: it does not matter what was there.
     Deploy(Box<Write>),
+    /// A former revision is made live again.
+    Restore(Box<Restore>),
     /// Something that was decided on after a look.
     Amend(Amendment),
 }
@@ -28,6 +31,7 @@ impl Change {
     ) -> Result<Edited, EditError> {
         match self {
             Self::Deploy(write) => deployment::edit(objects, root, write),
+            Self::Restore(restore) => rollback::edit(objects, root, restore),
             Self::Amend(amendment) => amendment::edit(objects, root, amendment),
         }
     }
@@ -39,6 +43,10 @@ impl Change {
                 let edit = write.hand_edits.found();
                 commit_message(&write.revision, &write.note, edit.as_ref())
             }
+            Self::Restore(restore) => {
+                let edit = restore.hand_edits.found();
+                restore.message.over(edit.as_ref())
+            }
             Self::Amend(amendment) => amendment.message.text().to_owned(),
         }
     }
@@ -47,6 +55,7 @@ impl Change {
     pub(super) fn asker(&self) -> Option<Asker<'_>> {
         match self {
             Self::Deploy(write) => Some(Asker::Login(&write.note.actor)),
+            Self::Restore(restore) => restore.message.actor().map(Asker::Named),
             Self::Amend(amendment) => amendment.message.actor().map(Asker::Named),
         }
     }
@@ -55,6 +64,7 @@ impl Change {
     pub(super) fn id(&self) -> Option<&DeployId> {
         match self {
             Self::Deploy(write) => Some(&write.revision.id),
+            Self::Restore(restore) => restore.message.id(),
             Self::Amend(amendment) => amendment.message.id(),
         }
     }

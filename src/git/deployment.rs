@@ -10,7 +10,7 @@ use crate::git::layout::{self, LATEST};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
 use crate::model::hand_edit::HandEdits;
-use crate::model::id::DeployId;
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::Revision;
 
 /// One deployment's change.
@@ -38,7 +38,7 @@ pub(super) fn edit(
 ) -> Result<Edited, EditError> {
     let Write { revision, application, project, parent, note: _, hand_edits } = write;
     let (target, app) = (&revision.target, &revision.app);
-    let present = History::read(objects, root, write)?;
+    let present = History::read(objects, root, target, app)?;
     if present.revisions.iter().any(|(id, _)| *id == revision.id) {
         return Ok(Edited::AlreadyThere);
     }
@@ -88,20 +88,21 @@ fn watch(
 
 /// What an app has on a target.
 #[derive(Default)]
-struct History {
-    revisions: Vec<(DeployId, Oid)>,
-    latest: Option<Oid>,
+pub(super) struct History {
+    pub(super) revisions: Vec<(DeployId, Oid)>,
+    pub(super) latest: Option<Oid>,
 }
 
 impl History {
     /// Reads it, and notes what of it the server has: most of a deployment's files are those of the
     /// one before.
-    fn read(
+    pub(super) fn read(
         objects: &mut Objects<'_>,
         root: Option<Oid>,
-        write: &Write,
+        target: &TargetName,
+        app: &AppKey,
     ) -> Result<Self, git2::Error> {
-        let path = layout::app_folder(&write.revision.target, &write.revision.app);
+        let path = layout::app_folder(target, app);
         let Some((_, folder)) = objects.folder_at(root, &path)? else { return Ok(Self::default()) };
         objects.are_there(&folder);
         let folders = folder.entries().filter(|entry| entry.kind == Kind::Folder);

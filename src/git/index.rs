@@ -46,7 +46,7 @@ pub struct Follower {
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
-    reference: String,
+    pub(super) reference: String,
     /// Whether others' pushes are here as soon as they are made.
     live: bool,
 }

@@ -46,6 +46,31 @@ pub struct RemovalNote {
     pub digest: String,
 }
 
+/// What the commit of a rollback says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollbackNote {
+    /// Names the rollback.
+    pub id: DeployId,
+    /// The app.
+    pub app: AppKey,
+    /// The cluster.
+    pub target: TargetName,
+    /// The revision that becomes live again.
+    pub to: DeployId,
+    /// The one that was live; left out when it is not known.
+    pub from: Option<DeployId>,
+    /// The image tag of the revision.
+    pub tag: ImageTag,
+    /// The service's repository.
+    pub repository: RepoName,
+    /// The commit that the revision was made of.
+    pub commit: CommitSha,
+    /// Who asked; free text.
+    pub actor: String,
+    /// Why; free text.
+    pub reason: String,
+}
+
 /// A whole commit message, and what its commit is found again by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -70,6 +95,25 @@ impl Message {
         Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
     }
 
+    /// The message of a rollback.
+    pub fn of_rollback(note: &RollbackNote) -> Self {
+        let RollbackNote { id, app, target, to, from, tag, repository, commit, actor, reason } =
+            note;
+        let text = with_trailers(
+            format!("roll {app} back to {tag} on {target}"),
+            &[
+                (ROLLBACK_ID, id.to_string()),
+                ("Revision", to.to_string()),
+                ("Replaces", from.as_ref().map(ToString::to_string).unwrap_or_default()),
+                ("Repository", repository.to_string()),
+                ("Commit", commit.to_string()),
+                ("Actor", one_line(actor)),
+                ("Reason", one_line(reason)),
+            ],
+        );
+        Self { text, id: Some(id.clone()), actor: Some(actor.clone()) }
+    }
+
     /// The message of a preparation: how many files are new, and how many were replaced.
     pub fn of_preparation(new: usize, replaced: usize) -> Self {
         let files = |n: usize, what: &str| match n {
@@ -84,6 +128,15 @@ impl Message {
             parts.join(", ")
         );
         Self { text, id: None, actor: None }
+    }
+
+    /// The whole text of a change that replaces that of somebody's hand.
+    pub(super) fn over(&self, edit: Option<&HandEdit>) -> String {
+        let mut text = self.text.clone();
+        if let Some(edit) = edit {
+            text.extend([REPLACED_EDIT, ": ", &one_line(&edit.to_string()), "\n"]);
+        }
+        text
     }
 
     /// The whole text.
@@ -128,9 +181,9 @@ fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {
     message
 }
 
-/// Whether a commit message is the one of that deployment or removal.
+/// Whether a commit message is the one of that deployment, rollback or removal.
 pub fn is_of(message: &str, id: &DeployId) -> bool {
-    let wanted = [DEPLOY_ID, REMOVAL_ID].map(|key| format!("{key}: {id}"));
+    let wanted = [DEPLOY_ID, ROLLBACK_ID, REMOVAL_ID].map(|key| format!("{key}: {id}"));
     message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
 }
 
@@ -141,6 +194,7 @@ pub(super) fn says_replaced(message: &str) -> bool {
 
 const REPLACED_EDIT: &str = "Replaced-Edit";
 pub(super) const DEPLOY_ID: &str = "Deploy-Id";
+pub(super) const ROLLBACK_ID: &str = "Rollback-Id";
 pub(super) const REMOVAL_ID: &str = "Removal-Id";
 
 /// Makes any text one line of visible characters, cut to [`TEXT_LIMIT`].

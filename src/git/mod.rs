@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! layout, message, refusal, address   pure: paths and retention, the commit's words, the server's words
-//! change: deployment | amendment      what may be done, each one commit
+//! change: deployment | rollback | amendment   what may be done, each one commit
 //! handedit                            what somebody changed in an app's `latest` beside us
 //! folder, delta, objects, edits       edits of a root folder, in memory; what is new is known
 //! batch, commit                       several changes, as many commits, one on top of the other
@@ -51,6 +51,7 @@ mod queue;
 pub mod reading;
 pub mod refusal;
 mod remote;
+mod rollback;
 mod round;
 mod rounds;
 pub mod signing;

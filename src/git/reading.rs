@@ -79,23 +79,36 @@ impl ManifestRepository {
     /// The files directly in a folder, by name, at most a thousand; empty if there is no such folder.
     pub async fn files(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
-        self.at_tip(move |repo, tip| {
-            let root = root(repo, tip)?;
-            let found = tree::find_text(root.as_ref(), &folder)?;
-            let Some((id, ObjectType::Tree)) = found else { return Ok(Vec::new()) };
-            let tree = repo.find_tree(id)?;
-            let files = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
-            files
-                .take(FILES_LIMIT)
-                .map(|entry| {
-                    Ok(ManifestFile {
-                        name: String::from_utf8_lossy(entry.name_bytes()).into_owned(),
-                        bytes: repo.find_blob(entry.id())?.content().to_vec(),
-                    })
-                })
-                .collect()
-        })
-        .await
+        self.at_tip(move |repo, tip| files_in(repo, tip, &folder)).await
+    }
+
+    /// The same, without waiting for a push that is under way: then as they were before it.
+    pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
+        let folder = folder.to_owned();
+        self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
+    }
+
+    /// Runs `read` on the tip of now; while the writer is busy, on the one that it went on from.
+    pub(super) async fn beside<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<T, WriteError> {
+        if !self.is_busy() {
+            return self.at_tip(read).await;
+        }
+        let place = self.place();
+        let name = place.folder.display().to_string();
+        let reading = tokio::task::spawn_blocking(move || {
+            let repo = Repository::open_bare(&place.folder)?;
+            let tip = there(repo.refname_to_id(&place.reference))?;
+            read(&repo, tip)
+        });
+        let corrupt = |cause| WriteError::Corrupt { repository: name, cause };
+        match reading.await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(error)) => Err(corrupt(error.message().to_owned())),
+            Err(_) => Err(corrupt("reading it failed by a fault of ours".to_owned())),
+        }
     }
 
     /// The paths that the commit at the tip touched, in order, at most ten thousand.
@@ -174,6 +187,25 @@ fn path_change(delta: &git2::DiffDelta<'_>) -> PathChange {
     };
     let path = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
     PathChange { path, what }
+}
+
+fn files_in(
+    repo: &Repository,
+    tip: Option<Oid>,
+    folder: &str,
+) -> Result<Vec<ManifestFile>, git2::Error> {
+    let root = root(repo, tip)?;
+    let found = tree::find_text(root.as_ref(), folder)?;
+    let Some((id, ObjectType::Tree)) = found else { return Ok(Vec::new()) };
+    let tree = repo.find_tree(id)?;
+    let files = tree.iter().filter(|entry| entry.kind() == Some(ObjectType::Blob));
+    let file = |entry: git2::TreeEntry<'_>| {
+        Ok(ManifestFile {
+            name: String::from_utf8_lossy(entry.name_bytes()).into_owned(),
+            bytes: repo.find_blob(entry.id())?.content().to_vec(),
+        })
+    };
+    files.take(FILES_LIMIT).map(file).collect()
 }
 
 fn root(repo: &Repository, tip: Option<Oid>) -> Result<Option<Tree<'_>>, git2::Error> {

@@ -204,7 +204,9 @@ impl Writer {
         match (found, change) {
             (Some(commit), _) => Written::AlreadyPushed { commit: sha(commit) },
             (None, Change::Deploy(_)) => Written::AlreadyPushed { commit: sha(tip) },
-            (None, Change::Amend(_)) => Written::Unchanged { commit: sha(tip) },
+            (None, Change::Amend(_) | Change::Restore(_)) => {
+                Written::Unchanged { commit: sha(tip) }
+            }
         }
     }
 

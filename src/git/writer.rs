@@ -27,11 +27,12 @@ use crate::git::home::{Home, Trouble};
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
-pub use crate::git::message::{Message, Note, RemovalNote};
+pub use crate::git::message::{Message, Note, RemovalNote, RollbackNote};
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::OnItsWay;
 use crate::git::queue::{self, Coming, Job, Queue};
 use crate::git::remote::{Remote, Way};
+pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
 pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
@@ -245,6 +246,14 @@ impl ManifestRepository {
         self.change(Change::Amend(amendment), at, None).await
     }
 
+    pub(super) async fn restore(
+        &self,
+        restore: Restore,
+        at: Timestamp,
+    ) -> Result<Written, WriteError> {
+        self.change(Change::Restore(Box::new(restore)), at, None).await
+    }
+
     /// Waits where the queue is full; what is in it is worked on, whoever waits for it.
     async fn change(
         &self,
@@ -298,6 +307,11 @@ impl ManifestRepository {
             })?)
         })
         .await
+    }
+
+    /// Whether a change or a look is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.writer.try_lock().is_err()
     }
 
     pub(super) fn door(&self) -> &Door {

@@ -7,6 +7,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::revision::Digest;
+use crate::model::rollback::Rollback;
 use crate::model::violation::Violation;
 
 /// The record of one deployment.
@@ -32,6 +33,8 @@ pub struct Deployment {
     pub violations: Vec<Violation>,
     /// What was pushed, if anything was.
     pub pushed: Option<Pushed>,
+    /// What makes it a rollback, if it is one.
+    pub rollback: Option<Rollback>,
     /// What somebody had changed by hand where this deployment wrote, or would have.
     pub hand_edit: Option<HandEdit>,
     /// The template and its version, `backend-default@latest`, once known.

@@ -120,6 +120,7 @@ pub const NOBODY: &str = "ghost";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentRequest {
     /// The forge's own number of the deployment; a second event with it is the same deployment.
+    /// Below zero while the forge does not have it: then it began here.
     pub forge_id: i64,
     /// What to deploy.
     pub release: Release,
@@ -134,4 +135,14 @@ pub struct DeploymentRequest {
     /// Whether the forge calls the environment a production one.
     #[serde(default)]
     pub production: bool,
+    /// Whether a program asked, and no person: a workflow, a rollout.
+    #[serde(default)]
+    pub automatic: bool,
+}
+
+impl DeploymentRequest {
+    /// The forge's number; `None` while the forge does not have the deployment.
+    pub fn number(&self) -> Option<i64> {
+        Some(self.forge_id).filter(|number| *number > 0)
+    }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{AppKey, RepoName};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
+use crate::model::rollback::Hold;
 use crate::model::target::{Clusters, Target};
 
 /// What must be found out before the rules can judge one release for one target.
@@ -21,6 +22,8 @@ pub struct Questions {
     pub owner: Option<String>,
     /// Which release.
     pub release: Release,
+    /// Whether a program asks, and no person.
+    pub automatic: bool,
     /// The hosts that it wants.
     pub hosts: Vec<String>,
     /// The secrets that it refers to, by the name of the Kubernetes Secret.
@@ -77,6 +80,10 @@ pub struct Facts {
     pub owner: Fact<Ownership>,
     /// The locks that stop this deployment.
     pub locks: Fact<Vec<Lock>>,
+    /// What holds automation off the app on the target.
+    pub hold: Fact<Option<Hold>>,
+    /// Whether a program asks for this deployment, and no person.
+    pub automatic: bool,
     /// What the app's `latest` holds on the target.
     pub live: Fact<Vec<LiveObject>>,
 }
@@ -124,6 +131,8 @@ impl Facts {
             branches: Fact::NotAsked,
             owner: Fact::NotAsked,
             locks: Fact::NotAsked,
+            hold: Fact::NotAsked,
+            automatic: false,
             live: Fact::NotAsked,
         }
     }

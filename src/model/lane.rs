@@ -22,17 +22,19 @@ pub struct Entry {
     pub place: Place,
     /// `Queued`, `Running` or `Pushing`.
     pub state: State,
+    /// Whether it is a rollback: what comes after one does not make it superfluous.
+    pub rollback: bool,
     /// From when a worker may take it: a retry's time, or the end of a lease.
     pub due_at: Timestamp,
 }
 
-/// A place in a lane's order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A place in a lane's order; the greater is the newer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The deployment.
+    /// The forge's number; a rollback, which begins here, has that of the newest before it.
+    pub number: i64,
+    /// The deployment. Ids are in the order of time.
     pub id: DeployId,
-    /// The forge's number; the greater is the newer.
-    pub forge_id: i64,
 }
 
 /// What is to be done in a lane.
@@ -54,7 +56,7 @@ impl Lane {
             .filter_map(|entry| Some((entry.place.id.clone(), self.newer_than(&entry.place)?.id)))
             .collect();
         let left = self.open.iter().filter(|e| superseded.iter().all(|(id, _)| *id != e.place.id));
-        let take = left.min_by_key(|entry| (entry.state == State::Queued, entry.place.forge_id));
+        let take = left.min_by_key(|entry| (entry.state == State::Queued, &entry.place));
         let take = take.filter(|entry| entry.due_at <= now).map(|entry| entry.place.id.clone());
         Turn { superseded, take }
     }
@@ -65,8 +67,8 @@ impl Lane {
             .iter()
             .map(|entry| &entry.place)
             .chain(&self.newest_ended)
-            .filter(|other| other.forge_id > place.forge_id)
-            .max_by_key(|other| other.forge_id)
+            .filter(|other| *other > place)
+            .max()
             .cloned()
     }
 }
@@ -76,6 +78,7 @@ impl Entry {
     /// have arrived already, so its outcome must be found out.
     fn may_be_superseded(&self, now: Timestamp) -> bool {
         match self.state {
+            _ if self.rollback => false,
             State::Queued => true,
             State::Running => self.due_at <= now,
             State::Pushing
@@ -94,7 +97,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn place(n: i64) -> Place {
-        Place { id: id(n), forge_id: n }
+        Place { number: n, id: id(n) }
     }
 
     fn id(n: i64) -> DeployId {
@@ -103,7 +106,7 @@ mod tests {
 
     fn entry(n: i64, state: State, due_in_seconds: i64) -> Entry {
         let due_at = Timestamp::from_second(due_in_seconds).unwrap();
-        Entry { place: place(n), state, due_at }
+        Entry { place: place(n), state, rollback: false, due_at }
     }
 
     fn turn(open: Vec<Entry>, ended: Option<i64>) -> Turn {
@@ -150,6 +153,21 @@ mod tests {
             assert_eq!(turn.take, None);
         }
         assert_eq!(turn(vec![entry(1, State::Queued, 0)], Some(2)).superseded, [(id(1), id(2))]);
+    }
+
+    #[test]
+    fn a_rollback_is_not_superseded_and_comes_before_what_is_newer() {
+        let rollback = Entry { rollback: true, ..entry(1, State::Queued, 0) };
+        let turn = turn(vec![entry(2, State::Queued, 0), rollback], None);
+        assert_eq!(turn, Turn { superseded: vec![], take: Some(id(1)) });
+    }
+
+    #[test]
+    fn a_rollback_supersedes_what_waited_before_it() {
+        let place = Place { number: 5, id: id(9) };
+        let rollback = Entry { place, state: State::Queued, rollback: true, due_at: NOW };
+        let turn = turn(vec![entry(5, State::Queued, 0), rollback], None);
+        assert_eq!(turn, Turn { superseded: vec![(id(5), id(9))], take: Some(id(9)) });
     }
 
     #[test]

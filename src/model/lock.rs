@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, IdError, TargetName};
+use crate::model::rollback::Holds;
 
 /// A person's no, with a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,9 @@ pub struct Policies {
     /// What happens to what somebody edited by hand in an app's `latest`, when the app is deployed:
     /// `replace` or `stop`. Default: `replace`; either way the deployment's log shows it.
     pub hand_edits: HandEdits,
+    /// Whom a hold keeps from deploying, as a rollback takes one: `automation`, `everybody`, or `off`,
+    /// nobody. Default: `automation`; a person who deploys another release ends it.
+    pub holds: Holds,
 }
 
 /// What happens when something that a rule must know cannot be found out.

@@ -40,6 +40,17 @@ impl ForgeStatus {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
     }
 
+    /// A rollback came while it waited.
+    pub fn superseded_by_rollback(by: &DeployId) -> Self {
+        Self::new(ForgeState::Inactive, &format!("superseded by rollback {by}"))
+    }
+
+    /// A rollback made a former revision live again.
+    pub fn rolled_back(by: &str, to: &ImageTag, reason: &str) -> Self {
+        let sentence = format!("rolled back to {to} by {by}: {reason}");
+        Self::new(ForgeState::Inactive, &sentence)
+    }
+
     /// A newer one of its lane has succeeded.
     pub fn replaced(by_forge_id: i64, by_tag: &ImageTag) -> Self {
         Self::new(ForgeState::Inactive, &format!("replaced by deployment {by_forge_id} ({by_tag})"))

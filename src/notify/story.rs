@@ -60,9 +60,19 @@ pub enum Say {
     },
 }
 
+/// What decides whether a channel hears of a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// The team wants to hear of all of them.
+    pub successes: bool,
+    /// It is a rollback: the whole team must know, whatever it wants.
+    pub rollback: bool,
+}
+
 /// What a channel is told of a deployment that came to this end; `earlier` are the ends before it
-/// in its lane, newest first, and `successes` says whether the team wants to hear of all.
-pub fn for_channel(state: ForgeState, successes: bool, earlier: &[Earlier]) -> Say {
+/// in its lane, newest first.
+pub fn for_channel(state: ForgeState, wish: Wish, earlier: &[Earlier]) -> Say {
+    let Wish { successes, rollback } = wish;
     let kind = match state {
         ForgeState::Failure => Kind::Rejected,
         ForgeState::Error => Kind::GivenUp,
@@ -78,6 +88,9 @@ pub fn for_channel(state: ForgeState, successes: bool, earlier: &[Earlier]) -> S
     let told: Vec<_> = row.iter().filter_map(|one| told(one)).collect();
     let thread = told.iter().find_map(|whereabouts| whereabouts.cloned());
     match (kind, told.len()) {
+        (Kind::Deployed, _) if rollback => {
+            Say::This { kind: Kind::RolledBack, thread, aloud: true }
+        }
         (Kind::Deployed, 0) if !successes => Say::Nothing("this app does not ask for successes"),
         (Kind::Deployed, 1..) => {
             let kind = Kind::Recovered { failures: told.len() };
@@ -137,6 +150,8 @@ impl Whereabouts {
 mod tests {
     use super::*;
 
+    const ALL: Wish = Wish { successes: true, rollback: false };
+
     fn at(ts: &str, root: Option<&str>) -> Whereabouts {
         Whereabouts {
             addressed: "squad".to_owned(),
@@ -156,11 +171,11 @@ mod tests {
     #[test]
     fn a_failure_begins_a_thread_and_the_next_is_told_in_it_and_aloud() {
         let first = Say::This { kind: Kind::Rejected, thread: None, aloud: true };
-        assert_eq!(for_channel(FAILURE, false, &[]), first);
-        assert_eq!(for_channel(FAILURE, false, &[was(SUCCESS, Fate::Untold)]), first);
+        assert_eq!(for_channel(FAILURE, Wish::default(), &[]), first);
+        assert_eq!(for_channel(FAILURE, Wish::default(), &[was(SUCCESS, Fate::Untold)]), first);
         let told = was(FAILURE, Fate::Told(Some(at("1.0", None))));
         let next = Say::This { kind: Kind::GivenUp, thread: Some(at("1.0", None)), aloud: true };
-        assert_eq!(for_channel(ForgeState::Error, false, &[told]), next);
+        assert_eq!(for_channel(ForgeState::Error, Wish::default(), &[told]), next);
     }
 
     #[test]
@@ -175,17 +190,17 @@ mod tests {
         let thread = Some(at("2.0", Some("1.0")));
         let kind = Kind::Recovered { failures: 2 };
         let quietly = Say::This { kind, thread: thread.clone(), aloud: false };
-        assert_eq!(for_channel(SUCCESS, false, &row), quietly);
-        assert_eq!(for_channel(SUCCESS, true, &row), Say::This { kind, thread, aloud: true });
-        assert!(matches!(for_channel(SUCCESS, false, &row[3..]), Say::Nothing(_)));
+        assert_eq!(for_channel(SUCCESS, Wish::default(), &row), quietly);
+        assert_eq!(for_channel(SUCCESS, ALL, &row), Say::This { kind, thread, aloud: true });
+        assert!(matches!(for_channel(SUCCESS, Wish::default(), &row[3..]), Say::Nothing(_)));
     }
 
     #[test]
     fn failures_that_nobody_heard_of_need_no_recovery() {
         let row = [was(FAILURE, Fate::Untold)];
-        assert!(matches!(for_channel(SUCCESS, false, &row), Say::Nothing(_)));
+        assert!(matches!(for_channel(SUCCESS, Wish::default(), &row), Say::Nothing(_)));
         let wanted = Say::This { kind: Kind::Deployed, thread: None, aloud: true };
-        assert_eq!(for_channel(SUCCESS, true, &row), wanted);
+        assert_eq!(for_channel(SUCCESS, ALL, &row), wanted);
     }
 
     #[test]
@@ -193,17 +208,17 @@ mod tests {
         let row = [was(FAILURE, Fate::Told(None))];
         let kind = Kind::Recovered { failures: 1 };
         let recovery = Say::This { kind, thread: None, aloud: false };
-        assert_eq!(for_channel(SUCCESS, false, &row), recovery);
+        assert_eq!(for_channel(SUCCESS, Wish::default(), &row), recovery);
     }
 
     #[test]
     fn nothing_overtakes_what_still_waits() {
         let row = [was(FAILURE, Fate::Untold), was(FAILURE, Fate::Waits)];
         for state in [SUCCESS, FAILURE, ForgeState::Error] {
-            assert_eq!(for_channel(state, false, &row), Say::Later);
+            assert_eq!(for_channel(state, Wish::default(), &row), Say::Later);
         }
         let before = [was(SUCCESS, Fate::Untold), was(FAILURE, Fate::Waits)];
-        assert!(matches!(for_channel(FAILURE, false, &before), Say::This { .. }));
+        assert!(matches!(for_channel(FAILURE, Wish::default(), &before), Say::This { .. }));
     }
 
     #[test]
@@ -212,5 +227,12 @@ mod tests {
             assert_eq!(Whereabouts::parse(&place.reference()), Some(place));
         }
         assert_eq!(Whereabouts::parse("C1 1.0"), None);
+    }
+
+    #[test]
+    fn a_rollback_is_told_whatever_the_team_wants() {
+        let wish = Wish { successes: false, rollback: true };
+        let say = for_channel(SUCCESS, wish, &[]);
+        assert_eq!(say, Say::This { kind: Kind::RolledBack, thread: None, aloud: true });
     }
 }

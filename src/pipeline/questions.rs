@@ -26,6 +26,7 @@ pub fn of(input: &Input, clusters: &Clusters) -> Option<Questions> {
         app: app.clone(),
         owner: Some(input.waml.owner.clone()).filter(|owner| !owner.is_empty()),
         release: input.release.clone(),
+        automatic: false,
         hosts: hosts(&section, &target),
         secrets: secrets(&section, app),
         image,

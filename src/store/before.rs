@@ -2,27 +2,30 @@
 //! Nothing here changes anything.
 
 use crate::model::deployment::ForgeState;
+use crate::model::id::DeployId;
 use crate::store::row::Row;
 use crate::store::{Message, Store, StoreError};
 
 const DOING: &str = "finding out what to tell";
 
 impl Store {
-    /// The forge's number of the newest deployment of the message's commit to its target, if it is
-    /// newer than the message's own.
-    pub async fn newer_of_commit(&self, message: &Message) -> Result<Option<i64>, StoreError> {
+    /// The newest deployment of the message's commit to its target, if it is newer than the message's
+    /// own.
+    pub async fn newer_of_commit(&self, message: &Message) -> Result<Option<DeployId>, StoreError> {
         let row = sqlx::query(
-            "SELECT id, forge_id FROM deployments WHERE repository = $1 AND target = $2 \
-             AND forge_id > $3 AND commit_id = $4 ORDER BY forge_id DESC LIMIT 1",
+            "SELECT id FROM deployments WHERE repository = $1 AND target = $2 \
+             AND (place > $3 OR (place = $3 AND id > $5)) AND commit_id = $4 \
+             ORDER BY place DESC, id DESC LIMIT 1",
         )
         .bind(message.repository.as_str())
         .bind(message.target.as_str())
-        .bind(message.forge_id)
+        .bind(message.place)
         .bind(message.commit.as_str())
+        .bind(message.deployment.as_str())
         .fetch_optional(&self.pool)
         .await
         .map_err(StoreError::doing(DOING))?;
-        row.map(|row| Row::new(row).number("forge_id")).transpose()
+        row.map(|row| Row::new(row).id("id")).transpose()
     }
 
     /// Where the app was reached after the newest success of the lane before the message's
@@ -30,11 +33,13 @@ impl Store {
     pub async fn last_address(&self, message: &Message) -> Result<Option<String>, StoreError> {
         let row = sqlx::query(
             "SELECT id, address FROM deployments WHERE repository = $1 AND target = $2 \
-             AND forge_id < $3 AND state = 'succeeded' ORDER BY forge_id DESC LIMIT 1",
+             AND (place < $3 OR (place = $3 AND id < $4)) AND state = 'succeeded' \
+             ORDER BY place DESC, id DESC LIMIT 1",
         )
         .bind(message.repository.as_str())
         .bind(message.target.as_str())
-        .bind(message.forge_id)
+        .bind(message.place)
+        .bind(message.deployment.as_str())
         .fetch_optional(&self.pool)
         .await
         .map_err(StoreError::doing(DOING))?;
@@ -47,13 +52,15 @@ impl Store {
         let row = sqlx::query(
             "SELECT d.id, o.state FROM deployments d \
              JOIN outbox o ON o.deployment = d.id AND o.sink = 'check' AND o.outcome = 'sent' \
-             WHERE d.repository = $1 AND d.target = $2 AND d.forge_id < $3 AND d.commit_id = $4 \
-             ORDER BY d.forge_id DESC LIMIT 1",
+             WHERE d.repository = $1 AND d.target = $2 AND d.commit_id = $4 \
+             AND (d.place < $3 OR (d.place = $3 AND d.id < $5)) \
+             ORDER BY d.place DESC, d.id DESC LIMIT 1",
         )
         .bind(message.repository.as_str())
         .bind(message.target.as_str())
-        .bind(message.forge_id)
+        .bind(message.place)
         .bind(message.commit.as_str())
+        .bind(message.deployment.as_str())
         .fetch_optional(&self.pool)
         .await
         .map_err(StoreError::doing(DOING))?;

@@ -59,6 +59,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (11, "previews", include_str!("../../migrations/0011_previews.sql")),
     (13, "hand edits", include_str!("../../migrations/0013_hand_edits.sql")),
     (14, "audit", include_str!("../../migrations/0014_audit.sql")),
+    (15, "rollbacks", include_str!("../../migrations/0015_rollbacks.sql")),
+    (16, "holds", include_str!("../../migrations/0016_holds.sql")),
 ];
 
 /// The connections to one database.

@@ -15,14 +15,16 @@ impl Store {
             "SELECT o.deployment AS id, o.sink, o.seq, o.state, o.description, o.at, o.outcome, \
              o.done_at, o.reason, o.reference \
              FROM deployments d JOIN outbox o ON o.deployment = d.id \
-             WHERE d.repository = $1 AND d.target = $2 AND d.forge_id < $3 AND o.sink = $4 \
-             ORDER BY d.forge_id DESC, o.seq DESC LIMIT $5",
+             WHERE d.repository = $1 AND d.target = $2 AND o.sink = $4 \
+             AND (d.place < $3 OR (d.place = $3 AND d.id < $6)) \
+             ORDER BY d.place DESC, d.id DESC, o.seq DESC LIMIT $5",
         )
         .bind(message.repository.as_str())
         .bind(message.target.as_str())
-        .bind(message.forge_id)
+        .bind(message.place)
         .bind(message.sink.to_string())
         .bind(i64::from(most))
+        .bind(message.deployment.as_str())
         .fetch_all(&self.pool)
         .await
         .map_err(StoreError::doing("reading what was told before"))?;
@@ -33,7 +35,7 @@ impl Store {
     pub async fn last_contact(&self, repository: &RepoName) -> Result<Option<Contact>, StoreError> {
         let row = sqlx::query(
             "SELECT id, contact FROM deployments WHERE repository = $1 AND contact IS NOT NULL \
-             ORDER BY forge_id DESC LIMIT 1",
+             ORDER BY place DESC, id DESC LIMIT 1",
         )
         .bind(repository.as_str())
         .fetch_optional(&self.pool)

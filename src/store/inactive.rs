@@ -6,11 +6,11 @@ use sqlx::Any;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 
-use crate::model::deployment::ForgeState;
-use crate::model::event::DeploymentRequest;
+use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::notice::Sink;
 use crate::model::removal::Removal;
+use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::store::connect::Kind;
 use crate::store::row::Row;
@@ -28,7 +28,7 @@ macro_rules! active {
             " AND EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id AND o.sink = 'forge' \
              AND o.state = 'success' AND (o.outcome IS NULL OR o.outcome <> 'parked')) \
              AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
-             AND o.sink = 'forge' AND o.state = 'inactive') ORDER BY d.forge_id DESC LIMIT 20"
+             AND o.sink = 'forge' AND o.state = 'inactive') ORDER BY d.place DESC, d.id DESC LIMIT 20"
         )
     };
 }
@@ -37,15 +37,27 @@ macro_rules! active {
 pub(super) async fn replaced(
     store: &Store,
     write: &mut Write,
-    by: &DeploymentRequest,
+    by: &Deployment,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = active!("d.repository = $1 AND d.target = $2 AND d.forge_id < $3");
+    let request = &by.request;
+    let sql = active!(
+        "d.repository = $1 AND d.target = $2 AND d.id <> $3 AND EXISTS \
+         (SELECT 1 FROM deployments b WHERE b.id = $3 AND (d.place < b.place OR \
+         (d.place = b.place AND d.id < b.id)))"
+    );
     let older = settled(store, write, sql, |query| {
-        query.bind(by.release.repository.to_string()).bind(by.target.to_string()).bind(by.forge_id)
+        query
+            .bind(request.release.repository.to_string())
+            .bind(request.target.to_string())
+            .bind(by.id.to_string())
     });
     let older = older.await?;
-    let status = ForgeStatus::replaced(by.forge_id, &by.release.tag);
+    let tag = &request.release.tag;
+    let status = match &by.rollback {
+        Some(Rollback { reason, .. }) => ForgeStatus::rolled_back(&request.actor, tag, reason),
+        None => ForgeStatus::replaced(request.forge_id, tag),
+    };
     leave(write, &older, &status, now).await
 }
 

@@ -57,13 +57,21 @@ async fn insert(
     id: &DeployId,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let DeploymentRequest { forge_id, release, target, git_ref, actor, description, production } =
-        request;
+    let DeploymentRequest {
+        forge_id,
+        release,
+        target,
+        git_ref,
+        actor,
+        description,
+        production,
+        automatic,
+    } = request;
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '[]', $13, \
-         '[]', $12, 0, 0, $14) ON CONFLICT DO NOTHING",
+         attempts, failures, production, automatic, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $5) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(delivery.as_str())
@@ -79,6 +87,7 @@ async fn insert(
     .bind(now.as_millisecond())
     .bind("waiting for a worker")
     .bind(i64::from(*production))
+    .bind(i64::from(*automatic))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

@@ -62,12 +62,12 @@ pub(super) async fn read(
 ) -> Result<Lane, StoreError> {
     // Both in one: every question costs a way to the database and back.
     let rows = sqlx::query(
-        "SELECT id, forge_id, state, due_at FROM deployments \
+        "SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND finished_at IS NULL \
-         UNION ALL SELECT id, forge_id, state, due_at FROM \
-         (SELECT id, forge_id, state, due_at FROM deployments \
+         UNION ALL SELECT id, place, state, due_at, rollback FROM \
+         (SELECT id, place, state, due_at, rollback FROM deployments \
          WHERE repository = $1 AND target = $2 AND state IN ('succeeded', 'failed') \
-         ORDER BY forge_id DESC LIMIT 1) AS newest",
+         ORDER BY place DESC, id DESC LIMIT 1) AS newest",
     )
     .bind(repository.as_str())
     .bind(target.as_str())
@@ -82,11 +82,12 @@ pub(super) async fn read(
 }
 
 fn entry(row: &Row) -> Result<Entry, StoreError> {
-    Ok(Entry { place: place(row)?, state: row.state()?, due_at: row.time("due_at")? })
+    let rollback = row.maybe_text("rollback")?.is_some();
+    Ok(Entry { place: place(row)?, state: row.state()?, rollback, due_at: row.time("due_at")? })
 }
 
 fn place(row: &Row) -> Result<Place, StoreError> {
-    Ok(Place { id: row.id("id")?, forge_id: row.number("forge_id")? })
+    Ok(Place { number: row.number("place")?, id: row.id("id")? })
 }
 
 /// Ends each of these in favour of the newer one beside it.
@@ -98,15 +99,22 @@ pub(super) async fn supersede(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for (id, by) in superseded {
-        let places = lane.open.iter().map(|entry| &entry.place).chain(&lane.newest_ended);
-        let by_forge_id = places.filter(|p| p.id == *by).map(|p| p.forge_id).next().unwrap_or(0);
-        end(store, write, id, &ForgeStatus::superseded(by, by_forge_id), now).await?;
+        end(store, write, id, &superseded_by(lane, by), now).await?;
     }
     Ok(())
 }
 
+fn superseded_by(lane: &Lane, by: &DeployId) -> ForgeStatus {
+    if lane.open.iter().any(|entry| entry.rollback && entry.place.id == *by) {
+        return ForgeStatus::superseded_by_rollback(by);
+    }
+    let places = lane.open.iter().map(|entry| &entry.place).chain(&lane.newest_ended);
+    let number = places.filter(|place| place.id == *by).map(|place| place.number).next();
+    ForgeStatus::superseded(by, number.unwrap_or(0))
+}
+
 /// Ends one, unless its worker ended it or began to push since the lane was read.
-pub(super) async fn end(
+async fn end(
     store: &Store,
     write: &mut Write,
     id: &DeployId,

@@ -6,15 +6,15 @@ use sqlx::Any;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 
-use crate::model::deployment::{Contact, ForgeState, Pushed, StageTime, State};
+use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
-use crate::model::lane::Place;
+use crate::model::lane::{Lane, Place};
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, inactive, lane, owners};
+use crate::store::{Store, StoreError, Write, holds, inactive, lane, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,8 +106,7 @@ impl Store {
         let mut write = self.begin("beginning a push").await?;
         lane::lock(self, &mut write, repository, target).await?;
         let lane = lane::read(&mut write, repository, target).await?;
-        let me = Place { id: claim.deployment.id.clone(), forge_id: request.forge_id };
-        let turn = match lane.newer_than(&me).filter(|_| claim.deployment.state != State::Pushing) {
+        let turn = match superseding(&lane, &claim.deployment) {
             None => PushTurn::Yes,
             Some(newer) => PushTurn::Superseded { by: newer.id },
         };
@@ -116,7 +115,14 @@ impl Store {
             return Ok(PushTurn::Lost);
         }
         if let PushTurn::Superseded { by } = &turn {
-            lane::supersede(self, &mut write, &lane, &[(me.id, by.clone())], now).await?;
+            lane::supersede(
+                self,
+                &mut write,
+                &lane,
+                &[(claim.deployment.id.clone(), by.clone())],
+                now,
+            )
+            .await?;
         }
         write.commit().await?;
         Ok(turn)
@@ -182,7 +188,8 @@ impl Store {
         }
         if state == State::Succeeded {
             owners::claim(&mut write, &claim.deployment.id, now).await?;
-            inactive::replaced(self, &mut write, &claim.deployment.request, now).await?;
+            holds::after_success(&mut write, &claim.deployment, known.app.as_ref(), now).await?;
+            inactive::replaced(self, &mut write, &claim.deployment, now).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
@@ -193,6 +200,15 @@ impl Store {
         write.commit().await?;
         Ok(Held::Yes)
     }
+}
+
+/// The newer one that takes the deployment's place, unless nothing may any more.
+fn superseding(lane: &Lane, deployment: &Deployment) -> Option<Place> {
+    if deployment.state == State::Pushing || deployment.rollback.is_some() {
+        return None;
+    }
+    let mine = lane.open.iter().find(|entry| entry.place.id == deployment.id)?;
+    lane.newer_than(&mine.place)
 }
 
 /// Writes the state and what is known, if the claim still holds.

@@ -19,6 +19,7 @@ mod before; // what a sender asks
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
+mod holds; // what keeps automation from deploying
 mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
@@ -29,6 +30,7 @@ mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod rollbacks; // a rollback is asked for
 mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
 mod told; // what was told, and what waits
@@ -53,6 +55,7 @@ pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
+pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};
 

@@ -29,8 +29,10 @@ pub struct Message {
     pub commit: CommitSha,
     /// Its target.
     pub target: TargetName,
-    /// The forge's number of the deployment.
+    /// The forge's number of the deployment; below zero while the forge does not have it.
     pub forge_id: i64,
+    /// Its place in the order of its lane, before its id.
+    pub place: i64,
     /// What to tell.
     pub status: ForgeStatus,
     /// When it came to be so.
@@ -87,7 +89,7 @@ impl Store {
     ) -> Result<Vec<Message>, StoreError> {
         let mut write = self.begin(DOING).await?;
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
-             d.target, d.commit_id, d.forge_id, (SELECT COUNT(*) FROM outbox n \
+             d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
              WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
@@ -274,6 +276,7 @@ fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
         commit: before.id("commit_id")?,
         target: before.id("target")?,
         forge_id: before.number("forge_id")?,
+        place: before.number("place")?,
         status: status(row)?,
         at: row.time("at")?,
         due_at: before.time("due_at")?,

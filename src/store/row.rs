@@ -103,6 +103,7 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         summary: row.text("summary")?,
         violations: row.json("violations")?,
         pushed: row.json("pushed")?,
+        rollback: row.json("rollback")?,
         hand_edit: row.json("hand_edit")?,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,
@@ -125,6 +126,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         actor: row.text("actor")?,
         description: row.text("description")?,
         production: row.number("production")? != 0,
+        automatic: row.number("automatic")? != 0,
     })
 }
 

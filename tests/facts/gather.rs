@@ -69,6 +69,7 @@ impl World {
                 commit: CommitSha::parse(commit).unwrap(),
                 tag: "1.0".parse().unwrap(),
             },
+            automatic: false,
             hosts: vec!["Shop.example.com".to_owned()],
             secrets: BTreeMap::from([
                 ("db".to_owned(), question(&["user"], "devx/shop/db")),

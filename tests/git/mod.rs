@@ -10,6 +10,7 @@ mod locks;
 pub(crate) mod place;
 mod property;
 mod races;
+mod rollbacks; // latest points at a former revision
 mod removals;
 mod ssh;
 mod signing;

@@ -19,6 +19,7 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         actor: "jo".to_owned(),
         description: String::new(),
         production: false,
+        automatic: false,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use the_deployer::controller::outside::{
-    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Written, Wrote,
+    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Restored,
+    Written, Wrote,
 };
 use the_deployer::controller::stages::Stages;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
@@ -13,6 +14,7 @@ use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
+use the_deployer::model::rollback::Rollback;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
 use tokio::sync::Notify;
@@ -164,6 +166,16 @@ impl State {
         Written::Pushed { commit: commit(self.pushed.len()) }
     }
 
+    fn restore(&mut self, deployment: &Deployment, rollback: &Rollback) -> CommitSha {
+        if let Some(commit) = self.commit_of(&deployment.id) {
+            return commit;
+        }
+        let lane = lane(deployment);
+        self.latest.insert(lane.clone(), Digest(rollback.tree.to_string()));
+        self.pushed.push((deployment.id.clone(), lane, deployment.request.forge_id));
+        commit(self.pushed.len())
+    }
+
     fn commit_of(&self, id: &DeployId) -> Option<CommitSha> {
         self.pushed.iter().position(|(pushed, _, _)| pushed == id).map(|at| commit(at + 1))
     }
@@ -199,6 +211,23 @@ impl Outside for World {
         let written = self.lock().write(deployment, &planned.revision);
         self.point(Point::AfterWrite).await;
         Wrote { ended: Ok(written), hand_edit: None }
+    }
+
+    async fn roll_back(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+        _at: Timestamp,
+    ) -> Restored {
+        self.point(Point::BeforeWrite).await;
+        if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {
+            return Restored { ended: Err(problem), hand_edit: None };
+        }
+        let commit = self.lock().restore(deployment, rollback);
+        self.point(Point::AfterWrite).await;
+        let digest = Digest(rollback.tree.to_string());
+        let pushed = Pushed { commit, changed: true, digest, files: vec![] };
+        Restored { ended: Ok(pushed), hand_edit: None }
     }
 
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {

@@ -54,7 +54,7 @@ async fn a_sender_learns_what_is_known_of_the_lane_and_the_commit() {
         ends(&store, 2, false).await;
         let written = Answer::Sent { reference: Some("77".to_owned()) };
         let second = check(&store, 2, written).await;
-        assert_eq!(store.newer_of_commit(&first).await.unwrap(), Some(2));
+        assert_eq!(store.newer_of_commit(&first).await.unwrap(), Some(id(2)));
         assert_eq!(store.last_check(&second).await.unwrap(), None, "a skipped one is none");
         let live = store.last_address(&second).await.unwrap();
         assert_eq!(live.as_deref(), Some("https://v1.example.com/"), "what failed is not there");

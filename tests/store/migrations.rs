@@ -169,6 +169,13 @@ async fn looks_right(store: &Store, version: i64) {
     if version >= 13 {
         assert!(find(113).hand_edit.as_ref().unwrap().replaced);
     }
+    if version >= 15 {
+        assert!(find(-115).rollback.as_ref().unwrap().hold);
+    }
+    if version >= 16 {
+        let holds = store.holds(None).await.unwrap();
+        assert_eq!(holds.len(), 1, "one was released: {holds:?}");
+    }
 }
 
 /// Everything that waited comes to its end, and everybody is told.

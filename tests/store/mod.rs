@@ -14,6 +14,7 @@ mod listing;
 mod locks; // who is stopped
 mod outbox;
 mod owners; // whose apps are
+mod rollbacks; // a rollback's place, and its hold
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request
 

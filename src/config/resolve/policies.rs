@@ -13,7 +13,7 @@ const MOST: usize = 100;
 impl Resolver<'_> {
     pub(super) fn policies(&mut self, path: &str, policies: Option<Policies>) -> Policies {
         let policies = policies.unwrap_or_default();
-        let Policies { branches, windows, unknown: _, hand_edits: _ } = &policies;
+        let Policies { branches, windows, unknown: _, hand_edits: _, holds: _ } = &policies;
         self.few(&format!("{path}.windows"), windows.len());
         for (n, window) in windows.iter().enumerate() {
             if let Err(error) = Weekly::parse(window) {

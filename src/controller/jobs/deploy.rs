@@ -1,6 +1,7 @@
 //! One attempt at one deployment: fetch, plan, push.
 
 use crate::controller::Parts;
+use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
 use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem};
 use crate::controller::stages::Stages;
@@ -39,7 +40,7 @@ pub(in crate::controller) async fn attempt<O: Outside>(
 }
 
 /// Ends an attempt in its middle.
-enum Stop {
+pub(in crate::controller) enum Stop {
     Superseded(DeployId),
     Lost,
     Trouble(Trouble),
@@ -70,6 +71,9 @@ async fn forward<O: Outside>(
     {
         return Ok(ending);
     }
+    if let Some(back) = &claim.deployment.rollback {
+        return rollback::forward(parts, claim, back, stages, known).await;
+    }
     let waml = fetch(parts, claim, stages).await?;
     let planned = plan(parts, claim, waml, stages, known).await?;
     known.stages = stages.times();
@@ -87,11 +91,10 @@ async fn found<O: Outside>(
     claim: &Claim,
     known: &mut Known,
 ) -> Result<Option<Ending>, Stop> {
-    let tag = &claim.deployment.request.release.tag;
     let earlier = parts.outside.pushed(&claim.deployment).await?;
     Ok(earlier.map(|Earlier { pushed, hand_edit }| {
         known.hand_edit = hand_edit.map(|edit| *edit);
-        outcome::succeeded(pushed, tag, vec![], Known::default())
+        outcome::arrived(&claim.deployment, pushed, vec![])
     }))
 }
 
@@ -143,6 +146,5 @@ async fn push<O: Outside>(
     drop(going);
     known.hand_edit = wrote.hand_edit.map(|edit| *edit);
     let pushed = outcome::pushed(wrote.ended?, digest, files);
-    let tag = &claim.deployment.request.release.tag;
-    Ok(outcome::succeeded(pushed, tag, warnings, Known::default()))
+    Ok(outcome::arrived(&claim.deployment, pushed, warnings))
 }

@@ -2,3 +2,4 @@
 //! id; nothing is remembered from an earlier attempt.
 
 pub(super) mod deploy;
+pub(super) mod rollback; // a former revision made live again

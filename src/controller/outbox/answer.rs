@@ -141,6 +141,7 @@ mod tests {
             commit: CommitSha::parse("ab".repeat(20)).unwrap(),
             target: TargetName::parse("prod").unwrap(),
             forge_id: 1,
+            place: 1,
             status: ForgeStatus::queued(),
             at: at(0),
             due_at: at(3),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::Change;
 use crate::model::deployment::{Contact, Deployment, Pushed, StageTime};
 use crate::model::event::DeploymentRequest;
+use crate::model::id::DeployId;
 use crate::model::release::Release;
 use crate::model::status::one_line;
 use crate::model::violation::{Severity, Violation};
@@ -41,11 +42,24 @@ pub(super) struct Record<'a> {
     actor: String,
     description: String,
     /// The forge's number of the deployment.
-    forge_id: i64,
+    forge_id: Option<i64>,
+    /// Whether a program asked, and no person.
+    automatic: bool,
+    /// What makes it a rollback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollback: Option<BackTo<'a>>,
     received_at: Timestamp,
     /// What is known at its end only.
     #[serde(flatten)]
     ended: Option<Ended<'a>>,
+}
+
+/// From which revision to which.
+#[derive(Debug, Serialize)]
+struct BackTo<'a> {
+    to: &'a str,
+    from: Option<&'a str>,
+    reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -119,6 +133,7 @@ impl<'a> Record<'a> {
             actor,
             description,
             production,
+            automatic,
         } = &deployment.request;
         Self {
             version: VERSION,
@@ -135,7 +150,13 @@ impl<'a> Record<'a> {
             tag: tag.as_str(),
             actor: text(actor),
             description: text(description),
-            forge_id: *forge_id,
+            forge_id: Some(*forge_id).filter(|number| *number > 0),
+            automatic: *automatic,
+            rollback: deployment.rollback.as_ref().map(|rollback| BackTo {
+                to: rollback.to.as_str(),
+                from: rollback.from.as_ref().map(DeployId::as_str),
+                reason: text(&rollback.reason),
+            }),
             received_at: deployment.received_at,
             ended: ended.then(|| Ended::of(deployment)),
         }
@@ -155,6 +176,7 @@ impl<'a> Ended<'a> {
             summary,
             violations,
             pushed,
+            rollback: _,
             hand_edit: _,
             template,
             templates_commit,

@@ -22,6 +22,7 @@ fn deployment(state: State) -> Deployment {
             actor: "octo".to_owned(),
             description: String::new(),
             production: true,
+            automatic: false,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),
@@ -39,6 +40,7 @@ fn deployment(state: State) -> Deployment {
             digest: Digest("sha256:cc".to_owned()),
             files: vec!["deployment.yaml".to_owned()],
         }),
+        rollback: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

@@ -50,6 +50,8 @@ pub enum Kind {
     GivenUp,
     /// It is deployed.
     Deployed,
+    /// A former revision is live again.
+    RolledBack,
     /// It is deployed, after so many failures in a row that the team was told of.
     Recovered {
         /// How many.
@@ -136,7 +138,7 @@ pub struct Letter {
 pub fn letter(news: &News<'_>) -> Letter {
     let told = match news.kind {
         Kind::Rejected | Kind::GivenUp => failure::told(news),
-        Kind::Deployed | Kind::Recovered { .. } => success::told(news),
+        Kind::Deployed | Kind::RolledBack | Kind::Recovered { .. } => success::told(news),
     };
     letter::of(&told, &news.stamp)
 }

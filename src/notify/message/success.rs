@@ -22,7 +22,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
         Kind::Recovered { failures } => {
             format!("The {failures} deployments before it had failed. {summary}")
         }
-        Kind::Deployed | Kind::Rejected | Kind::GivenUp => summary.clone(),
+        Kind::Deployed | Kind::RolledBack | Kind::Rejected | Kind::GivenUp => summary.clone(),
     }));
     head.push(parts::facts(news));
     let warnings = &deployment.violations;
@@ -39,6 +39,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
 fn title(news: &News<'_>) -> String {
     match news.kind {
         Kind::Recovered { .. } => parts::title(news.deployment, "works again on"),
+        Kind::RolledBack => parts::title(news.deployment, "is live again on"),
         Kind::Deployed | Kind::Rejected | Kind::GivenUp => {
             parts::title(news.deployment, "is deployed to")
         }

@@ -24,6 +24,7 @@ fn deployment(violations: &[Violation]) -> Deployment {
             actor: "octocat".to_owned(),
             description: "the new checkout".to_owned(),
             production: true,
+            automatic: false,
         },
         "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
         "state": "failed",

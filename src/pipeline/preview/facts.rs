@@ -33,6 +33,8 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         branches: Fact::NotAsked,
         owner: Fact::NotAsked,
         locks: Fact::NotAsked,
+        hold: Fact::NotAsked,
+        automatic: false,
     };
     notes.dedup();
     (own, notes)

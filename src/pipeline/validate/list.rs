@@ -3,9 +3,9 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery,
-    disruption, env, grpc, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks, names,
-    owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling, secrets,
-    slo, stateful, target, unused, vault, versions, volumes, windows,
+    disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
+    names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
+    secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -334,6 +334,13 @@ pub const RULES: &[Rule] = &[
         source: "the operators of the target: `the-deployer lock`",
         weight: Weight::Error,
         check: Check::Facts(locks::check),
+    },
+    Rule {
+        name: "hold",
+        about: "Automation does not deploy over a rollback, nor anybody again what was rolled back from.",
+        source: "the person who rolled back: `bart rollback`, `bart hold`; `policies.holds` of the cluster",
+        weight: Weight::Error,
+        check: Check::Facts(hold::check),
     },
     Rule {
         name: "windows",

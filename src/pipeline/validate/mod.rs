@@ -23,6 +23,7 @@ mod ingress;
 mod kubernetes;
 mod labels;
 pub(crate) mod legal;
+mod hold;
 mod locks;
 mod names;
 mod numbers;

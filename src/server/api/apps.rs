@@ -71,17 +71,21 @@ pub(super) async fn remove<B: Backend>(
     Ok(Json(view(gone)))
 }
 
-fn app(target: String, namespace: String, slug: String) -> Result<(TargetName, AppKey), IdError> {
+pub(super) fn app(
+    target: String,
+    namespace: String,
+    slug: String,
+) -> Result<(TargetName, AppKey), IdError> {
     let app = AppKey { namespace: Namespace::parse(namespace)?, slug: Slug::parse(slug)? };
     Ok((TargetName::parse(target)?, app))
 }
 
-fn bad(detail: impl Into<String>) -> Problem {
+pub(super) fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::BadRequest, detail)
 }
 
 /// Only JSON that says so is taken: a web page can send anything else here in its visitor's name.
-fn unread(error: &JsonRejection) -> Problem {
+pub(super) fn unread(error: &JsonRejection) -> Problem {
     match error {
         JsonRejection::MissingJsonContentType(_) => {
             Problem::new(Kind::UnsupportedMediaType, "send application/json")

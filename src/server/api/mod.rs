@@ -16,6 +16,7 @@ mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
 pub(super) mod query; // the list's parameters
+mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
 /// All routes of the API, behind its tokens.
@@ -25,6 +26,10 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/deployments/{id}", get(deployments::one::<B>))
         .route("/apps", get(placed::list::<B>))
         .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
+        .route("/apps/{target}/{namespace}/{app}/rollback", post(rollback::roll_back::<B>))
+        .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
+        .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
+        .route("/holds", get(rollback::holds::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }
 

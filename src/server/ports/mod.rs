@@ -6,7 +6,7 @@ mod apps; // what is where
 mod acts; // what people do beside deploying
 mod condition; // how the program is
 
-pub use acts::{Acts, Gone, NotRemoved, Outcome};
+pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
@@ -27,11 +27,12 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts
+    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks
 {
 }
 
-impl<T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts> Backend
-    for T
+impl<
+    T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks,
+> Backend for T
 {
 }

@@ -3,6 +3,7 @@
 mod acting; // POST /api/v1/apps/…
 mod pages; // / and /deployments/{id}
 mod placed; // GET /api/v1/apps
+mod rolling; // rollbacks and holds
 mod reading; // probes and the API
 mod mutations;
 mod webhooks;

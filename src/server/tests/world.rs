@@ -10,14 +10,16 @@ use tower::ServiceExt;
 
 use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
+use crate::model::audit::By;
 use crate::model::deployment::{Deployment, ForgeState, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
+use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::auth::{Pages, Tokens};
 use crate::server::ports::{
-    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, Noted, Page, PullRequests,
-    Pushes, Query, Records, StatusRecord,
+    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, NotRolledBack, Noted, Page,
+    PullRequests, Pushes, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -42,6 +44,11 @@ pub(super) struct Inner {
     pub(super) removals: Vec<RemovalRequest>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
+    /// What was asked of rollbacks and holds, in order, and by whom.
+    pub(super) rollbacks: Vec<(RollbackRequest, By)>,
+    /// Why the next rollback or hold is refused.
+    pub(super) not_rolled_back: Option<NotRolledBack>,
+    pub(super) holds: Vec<Hold>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -99,6 +106,7 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
         summary: "waiting for a worker".to_owned(),
         violations: Vec::new(),
         pushed: None,
+        rollback: None,
         hand_edit: None,
         templates_commit: None,
         template: None,

@@ -3,8 +3,9 @@
 use crate::app::outside::World;
 use crate::app::tell::forge::{page, trouble, unread, yes};
 use crate::controller::outside::{Delivered, NotDelivered};
-use crate::forge::Status;
-use crate::model::deployment::ForgeState;
+use crate::forge::{Begun, Status};
+use crate::model::deployment::{Deployment, ForgeState};
+use crate::model::event::DeploymentRequest;
 use crate::store::Message;
 
 /// The next status of a deployment.
@@ -12,19 +13,55 @@ pub(in crate::app::tell) async fn status(
     world: &World,
     message: &Message,
 ) -> Result<Delivered, NotDelivered> {
-    let Message { repository, forge_id, unsure, .. } = message;
+    let Message { repository, unsure, .. } = message;
+    let Some(forge_id) = number(world, message).await? else {
+        return Ok(Delivered::Nothing("the code host has no deployments".to_owned()));
+    };
     let status = Status {
         state: message.status.state,
         description: message.status.description().to_owned(),
         log_url: Some(page(world, message)),
         environment_url: address(world, message).await?,
     };
-    let has = || world.forge.has_status(repository, *forge_id, &status);
+    let has = || world.forge.has_status(repository, forge_id, &status);
     if *unsure && has().await.map_err(|error| trouble(&error))? {
         return Ok(yes());
     }
-    let told = world.forge.report(repository, *forge_id, &status).await;
+    let told = world.forge.report(repository, forge_id, &status).await;
     told.map(|()| yes()).map_err(|error| trouble(&error))
+}
+
+/// The forge's number of the deployment. One that began here is made there with its first status; it
+/// is looked for first where it may be there already.
+async fn number(world: &World, message: &Message) -> Result<Option<i64>, NotDelivered> {
+    if message.forge_id > 0 {
+        return Ok(Some(message.forge_id));
+    }
+    let record = world.store.deployment(&message.deployment).await.map_err(|e| unread(&e))?;
+    let Some(record) = record else { return Ok(None) };
+    if let Some(number) = record.request.number() {
+        return Ok(Some(number));
+    }
+    let begun = begun(record);
+    let found = match message.attempts > 1 || message.seq > 1 {
+        true => world.forge.find_begun(&begun).await.map_err(|error| trouble(&error))?,
+        false => None,
+    };
+    let number = match found {
+        Some(number) => Some(number),
+        None => world.forge.begin(&begun).await.map_err(|error| trouble(&error))?,
+    };
+    if let Some(number) = number {
+        let noted = world.store.number_rollback(&message.deployment, number).await;
+        noted.map_err(|error| unread(&error))?;
+    }
+    Ok(number)
+}
+
+fn begun(record: Deployment) -> Begun {
+    let DeploymentRequest { release, target, production, description, actor, .. } = record.request;
+    let description = format!("rolled back by {actor}: {description}");
+    Begun { id: record.id, release, target, description, production }
 }
 
 /// Where the app is reached: as this deployment made it once it is there, until then as the one

@@ -30,6 +30,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
             actor: "jo".to_owned(),
             description: String::new(),
             production: true,
+            automatic: false,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),
@@ -42,6 +43,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         summary: "given up after 20 attempts: the branch is protected".to_owned(),
         violations,
         pushed: None,
+        rollback: None,
         hand_edit: None,
         template: None,
         templates_commit: None,

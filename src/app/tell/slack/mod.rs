@@ -26,7 +26,7 @@ use crate::notify::slack::address::{Address, Channel};
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::people::People;
 use crate::notify::slack::{self, Form, Looked, Post, Posted, Slack};
-use crate::notify::story::{self, Say, Whereabouts};
+use crate::notify::story::{self, Say, Whereabouts, Wish};
 use crate::notify::{message::Reader, route};
 use crate::store::Message;
 
@@ -67,10 +67,10 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
     let deployment = gather::deployment(world, message).await?;
     let contact = gather::contact(world, &deployment).await?;
     let successes = contact.as_ref().is_some_and(|contact| contact.successes);
+    let wish = Wish { successes, rollback: deployment.rollback.is_some() };
     let earlier = world.store.told_before(message, LONGEST_ROW).await.map_err(|e| of_store(&e))?;
     let earlier: Vec<_> = earlier.iter().map(gather::earlier).collect();
-    let (kind, thread, aloud) = match story::for_channel(message.status.state, successes, &earlier)
-    {
+    let (kind, thread, aloud) = match story::for_channel(message.status.state, wish, &earlier) {
         Say::Nothing(why) => return Ok(nothing(why)),
         Say::Later => return Ok(soon(message, now)),
         Say::This { kind, thread, aloud } => (kind, thread, aloud),

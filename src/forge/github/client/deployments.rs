@@ -1,14 +1,18 @@
-//! The newest deployments of a repository.
+//! The newest deployments of a repository, and those that began with us.
 
 use std::collections::BTreeSet;
 
+use http::Method;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::About;
+use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, PER_PAGE};
+use crate::forge::github::client::text::{DESCRIPTION, cut};
+use crate::forge::{Begun, ROLLBACK_TASK};
 use crate::model::id::RepoName;
 
 impl GitHub {
@@ -34,5 +38,73 @@ impl GitHub {
         self.pages::<Vec<Value>, ()>(about, &route, most.div_ceil(PER_PAGE), look).await?;
         found.truncate(most);
         Ok(found)
+    }
+}
+
+/// As many of the newest are looked at for one that was just made.
+const LOOKED_AT: u32 = 100;
+
+/// A deployment as GitHub takes it.
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "ref")]
+    git_ref: &'a str,
+    environment: &'a str,
+    task: &'static str,
+    /// What was deployed before needs no new proof.
+    required_contexts: [&'static str; 0],
+    /// GitHub would merge the default branch into the ref.
+    auto_merge: bool,
+    payload: Payload<'a>,
+    description: String,
+    production_environment: bool,
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    tag: &'a str,
+    deploy_id: &'a str,
+}
+
+/// What of the answer is used.
+#[derive(Deserialize)]
+struct Made {
+    id: i64,
+}
+
+impl GitHub {
+    /// Makes a deployment of a rollback; its number.
+    ///
+    /// # Errors
+    /// [`ForgeError`]; after [`ForgeError::Unreachable`] it may be there nevertheless.
+    pub async fn begin(&self, begun: &Begun) -> Result<i64, ForgeError> {
+        let Begun { id, release, target, description, production } = begun;
+        let body = Body {
+            git_ref: release.commit.as_str(),
+            environment: target.as_str(),
+            task: ROLLBACK_TASK,
+            required_contexts: [],
+            auto_merge: false,
+            payload: Payload { tag: release.tag.as_str(), deploy_id: id.as_str() },
+            description: cut(description, DESCRIPTION),
+            production_environment: *production,
+        };
+        let about = About::Repository(&release.repository);
+        let route = format!("/repos/{}/deployments", release.repository);
+        let needs = Permission::WRITE_DEPLOYMENTS;
+        let made: Made = self.read(Call::write(about, needs, Method::POST, route, &body)).await?;
+        Ok(made.id)
+    }
+
+    /// The number of the deployment that was made of a rollback.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn find_begun(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
+        let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
+        let is_it = |one: &&Value| {
+            one["task"] == ROLLBACK_TASK && one["payload"]["deploy_id"] == begun.id.as_str()
+        };
+        Ok(listed.iter().find(is_it).and_then(|one| one["id"].as_i64()))
     }
 }

@@ -49,6 +49,9 @@ pub(super) struct Repository {
 #[serde(default)]
 pub(super) struct User {
     pub(super) login: Field,
+    /// `User`, `Bot` or `Organization`.
+    #[serde(rename = "type")]
+    pub(super) kind: Field,
 }
 
 /// What the creator of the deployment put into it. GitHub hands it on as it came: an object, a

@@ -1,6 +1,7 @@
 //! From a deployment event to what is asked of us. Pure: every value becomes its own type here or
 //! is refused by name.
 
+use crate::forge::ROLLBACK_TASK;
 use crate::forge::github::webhook::environments::Whose;
 use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
@@ -61,7 +62,7 @@ fn not_ours(
         return Ok(Some((Unused::Repository, reason)));
     }
     let task = deployment.task.text("deployment.task")?.unwrap_or("deploy");
-    if !rules.tasks.iter().any(|used| used == task) {
+    if task == ROLLBACK_TASK || !rules.tasks.iter().any(|used| used == task) {
         return Ok(Some((Unused::Task, format!("task {} is not used", shown(task)))));
     }
     let Field::Text(environment) = &deployment.environment else { return Ok(None) };
@@ -93,7 +94,17 @@ fn request(
         actor: actor(sender, deployment.creator.as_ref()),
         description: cut(description, DESCRIPTION_CHARACTERS),
         production: deployment.production_environment.is_true(),
+        automatic: sender.into_iter().chain(&deployment.creator).any(is_program),
     })
+}
+
+/// Whether an account is a program's: an App's, as GitHub Actions has one. A person's token in a
+/// workflow cannot be told from the person.
+fn is_program(user: &User) -> bool {
+    let is = |field: &Field, right: fn(&str) -> bool| {
+        field.text("type").ok().flatten().is_some_and(right)
+    };
+    is(&user.kind, |kind| kind == "Bot") || is(&user.login, |login| login.ends_with("[bot]"))
 }
 
 fn repository(body: &Body) -> Result<RepoName, Malformed> {

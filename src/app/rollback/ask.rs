@@ -1,0 +1,260 @@
+//! A rollback is asked for: look, choose, judge, store. What is done then is a job's.
+
+use crate::app::backend::Backend;
+use crate::app::outside::Manifests;
+use crate::git::layout;
+use crate::git::writer::ManifestRepository;
+use crate::model::audit::{By, Entry};
+use crate::model::deployment::{Deployment, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::rollback::{
+    Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
+};
+use crate::pipeline::diff::{self, Change};
+use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
+use crate::store::{Filter, NewRollback, RollbackTurn};
+
+/// Lines around those that differ.
+const CONTEXT: usize = 3;
+
+impl Backend {
+    pub(super) async fn ask_for_rollback(
+        &self,
+        request: RollbackRequest,
+        by: By,
+    ) -> Result<RolledBack, NotRolledBack> {
+        let RollbackRequest { target, app, .. } = &request;
+        let manifests = self.manifests(target)?;
+        let choice = self.chosen(manifests, &request).await?;
+        let to = self.recorded(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
+        let from = match &choice.from {
+            Some(from) => self.recorded(from).await?,
+            None => None,
+        };
+        self.no_lock(target, app, &to).await?;
+        let changes = changes(&manifests.repository, target, app, &choice.to).await?;
+        let hold = self.holds_on(target);
+        let mut answer = RolledBack {
+            deployment: None,
+            from: choice.from.clone().map(|id| version(id, from.as_ref())),
+            to: version(choice.to.clone(), Some(&to)),
+            hold,
+            changes,
+        };
+        if !request.dry_run {
+            let away = from.map(|from| from.request.release);
+            let lane =
+                self.lane(target, app).await?.unwrap_or(to.request.release.repository.clone());
+            let new = self.new(&request, &choice, to, (away, lane, hold), &by);
+            answer.deployment = Some(self.accept(&new, by).await?);
+        }
+        Ok(answer)
+    }
+
+    fn manifests(&self, target: &TargetName) -> Result<&Manifests, NotRolledBack> {
+        let found = self.world.manifests_of(target);
+        found.map_err(|problem| NotRolledBack::Unknown(problem.message))
+    }
+
+    /// A rollback's own id stands for the revision that it made live.
+    async fn chosen(
+        &self,
+        manifests: &Manifests,
+        request: &RollbackRequest,
+    ) -> Result<Choice, NotRolledBack> {
+        let RollbackRequest { target, app, to, .. } = request;
+        let kept = manifests.repository.kept(target, app).await;
+        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let named = match to {
+            Some(to) => self.recorded(to).await?,
+            None => None,
+        };
+        let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
+        kept.choose(back.or(to.as_ref())).map_err(|why| no(why, request, named.as_ref()))
+    }
+
+    async fn recorded(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
+        self.store.deployment(id).await.map_err(Fault::new)
+    }
+
+    async fn no_lock(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        to: &Deployment,
+    ) -> Result<(), NotRolledBack> {
+        let owner = to.contact.as_ref().map(|contact| contact.owner.as_str());
+        let now = self.world.clock.now();
+        let locks =
+            self.store.locks_that_stop(target, app, owner, now).await.map_err(Fault::new)?;
+        let Some(lock) = locks.first() else { return Ok(()) };
+        Err(NotRolledBack::Against(format!(
+            "{} is locked by {}: {}; `bart unlock` takes the lock away",
+            lock.scope, lock.by, lock.reason
+        )))
+    }
+
+    fn holds_on(&self, target: &TargetName) -> bool {
+        let policies = self.world.clusters.find(target).map(|target| target.policies);
+        policies.unwrap_or_default().holds != Holds::Off
+    }
+
+    /// The lane of the app's deployments: it may belong to another repository by now.
+    async fn lane(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Option<RepoName>, NotRolledBack> {
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            ..Filter::default()
+        };
+        let newest = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+        Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
+    }
+
+    fn new(
+        &self,
+        request: &RollbackRequest,
+        choice: &Choice,
+        revision: Deployment,
+        (away, repository, hold): (Option<Release>, RepoName, bool),
+        by: &By,
+    ) -> NewRollback {
+        let id = self.world.clock.deploy_id();
+        let release = Release { repository, ..revision.request.release };
+        let asked = DeploymentRequest {
+            forge_id: provisional_number(&id),
+            release,
+            target: request.target.clone(),
+            git_ref: revision.request.git_ref,
+            actor: by.name.clone(),
+            description: request.reason.clone(),
+            production: revision.request.production,
+            automatic: false,
+        };
+        let Choice { to, tree, from } = choice.clone();
+        let reason = request.reason.clone();
+        NewRollback {
+            id,
+            request: asked,
+            app: request.app.clone(),
+            rollback: Rollback { to, from, away, tree, reason, hold },
+            template: revision.template,
+            contact: revision.contact,
+            address: revision.address,
+        }
+    }
+
+    async fn accept(&self, new: &NewRollback, by: By) -> Result<Deployment, NotRolledBack> {
+        let app = &new.app;
+        match self.inbox.roll_back(new, &entry(new, by, self.world.clock.now())).await {
+            Ok(RollbackTurn::Yes) => {
+                let stored = self.recorded(&new.id).await?;
+                Ok(stored.ok_or_else(|| Fault::new("a rollback that was stored is gone"))?)
+            }
+            Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
+                "rollback {id} of {app} is under way: ask again when it has ended"
+            ))),
+            Ok(RollbackTurn::Removing) => {
+                Err(NotRolledBack::Against(format!("a removal of {app} is under way")))
+            }
+            Err(error) => Err(Fault::new(error).into()),
+        }
+    }
+}
+
+fn entry(new: &NewRollback, by: By, at: jiff::Timestamp) -> Entry {
+    let Rollback { to, from, reason, .. } = &new.rollback;
+    let from = from.as_ref().map_or("hand-edited files".to_owned(), ToString::to_string);
+    Entry {
+        id: new.id.clone(),
+        at,
+        by,
+        act: "rollback",
+        target: Some(new.request.target.clone()),
+        app: Some(new.app.clone()),
+        subject: format!("from {from} to {to} ({})", new.request.release.tag),
+        reason: reason.clone(),
+        outcome: format!("deployment {} was asked for", new.id),
+    }
+}
+
+/// What each refusal is, in words with what to do.
+fn no(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> NotRolledBack {
+    let RollbackRequest { target, app, .. } = request;
+    match (why, named) {
+        (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),
+        (NoChoice::Live(id), _) => {
+            NotRolledBack::Against(format!("revision {id} of {app} is live on {target} already"))
+        }
+        (NoChoice::NoneBefore(id), _) => NotRolledBack::Against(format!(
+            "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
+             name a newer one, or deploy an older tag"
+        )),
+        (NoChoice::NotKept(id), None) => {
+            NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
+        }
+        (NoChoice::NotKept(id), Some(named)) => not_kept(&id, named, request),
+    }
+}
+
+fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> NotRolledBack {
+    let RollbackRequest { target, app, .. } = request;
+    let (its, tag) = (&named.request, &named.request.release.tag);
+    if named.app.as_ref() != Some(app) || its.target != *target {
+        let of = named.app.as_ref().map_or(its.release.repository.to_string(), ToString::to_string);
+        return NotRolledBack::NotMeant(format!(
+            "revision {id} is of {of} on {}, not of {app} on {target}",
+            its.target
+        ));
+    }
+    match named.state {
+        State::Succeeded => NotRolledBack::Against(format!(
+            "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
+             again"
+        )),
+        state => NotRolledBack::NotMeant(format!(
+            "deployment {id} made no revision: it is {}",
+            state.as_str()
+        )),
+    }
+}
+
+fn not_known(id: &DeployId) -> NotRolledBack {
+    NotRolledBack::Against(format!(
+        "the database knows nothing of revision {id}: `the-deployer rebuild` reads it back from the \
+         manifest repository"
+    ))
+}
+
+fn version(id: DeployId, record: Option<&Deployment>) -> Version {
+    Version {
+        id,
+        release: record.map(|one| one.request.release.clone()),
+        by: record.map(|one| (one.request.actor.clone(), one.received_at)),
+    }
+}
+
+/// What becomes another; `None` where files are not ours.
+async fn changes(
+    repository: &ManifestRepository,
+    target: &TargetName,
+    app: &AppKey,
+    to: &DeployId,
+) -> Result<Option<Vec<Change>>, NotRolledBack> {
+    let latest = layout::latest_folder(target, app).to_string();
+    let folder = layout::revision_folder(target, app, to).to_string();
+    let failed =
+        |error: crate::git::writer::WriteError| NotRolledBack::Repository(error.to_string());
+    let now = repository.files_beside(&latest).await.map_err(failed)?;
+    let then = repository.files_beside(&folder).await.map_err(failed)?;
+    let (Some(now), Some(then)) = (diff::objects(&now), diff::objects(&then)) else {
+        return Ok(None);
+    };
+    Ok(Some(diff::changes(&now, &then, CONTEXT).0))
+}

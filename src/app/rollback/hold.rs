@@ -1,0 +1,86 @@
+//! Holds that people place and release.
+
+use crate::app::backend::Backend;
+use crate::model::audit::{By, Entry};
+use crate::model::deployment::State;
+use crate::model::id::{AppKey, TargetName};
+use crate::model::rollback::Hold;
+use crate::server::ports::{Fault, NotRolledBack};
+use crate::store::Filter;
+
+impl Backend {
+    pub(super) async fn place_hold(
+        &self,
+        target: TargetName,
+        app: AppKey,
+        reason: String,
+        by: By,
+    ) -> Result<Hold, NotRolledBack> {
+        if !self.has_been_deployed(&target, &app).await? {
+            return Err(NotRolledBack::Unknown(format!("{app} was never deployed to {target}")));
+        }
+        let entry = self.entry("hold", (&target, &app), reason, by, "automation is held");
+        let hold = Hold {
+            target,
+            app,
+            by: entry.by.name.clone(),
+            reason: entry.reason.clone(),
+            since: entry.at,
+            rollback: None,
+            away: None,
+            to: None,
+        };
+        self.store.place_hold(&hold, &entry).await.map_err(Fault::new)?;
+        tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
+        Ok(hold)
+    }
+
+    pub(super) async fn release_hold(
+        &self,
+        target: TargetName,
+        app: AppKey,
+        reason: String,
+        by: By,
+    ) -> Result<Option<Hold>, NotRolledBack> {
+        let entry = self.entry("release", (&target, &app), reason, by, "automation may deploy");
+        let released = self.store.release_hold(&target, &app, &entry).await.map_err(Fault::new)?;
+        tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
+        Ok(released)
+    }
+
+    async fn has_been_deployed(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<bool, NotRolledBack> {
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            ..Filter::default()
+        };
+        let found = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+        Ok(!found.deployments.is_empty())
+    }
+
+    fn entry(
+        &self,
+        act: &'static str,
+        (target, app): (&TargetName, &AppKey),
+        reason: String,
+        by: By,
+        outcome: &str,
+    ) -> Entry {
+        Entry {
+            id: self.world.clock.deploy_id(),
+            at: self.world.clock.now(),
+            by,
+            act,
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            subject: String::new(),
+            reason,
+            outcome: outcome.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `bart hold` and `bart unhold`: automation is kept from deploying an app, and let again.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::client::Server;
+use super::error::{CliError, Outcome};
+use super::here::About;
+use super::offline;
+use super::output::{self, BOLD, Format, GOOD};
+use crate::model::id::{AppKey, TargetName};
+use crate::model::removal;
+
+/// Keeps workflows and rollouts from deploying the app to a target.
+///
+/// A rollback does the same by itself. A person's deployment ends the hold; so does `bart unhold`. To
+/// keep people from deploying as well, use `bart lock`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart hold prod-cluster-1 --reason 'we watch 1.10 over the weekend'")]
+pub(super) struct Hold {
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// Ends a hold: workflows and rollouts may deploy the app to the target again.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart unhold prod-cluster-1 --reason '1.11 has the fix'")]
+pub(super) struct Unhold {
+    #[command(flatten)]
+    ask: Ask,
+}
+
+#[derive(Debug, Args)]
+struct Ask {
+    /// The target
+    #[arg(value_parser = offline::target)]
+    target: TargetName,
+    /// Why; it is shown to whoever is held, and kept in the audit log
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What the service answers. Unknown fields are from a newer service, and left out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    hold: Placed,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Placed {
+    target: String,
+    app: String,
+    by: String,
+    reason: String,
+    since: jiff::Timestamp,
+    rollback: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Hold {
+    pub(super) async fn run(self) -> Outcome {
+        let answer = self.ask.post("hold").await?;
+        self.ask.print(&answer, |held| {
+            format!(
+                "{GOOD}held{GOOD:#} {BOLD}{}{BOLD:#} on {}: automation does not deploy it\n",
+                held.app, held.target
+            )
+        })
+    }
+}
+
+impl Unhold {
+    pub(super) async fn run(self) -> Outcome {
+        let answer = self.ask.post("release").await?;
+        self.ask.print(&answer, |held| {
+            format!(
+                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it since {}: {}\n",
+                held.app,
+                held.target,
+                held.by,
+                held.since.strftime("%F %H:%M UTC"),
+                held.reason
+            )
+        })
+    }
+}
+
+impl Ask {
+    async fn post(&self, what: &str) -> Result<Answer, CliError> {
+        let AppKey { namespace, slug } = self.about.app()?;
+        let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
+        self.server.post(&path, &serde_json::json!({"reason": self.reason})).await
+    }
+
+    fn print(&self, answer: &Answer, text: impl Fn(&Placed) -> String) -> Outcome {
+        match self.output {
+            Format::Text => output::print(&text(&answer.hold)),
+            data @ (Format::Json | Format::Yaml) => output::data(data, answer),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! One attempt at one rollback: ask for the turn, push. Nothing is fetched and nothing is planned, so
+//! neither the forge nor the templates are needed.
+
+use crate::controller::Parts;
+use crate::controller::jobs::deploy::Stop;
+use crate::controller::outcome;
+use crate::controller::outside::{Outside, Restored};
+use crate::controller::stages::Stages;
+use crate::model::deployment::Stage;
+use crate::model::rollback::Rollback;
+use crate::store::{Claim, Ending, Known, PushTurn};
+
+/// Makes the attempt.
+pub(in crate::controller) async fn forward<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    rollback: &Rollback,
+    stages: &Stages,
+    known: &mut Known,
+) -> Result<Ending, Stop> {
+    known.stages = stages.times();
+    match parts.store.begin_push(claim, known, parts.clock.now()).await? {
+        PushTurn::Yes => push(parts, claim, rollback, stages, known).await,
+        PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+        PushTurn::Lost => Err(Stop::Lost),
+    }
+}
+
+async fn push<O: Outside>(
+    parts: &Parts<O>,
+    claim: &Claim,
+    rollback: &Rollback,
+    stages: &Stages,
+    known: &mut Known,
+) -> Result<Ending, Stop> {
+    let going = stages.begin(Stage::Push);
+    let now = parts.clock.now();
+    let Restored { ended, hand_edit } =
+        parts.outside.roll_back(&claim.deployment, rollback, now).await;
+    drop(going);
+    known.hand_edit = hand_edit.map(|edit| *edit);
+    Ok(outcome::arrived(&claim.deployment, ended?, vec![]))
+}

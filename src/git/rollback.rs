@@ -1,0 +1,123 @@
+//! A rollback: `latest` becomes a former revision's folder again, the same object. Nothing is rendered
+//! and no file is written, so its bytes cannot be others.
+
+use git2::Oid;
+use jiff::Timestamp;
+
+use crate::git::edits::{EditError, Edited, Edits, Leaf};
+use crate::git::error::WriteError;
+use crate::git::handedit::{self, Watch};
+use crate::git::layout;
+use crate::git::message::{Message, RollbackNote};
+use crate::git::objects::Objects;
+use crate::git::tree;
+use crate::git::writer::{ManifestRepository, Written};
+use crate::git::{deployment, folder};
+use crate::model::hand_edit::HandEdits;
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::rollback::{Kept, TreeId};
+
+/// One rollback's change.
+#[derive(Debug, Clone)]
+pub struct Restore {
+    /// Where.
+    pub target: TargetName,
+    /// Which app.
+    pub app: AppKey,
+    /// The revision that becomes live again.
+    pub to: DeployId,
+    /// Its tree, as it was when the rollback was decided on.
+    pub tree: TreeId,
+    /// What the commit says.
+    pub message: Message,
+    /// What is to be done about what somebody edited by hand, and where that is told.
+    pub hand_edits: Watch,
+}
+
+impl Restore {
+    /// The change of that rollback, which its commit tells of.
+    pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
+        let RollbackNote { target, app, to, .. } = note.clone();
+        Self { target, app, to, tree, message: Message::of_rollback(note), hand_edits }
+    }
+}
+
+/// Applies a rollback to the root of a tip. A revision that is gone, or is not what was decided on, makes
+/// it void.
+pub(super) fn edit(
+    objects: &mut Objects<'_>,
+    root: Option<Oid>,
+    restore: &Restore,
+) -> Result<Edited, EditError> {
+    let Restore { target, app, to, tree, message: _, hand_edits: _ } = restore;
+    let folder = layout::revision_folder(target, app, to);
+    let found = objects.find(root, &folder)?;
+    let Some((wanted, folder::Kind::Folder)) = found.filter(|(id, _)| id.to_string() == tree.0)
+    else {
+        return Err(EditError::Moved(folder.to_string()));
+    };
+    let present = deployment::History::read(objects, root, target, app)?;
+    if present.latest == Some(wanted) {
+        return Ok(Edited::AlreadyThere);
+    }
+    watch(objects, &present, restore)?;
+    let mut edits = Edits::default();
+    edits.put(&layout::latest_folder(target, app), Leaf::Folder(wanted));
+    Ok(Edited::Changed(edits.apply(objects, root)?))
+}
+
+/// Notes what somebody edited by hand and the rollback replaces.
+fn watch(
+    objects: &Objects<'_>,
+    present: &deployment::History,
+    restore: &Restore,
+) -> Result<(), EditError> {
+    let Restore { target, app, hand_edits, .. } = restore;
+    let (repo, tip) = objects.base();
+    let latest = layout::latest_folder(target, app).to_string();
+    let found = handedit::look(repo, tip, &latest, present.latest, &present.revisions)?;
+    hand_edits.note(found.clone());
+    match found.filter(|_| hand_edits.policy == HandEdits::Stop) {
+        Some(edit) => Err(EditError::HandEdited(latest, Box::new(edit))),
+        None => Ok(()),
+    }
+}
+
+impl ManifestRepository {
+    /// What an app has on a target, each folder by its tree. Nobody waits for a push that is under
+    /// way: then it is as it was before that, and what is decided by it is looked at once more when it
+    /// is done.
+    ///
+    /// # Errors
+    /// When the repository cannot be read.
+    pub async fn kept(&self, target: &TargetName, app: &AppKey) -> Result<Kept, WriteError> {
+        let folder = layout::app_folder(target, app);
+        let latest = layout::latest_folder(target, app);
+        self.beside(move |repo, tip| {
+            let root = tip
+                .map(|tip| repo.find_commit(tip).and_then(|commit| commit.tree()))
+                .transpose()?;
+            let mut found = tree::revision_folders(repo, root.as_ref(), &folder)?;
+            found.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+            let latest = tree::find(root.as_ref(), &latest)?;
+            let named = |(id, tree): (DeployId, Oid)| (id, TreeId(tree.to_string()));
+            Ok(Kept {
+                revisions: found.into_iter().map(named).collect(),
+                latest: latest.map(|(tree, _)| TreeId(tree.to_string())),
+            })
+        })
+        .await
+    }
+
+    /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
+    /// `at` is the time of its commit. Runs to its end, as [`ManifestRepository::write`] does.
+    ///
+    /// # Errors
+    /// When it is not in the repository, and why.
+    pub async fn roll_back(&self, restore: Restore, at: Timestamp) -> Result<Written, WriteError> {
+        let hand_edits = restore.hand_edits.clone();
+        let ended = self.restore(restore, at).await;
+        hand_edits.ended(&ended);
+        ended
+    }
+}

@@ -1,0 +1,247 @@
+//! `/api/v1/apps/{target}/{namespace}/{app}/rollback`, `…/hold`, `…/release`, and `/api/v1/holds`.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::release::Release;
+use crate::model::removal::reason;
+use crate::model::rollback::{Hold, RollbackRequest};
+use crate::pipeline::diff::Change;
+use crate::server::Shared;
+use crate::server::api::apps::{app, bad, unread};
+use crate::server::api::query;
+use crate::server::api::view::{Overview, overview};
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
+use crate::server::problem::{Kind, Problem};
+
+type AppPath = Result<Path<(String, String, String)>, PathRejection>;
+
+/// What a caller says who rolls back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskBack {
+    /// A revision; without one, the one before the live one.
+    #[serde(default)]
+    to: Option<String>,
+    reason: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What a caller says who holds or releases.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    reason: String,
+}
+
+/// A rollback as callers see it.
+#[derive(Serialize)]
+pub(super) struct BackView {
+    /// Null where it was only asked what would be done.
+    deployment: Option<Overview>,
+    /// What is live now; null where somebody edited it by hand.
+    from: Option<VersionView>,
+    to: VersionView,
+    /// Whether automation is held afterwards.
+    hold: bool,
+    /// What becomes another; null where what is live cannot be read.
+    changes: Option<Vec<Change>>,
+}
+
+#[derive(Serialize)]
+struct VersionView {
+    id: String,
+    tag: Option<String>,
+    commit: Option<String>,
+    repository: Option<String>,
+    actor: Option<String>,
+    at: Option<Timestamp>,
+}
+
+/// A hold as callers see it.
+#[derive(Serialize)]
+pub(super) struct HoldView {
+    target: String,
+    app: String,
+    by: String,
+    reason: String,
+    since: Timestamp,
+    /// The rollback that took it; null where a person did.
+    rollback: Option<String>,
+    /// The tag that was rolled back from.
+    from: Option<String>,
+    /// The tag that was rolled back to.
+    to: Option<String>,
+}
+
+/// One hold, or none.
+#[derive(Serialize)]
+pub(super) struct OneHold {
+    hold: Option<HoldView>,
+}
+
+/// All holds.
+#[derive(Serialize)]
+pub(super) struct HoldsView {
+    holds: Vec<HoldView>,
+}
+
+/// Makes a former revision live again.
+pub(super) async fn roll_back<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    path: AppPath,
+    ask: Result<Json<AskBack>, JsonRejection>,
+) -> Result<(StatusCode, Json<BackView>), Problem> {
+    let (target, app) = allowed(&shared, &caller, path).await?;
+    let Json(AskBack { to, reason: text, dry_run }) = ask.map_err(|error| unread(&error))?;
+    let to = to.map(DeployId::parse).transpose();
+    let to = to.map_err(|error| bad(format!("to: {error}")))?;
+    let request = RollbackRequest { target, app, to, reason: why(&text)?, dry_run };
+    let answer = shared.state.backend.roll_back(request, caller.by()).await.map_err(refused)?;
+    let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(back(answer))))
+}
+
+/// Holds automation off an app.
+pub(super) async fn hold<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    path: AppPath,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<Json<OneHold>, Problem> {
+    let (target, app) = allowed(&shared, &caller, path).await?;
+    let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
+    let held = shared.state.backend.hold(target, app, why(&reason)?, caller.by()).await;
+    Ok(Json(OneHold { hold: Some(HoldView::of(held.map_err(refused)?)) }))
+}
+
+/// Ends a hold.
+pub(super) async fn release<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    path: AppPath,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<Json<OneHold>, Problem> {
+    let (target, app) = allowed(&shared, &caller, path).await?;
+    let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
+    let nothing = format!("{app} is not held on {target}");
+    let released = shared.state.backend.release(target, app, why(&reason)?, caller.by()).await;
+    let hold = released.map_err(refused)?.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?;
+    Ok(Json(OneHold { hold: Some(HoldView::of(hold)) }))
+}
+
+/// All holds, or those of a target.
+pub(super) async fn holds<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Json<HoldsView>, Problem> {
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+    let target = read(&pairs).map_err(bad)?;
+    let holds = shared.state.backend.holds(target.as_ref()).await;
+    let mut shown = Vec::new();
+    for hold in holds.map_err(|error| unavailable(&error))? {
+        let subject = Subject::App(hold.target.clone(), hold.app.clone());
+        if shared.may(&caller, Scope::Read, &subject).await.is_ok() {
+            shown.push(HoldView::of(hold));
+        }
+    }
+    Ok(Json(HoldsView { holds: shown }))
+}
+
+fn read(pairs: &[(String, String)]) -> Result<Option<TargetName>, String> {
+    query::once(pairs)?;
+    let mut target = None;
+    for (name, value) in pairs {
+        match name.as_str() {
+            "target" => target = Some(query::id(name, value, TargetName::parse)?),
+            _ => return Err(format!("{} is not known: use target", query::shown(name))),
+        }
+    }
+    Ok(target)
+}
+
+async fn allowed<B: Backend>(
+    shared: &Shared<B>,
+    caller: &Caller,
+    path: AppPath,
+) -> Result<(TargetName, AppKey), Problem> {
+    let Path((target, namespace, slug)) = path.map_err(|_| bad("the path cannot be read"))?;
+    let (target, app) = app(target, namespace, slug).map_err(|error| bad(error.to_string()))?;
+    shared.may(caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
+    Ok((target, app))
+}
+
+fn why(text: &str) -> Result<String, Problem> {
+    reason(text).map_err(|error| Problem::new(Kind::Unprocessable, error))
+}
+
+fn refused(error: NotRolledBack) -> Problem {
+    match error {
+        NotRolledBack::Unknown(detail) => Problem::new(Kind::NotFound, detail),
+        NotRolledBack::Against(detail) => Problem::new(Kind::Conflict, detail),
+        NotRolledBack::NotMeant(detail) => Problem::new(Kind::Unprocessable, detail),
+        NotRolledBack::Repository(detail) => Problem::new(Kind::Unavailable, detail),
+        NotRolledBack::Fault(error) => unavailable(&error),
+    }
+}
+
+fn unavailable(error: &Fault) -> Problem {
+    tracing::error!(%error, "a rollback or hold could not be recorded or read");
+    Problem::new(Kind::Unavailable, "this cannot be recorded now; nothing was done, come again")
+}
+
+fn back(answer: RolledBack) -> BackView {
+    let RolledBack { deployment, from, to, hold, changes } = answer;
+    BackView {
+        deployment: deployment.map(overview),
+        from: from.map(VersionView::of),
+        to: VersionView::of(to),
+        hold,
+        changes,
+    }
+}
+
+impl VersionView {
+    fn of(version: Version) -> Self {
+        let Version { id, release, by } = version;
+        let (repository, commit, tag) = release
+            .map(|Release { repository, commit, tag }| (repository, commit, tag))
+            .map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));
+        let (actor, at) = by.map_or((None, None), |(actor, at)| (Some(actor), Some(at)));
+        Self {
+            id: id.into(),
+            tag: tag.map(String::from),
+            commit: commit.map(String::from),
+            repository: repository.map(String::from),
+            actor,
+            at,
+        }
+    }
+}
+
+impl HoldView {
+    pub(super) fn of(hold: Hold) -> Self {
+        let Hold { target, app, by, reason, since, rollback, away, to } = hold;
+        Self {
+            target: target.into(),
+            app: app.to_string(),
+            by,
+            reason,
+            since,
+            rollback: rollback.map(String::from),
+            from: away.map(|away| away.tag.into()),
+            to: to.map(String::from),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A rollback is asked for: it becomes a deployment of its lane, behind all that there are.
+
+use jiff::Timestamp;
+
+use crate::model::audit::Entry;
+use crate::model::deployment::{Contact, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::rollback::Rollback;
+use crate::model::status::ForgeStatus;
+use crate::store::row::{Row, storable, to_json};
+use crate::store::{Store, StoreError, Write, acts, audit, lane};
+
+/// A rollback as it is asked for. What is known of the revision is known of the deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRollback {
+    /// Its own id.
+    pub id: DeployId,
+    /// The release that becomes live again, where, and who asks why; its number is provisional.
+    pub request: DeploymentRequest,
+    /// The app.
+    pub app: AppKey,
+    /// To which revision.
+    pub rollback: Rollback,
+    /// The template that the revision was made with.
+    pub template: Option<String>,
+    /// Where the people of the app are reached.
+    pub contact: Option<Contact>,
+    /// Where the app is reached.
+    pub address: Option<String>,
+}
+
+/// Whether a rollback was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a rollback that was not taken in is not done"]
+pub enum RollbackTurn {
+    /// It waits for a worker.
+    Yes,
+    /// Another one of its lane is not at its end.
+    RollingBack(DeployId),
+    /// A removal of the app is under way.
+    Removing,
+}
+
+const DOING: &str = "storing a rollback";
+
+impl Store {
+    /// Stores a rollback with its entry in the audit log, and supersedes what waits before it. When
+    /// this returns, it is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::IdTaken`] asks for another id.
+    pub async fn accept_rollback(
+        &self,
+        new: &NewRollback,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<RollbackTurn, StoreError> {
+        let (repository, target) = (&new.request.release.repository, &new.request.target);
+        let mut write = self.begin_durable(DOING).await?;
+        lane::ensure(&mut write, repository, target).await?;
+        let turn = if acts::keep_still(&mut write, repository, target, now).await? {
+            RollbackTurn::Removing
+        } else if let Some(open) = open(&mut write, repository, target).await? {
+            RollbackTurn::RollingBack(open)
+        } else {
+            self.enqueue(&mut write, new, now).await?;
+            audit::note(&mut write, entry).await?;
+            RollbackTurn::Yes
+        };
+        // Also where nothing was changed: one that is dropped lets go of the lane some time later.
+        write.commit().await?;
+        Ok(turn)
+    }
+
+    async fn enqueue(
+        &self,
+        write: &mut Write,
+        new: &NewRollback,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (repository, target) = (&new.request.release.repository, &new.request.target);
+        let place = newest_place(write, repository, target).await?;
+        if !insert(write, new, place, now).await? {
+            return Err(StoreError::IdTaken(new.id.clone()));
+        }
+        self.tell(write, &new.id, &ForgeStatus::queued(), now).await?;
+        let lane = lane::read(write, repository, target).await?;
+        lane::supersede(self, write, &lane, &lane.turn(now).superseded, now).await
+    }
+
+    /// The forge has the deployment now, under that number; a second number changes nothing.
+    pub async fn number_rollback(&self, id: &DeployId, number: i64) -> Result<(), StoreError> {
+        let doing = "noting the forge's number of a rollback";
+        let mut write = self.begin(doing).await?;
+        sqlx::query("UPDATE deployments SET forge_id = $2 WHERE id = $1 AND forge_id < 0")
+            .bind(id.as_str())
+            .bind(number)
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(doing))?;
+        write.commit().await
+    }
+}
+
+/// The rollback of the lane that is not at its end.
+async fn open(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<Option<DeployId>, StoreError> {
+    let lane = lane::read(write, repository, target).await?;
+    Ok(lane.open.into_iter().find(|entry| entry.rollback).map(|entry| entry.place.id))
+}
+
+/// The greatest place that the lane ever had.
+async fn newest_place(
+    write: &mut Write,
+    repository: &RepoName,
+    target: &TargetName,
+) -> Result<i64, StoreError> {
+    let row = sqlx::query(
+        "SELECT 'newest' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
+         WHERE repository = $1 AND target = $2",
+    )
+    .bind(repository.as_str())
+    .bind(target.as_str())
+    .fetch_one(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    Row::new(row).number("place")
+}
+
+async fn insert(
+    write: &mut Write,
+    new: &NewRollback,
+    place: i64,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let NewRollback { id, request, app, rollback, template, contact, address } = new;
+    let done = sqlx::query(
+        "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
+         git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
+         summary, violations, due_at, attempts, failures, contact, address, production, place, \
+         rollback) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21) ON CONFLICT DO NOTHING",
+    )
+    .bind(id.as_str())
+    .bind(format!("rollback/{id}"))
+    .bind(request.release.repository.as_str())
+    .bind(request.target.as_str())
+    .bind(request.forge_id)
+    .bind(request.release.commit.as_str())
+    .bind(request.release.tag.as_str())
+    .bind(storable(&request.git_ref))
+    .bind(storable(&request.actor))
+    .bind(storable(&request.description))
+    .bind(app.namespace.as_str())
+    .bind(app.slug.as_str())
+    .bind(template.clone())
+    .bind(State::Queued.as_str())
+    .bind(now.as_millisecond())
+    .bind("waiting for a worker")
+    .bind(contact.as_ref().map(to_json))
+    .bind(address.clone())
+    .bind(i64::from(request.production))
+    .bind(place)
+    .bind(storable(&to_json(rollback)))
+    .execute(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    Ok(done.rows_affected() == 1)
+}

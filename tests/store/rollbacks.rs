@@ -1,0 +1,181 @@
+//! A rollback has its place behind everything that there is, and its success takes a hold.
+
+use the_deployer::model::audit::{By, Entry, Via};
+use the_deployer::model::deployment::State;
+use the_deployer::model::event::DeploymentRequest;
+use the_deployer::model::id::{AppKey, DeployId};
+use the_deployer::model::rollback::{Hold, Rollback, TreeId, provisional_number};
+use the_deployer::store::{Held, Known, NewRollback, PushTurn, RollbackTurn, Store};
+
+use crate::harness::database::run_on_both;
+use crate::harness::requests::{at, delivery, id, request};
+use crate::store::{accept, claim, push, succeeded};
+
+fn app() -> AppKey {
+    AppKey { namespace: "devx".parse().unwrap(), slug: "web".parse().unwrap() }
+}
+
+fn entry(n: i64, act: &'static str, reason: &str) -> Entry {
+    let by = By { name: "alice".into(), via: Via::Token, from: None, request: None };
+    Entry {
+        id: id(n),
+        at: at(n),
+        by,
+        act,
+        target: Some("prod".parse().unwrap()),
+        app: Some(app()),
+        subject: String::new(),
+        reason: reason.into(),
+        outcome: "asked for".into(),
+    }
+}
+
+/// A rollback of `acme/web` on `prod` to what deployment `to` deployed.
+fn new(n: i64, to: i64) -> NewRollback {
+    let asked = request("web", "prod", to);
+    let rollback = Rollback {
+        to: id(to),
+        from: Some(id(to + 1)),
+        away: Some(request("web", "prod", to + 1).release),
+        tree: TreeId("ab".repeat(20)),
+        reason: "broken".into(),
+        hold: true,
+    };
+    NewRollback {
+        id: id(n),
+        request: DeploymentRequest { forge_id: provisional_number(&id(n)), ..asked },
+        app: app(),
+        rollback,
+        template: Some("backend-default@latest".into()),
+        contact: None,
+        address: None,
+    }
+}
+
+async fn ask(store: &Store, n: i64, to: i64) -> RollbackTurn {
+    store.accept_rollback(&new(n, to), &entry(n, "rollback", "broken"), at(n)).await.unwrap()
+}
+
+/// Claims the next, which must be that one, and brings it to a good end.
+async fn done(store: &Store, n: i64, seconds: i64) {
+    let claimed = claim(store, seconds).await.unwrap();
+    assert_eq!(claimed.deployment.id, id(n));
+    assert_eq!(push(store, &claimed, seconds).await, PushTurn::Yes);
+    let known = Known { app: Some(app()), ..Known::default() };
+    let mut ending = succeeded();
+    ending.known = known;
+    assert_eq!(store.finish(&claimed, &ending, at(seconds)).await.unwrap(), Held::Yes);
+}
+
+async fn state(store: &Store, id: &DeployId) -> State {
+    store.deployment(id).await.unwrap().unwrap().state
+}
+
+#[tokio::test]
+async fn it_is_read_as_it_was_stored_and_supersedes_what_waits() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        accept(store, "web", 1).await;
+        done(store, 1, 1).await;
+        accept(store, "web", 2).await;
+        assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
+        assert_eq!(state(store, &id(2)).await, State::Superseded);
+        let stored = store.deployment(&id(30)).await.unwrap().unwrap();
+        let wanted = new(30, 1);
+        assert_eq!(stored.rollback, Some(wanted.rollback));
+        assert_eq!((stored.request, stored.app), (wanted.request, Some(app())));
+        assert_eq!(ask(store, 31, 1).await, RollbackTurn::RollingBack(id(30)));
+        done(store, 30, 40).await;
+        assert_eq!(ask(store, 41, 1).await, RollbackTurn::Yes);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_comes_after_it_waits_and_does_not_supersede_it() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        accept(store, "web", 1).await;
+        done(store, 1, 1).await;
+        assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
+        accept(store, "web", 32).await;
+        assert_eq!(state(store, &id(30)).await, State::Queued);
+        done(store, 30, 33).await;
+        done(store, 32, 34).await;
+        // One that was asked for before and arrives late is older than the rollback.
+        store.accept(&delivery(99), &request("web", "prod", 1_000), &id(50), at(50)).await.unwrap();
+        done(store, 50, 51).await;
+        assert_eq!(ask(store, 60, 1).await, RollbackTurn::Yes);
+        store.accept(&delivery(98), &request("web", "prod", 999), &id(61), at(61)).await.unwrap();
+        assert_eq!(state(store, &id(61)).await, State::Superseded);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn its_success_takes_a_hold_that_a_person_ends() {
+    run_on_both(async |db| {
+        let (store, target) = (&db.store, "prod".parse().unwrap());
+        accept(store, "web", 1).await;
+        done(store, 1, 1).await;
+        assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
+        assert_eq!(store.hold(&target, &app()).await.unwrap(), None, "not before its end");
+        done(store, 30, 31).await;
+        let hold = store.hold(&target, &app()).await.unwrap().unwrap();
+        assert_eq!((hold.by.as_str(), hold.reason.as_str()), ("jo", "broken"));
+        assert_eq!((&hold.rollback, hold.to.as_ref().unwrap().as_str()), (&Some(id(30)), "v1"));
+        assert_eq!(hold.away.as_ref().unwrap().tag.as_str(), "v2");
+        let automatic = DeploymentRequest { automatic: true, ..request("web", "prod", 32) };
+        store.accept(&delivery(32), &automatic, &id(32), at(32)).await.unwrap();
+        done(store, 32, 33).await;
+        assert_eq!(store.holds(None).await.unwrap(), std::slice::from_ref(&hold));
+        accept(store, "web", 34).await;
+        done(store, 34, 35).await;
+        assert_eq!(store.holds(Some(&target)).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_hold_takes_the_place_of_another_and_is_released_once() {
+    run_on_both(async |db| {
+        let (store, target) = (&db.store, "prod".parse().unwrap());
+        let hold = |reason: &str, n| Hold {
+            target: "prod".parse().unwrap(),
+            app: app(),
+            by: "alice".into(),
+            reason: reason.into(),
+            since: at(n),
+            rollback: None,
+            away: None,
+            to: None,
+        };
+        store.place_hold(&hold("one", 1), &entry(1, "hold", "one")).await.unwrap();
+        store.place_hold(&hold("two", 2), &entry(2, "hold", "two")).await.unwrap();
+        assert_eq!(store.holds(None).await.unwrap(), [hold("two", 2)]);
+        let other = AppKey { slug: "shop".parse().unwrap(), ..app() };
+        let none = store.release_hold(&target, &other, &entry(3, "release", "x")).await.unwrap();
+        assert_eq!(none, None);
+        let was = store.release_hold(&target, &app(), &entry(4, "release", "x")).await.unwrap();
+        assert_eq!(was, Some(hold("two", 2)));
+        let again = store.release_hold(&target, &app(), &entry(5, "release", "x")).await.unwrap();
+        assert_eq!(again, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_forges_number_is_noted_once() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        accept(store, "web", 1).await;
+        done(store, 1, 1).await;
+        assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
+        let number = async || store.deployment(&id(30)).await.unwrap().unwrap().request.number();
+        assert_eq!(number().await, None);
+        store.number_rollback(&id(30), 77).await.unwrap();
+        store.number_rollback(&id(30), 78).await.unwrap();
+        assert_eq!(number().await, Some(77));
+    })
+    .await;
+}
