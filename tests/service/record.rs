@@ -126,8 +126,8 @@ async fn what_is_no_good_backup_is_refused_and_changes_nothing() {
     write("text.db", b"no database at all");
     write("cut.db", &good[..good.len() / 2]);
     let mut torn = good.clone();
-    let middle = good.len() / 2;
-    torn[middle..middle + 2_000].fill(0xa5);
+    // Whole pages, so that some of them are in use.
+    torn[4 * 4_096..good.len() - 4_096].fill(0xa5);
     write("torn.db", &torn);
     write("newer.db", &good);
     by_hand(
@@ -274,8 +274,8 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
 
     let dry = done(&home, &["rebuild", "--dry-run"]);
     assert!(
-        dry.contains("found 7 deployments")
-            && dry.contains("would add 7 deployments, 1 removals, 1 owners"),
+        dry.contains("found 8 deployments")
+            && dry.contains("would add 8 deployments, 1 removals, 1 owners"),
         "{dry}"
     );
     let rebuilt = done(&home, &["rebuild"]);

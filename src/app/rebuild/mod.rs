@@ -304,7 +304,10 @@ async fn numbers_of(
             Event::Deployment(request) => Some(request),
             _ => None,
         });
-    let mut known = numbers::matched(past, asked.collect::<Vec<DeploymentRequest>>());
+    let deployed: Vec<&PastDeployment> =
+        past.iter().copied().filter(|one| one.rollback.is_none()).collect();
+    let mut known = numbers::matched(&deployed, asked.collect::<Vec<DeploymentRequest>>());
+    known.numbers.extend(listed.iter().filter_map(numbers::of_rollback));
     for request in std::mem::take(&mut known.unclear) {
         let statuses = forge.statuses(repository, request.forge_id).await?;
         if let Some(id) = numbers::ours(&statuses, past) {
