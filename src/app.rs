@@ -190,8 +190,9 @@ impl App {
         let router = server::router(State {
             backend,
             webhook,
-            tokens: admission::tokens(&settings),
+            tokens: admission::tokens(&settings)?,
             pages: admission::pages(&settings),
+            admission: admission::others(&settings)?,
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
             instance,
         });

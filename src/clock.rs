@@ -1,7 +1,7 @@
 //! The only file that asks what time it is, and the only one that draws random digits for ids.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
@@ -10,7 +10,11 @@ use crate::model::lock::LockId;
 
 /// A source of the time: the system's, or one that a test moves by hand.
 #[derive(Debug, Clone, Default)]
-pub struct Clock(Source);
+pub struct Clock {
+    source: Source,
+    /// The millisecond and the random digits of the newest deploy id; clones share it.
+    newest: Arc<Mutex<(i64, u32)>>,
+}
 
 #[derive(Debug, Clone, Default)]
 enum Source {
@@ -23,18 +27,19 @@ enum Source {
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Self(Source::System)
+        Self::default()
     }
 
     /// A clock that stands still until [`Clock::advance`] moves it; clones share it.
     pub fn manual(start: Timestamp) -> Self {
-        Self(Source::Manual(Arc::new(AtomicI64::new(start.as_millisecond()))))
+        let source = Source::Manual(Arc::new(AtomicI64::new(start.as_millisecond())));
+        Self { source, ..Self::default() }
     }
 
     /// The time now, to the millisecond: what is stored is what was read.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn now(&self) -> Timestamp {
-        let millis = match &self.0 {
+        let millis = match &self.source {
             Source::System => Timestamp::now().as_millisecond(),
             Source::Manual(millis) => millis.load(Ordering::SeqCst),
         };
@@ -43,7 +48,7 @@ impl Clock {
 
     /// Moves a manual clock forward; the system's clock goes by itself.
     pub fn advance(&self, by: std::time::Duration) {
-        if let Source::Manual(millis) = &self.0 {
+        if let Source::Manual(millis) = &self.source {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
             millis.fetch_add(by, Ordering::SeqCst);
         }
@@ -55,12 +60,25 @@ impl Clock {
         Stopwatch(std::time::Instant::now())
     }
 
-    /// A new deploy id at this clock's time.
+    /// A new deploy id at this clock's time. Those of one millisecond are in the order in which they
+    /// were drawn.
     pub fn deploy_id(&self) -> DeployId {
         let now = self.now();
         let [.., a, b, c] = *uuid::Uuid::now_v7().as_bytes();
-        let id = format!("{}-{a:02x}{b:02x}{c:02x}", now.strftime("%Y%m%d-%H%M%S%3f"));
+        let random = self.in_order(now.as_millisecond(), u32::from_be_bytes([0, a, b, c]));
+        let id = format!("{}-{random:06x}", now.strftime("%Y%m%d-%H%M%S%3f"));
         DeployId::parse(id).expect("the pattern is a deploy id's")
+    }
+
+    /// The digits, or the next ones where others of that millisecond were greater.
+    fn in_order(&self, millis: i64, random: u32) -> u32 {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let random = match *newest {
+            (before, digits) if before == millis => random.max((digits + 1) & 0x00ff_ffff),
+            _ => random,
+        };
+        *newest = (millis, random);
+        random
     }
 }
 
@@ -105,5 +123,12 @@ mod tests {
     fn random_digits_are_sixteen_and_others_each_time() {
         let all: std::collections::BTreeSet<_> = (0..100).map(|_| random_digits()).collect();
         assert!(all.len() == 100 && all.iter().all(|digits| digits.len() == 16), "{all:?}");
+    }
+
+    #[test]
+    fn deploy_ids_of_one_millisecond_are_in_order() {
+        let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
+        let ids: Vec<_> = (0..100).map(|_| clock.clone().deploy_id()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     }
 }

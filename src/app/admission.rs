@@ -1,12 +1,19 @@
-//! Who may call the API, and see the pages, as the settings say. Pure.
+//! Who may call the API, and see the pages, as the settings say.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::app::StartError;
 use crate::config::file::auth;
-use crate::config::settings::{ApiToken, Settings};
-use crate::server::auth::{Pages, Token, Tokens};
+use crate::config::settings::{ApiToken, People, Settings};
+use crate::model::id::{TargetName, TeamName};
+use crate::model::target::Clusters;
+use crate::server::auth::{
+    Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
+};
 
-pub(super) fn tokens(settings: &Settings) -> Tokens {
-    let token = |token: &ApiToken| Token { name: token.name.clone(), sha256: token.sha256 };
-    Tokens(settings.tokens.iter().map(token).collect())
+pub(super) fn tokens(settings: &Settings) -> Result<Tokens, StartError> {
+    settings.tokens.iter().map(token).collect::<Result<_, _>>().map(Tokens)
 }
 
 pub(super) fn pages(settings: &Settings) -> Pages {
@@ -14,4 +21,59 @@ pub(super) fn pages(settings: &Settings) -> Pages {
         auth::Pages::Token => Pages::Token,
         auth::Pages::Open => Pages::Open,
     }
+}
+
+/// What else is asked of callers.
+pub(super) fn others(settings: &Settings) -> Result<Admission, StartError> {
+    let github = settings.people.clone().map(|people| {
+        let People { admins, readers } = people;
+        GitHubCallers { admins, readers }
+    });
+    let proxies = settings.server.trusted_proxies.iter();
+    Ok(Admission {
+        github,
+        deploy_teams: deploy_teams(&settings.clusters),
+        proxies: Proxies(proxies.map(|network| (network.address, network.bits)).collect()),
+        requests_per_minute: settings.limits.requests_per_minute,
+        key: key()?,
+    })
+}
+
+fn token(token: &ApiToken) -> Result<Token, StartError> {
+    let ApiToken { name, sha256, scope, targets, apps } = token;
+    let scope = match scope {
+        auth::Scope::Read => Scope::Read,
+        auth::Scope::Deploy => Scope::Deploy,
+        auth::Scope::Admin => Scope::Admin,
+    };
+    let rights =
+        Rights { scope, targets: globs(targets.as_deref())?, apps: globs(apps.as_deref())? };
+    Ok(Token { name: name.clone(), sha256: *sha256, rights: Arc::new(rights) })
+}
+
+fn globs(texts: Option<&[String]>) -> Result<Globs, StartError> {
+    let part = "the tokens of the configuration";
+    let failed = |error: globset::Error| StartError::Part { part, cause: error.to_string() };
+    texts.map_or_else(|| Ok(Globs::default()), |texts| Globs::matching(texts).map_err(failed))
+}
+
+/// The targets that ask for teams; the settings are made of names that can be read.
+fn deploy_teams(clusters: &Clusters) -> BTreeMap<TargetName, Vec<TeamName>> {
+    let Clusters::Known(targets) = clusters else { return BTreeMap::new() };
+    let asking = targets.iter().filter_map(|(name, target)| {
+        let teams = target.policies.deploy_teams.iter();
+        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        (!teams.is_empty()).then(|| (name.clone(), teams))
+    });
+    asking.collect()
+}
+
+fn key() -> Result<PrintKey, StartError> {
+    let mut bytes = [0; 32];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| StartError::Part {
+        part: "the system's random numbers",
+        cause: "it has none".to_owned(),
+    })?;
+    Ok(PrintKey::new(bytes))
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use crate::app::{StartError, boxed};
 use crate::clock::{self, Clock};
 use crate::config::settings::Settings;
+use crate::model::audit::{Found, Search};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::store::{Moved, Store};
@@ -59,8 +60,8 @@ impl Operator {
     ) -> Result<Option<RepoName>, StartError> {
         let Act { by, reason } = act;
         let moved = Moved { by: by.clone(), reason: reason.clone() };
-        let now = self.clock.now();
-        let from = self.store.move_owner(target, app, to, &moved, now).await;
+        let entry = (self.clock.now(), &self.clock.deploy_id());
+        let from = self.store.move_owner(target, app, to, &moved, entry).await;
         let from = from.map_err(boxed("the database"))?;
         let was = from.as_ref().map_or("nobody", RepoName::as_str);
         tracing::info!(
@@ -100,6 +101,11 @@ impl Operator {
     /// The locks that are placed now, oldest first.
     pub async fn locks(&self) -> Result<Vec<(LockId, Lock)>, StartError> {
         self.store.locks(self.clock.now()).await.map_err(boxed("the database"))
+    }
+
+    /// What the audit log has of what is looked for, newest first.
+    pub async fn audited(&self, search: &Search) -> Result<Found, StartError> {
+        self.store.audited(search).await.map_err(boxed("the database"))
     }
 
     /// The time so long from now.

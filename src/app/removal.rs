@@ -12,6 +12,7 @@ use crate::git::footprint::Footprint;
 use crate::git::writer::{
     Amendment, Disposition, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
+use crate::model::audit::By;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
@@ -52,7 +53,7 @@ pub(super) async fn remove(
     if request.dry_run {
         return Ok(Gone { removal, outcome: Outcome::Would });
     }
-    carry_out(world, store, manifests, removal, found).await
+    carry_out(world, store, manifests, (removal, &request.by), found).await
 }
 
 /// What the repository says of the past where it has nothing of the app.
@@ -83,7 +84,8 @@ fn judged(
     if !taken.keeps_data.is_empty() && !request.with_data {
         return Err(NotRemoved::KeepsData(taken.keeps_data));
     }
-    let RemovalRequest { target, app, actor, reason, with_data: _, dry_run: _ } = request.clone();
+    let RemovalRequest { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
+    let actor = by.name;
     let (id, asked_at) = (world.clock.deploy_id(), world.clock.now());
     Ok(Removal { id, target, app, actor, reason, taken, asked_at, ended: None })
 }
@@ -92,11 +94,11 @@ async fn carry_out(
     world: &World,
     store: &Store,
     manifests: &Manifests,
-    removal: Removal,
+    (removal, by): (Removal, &By),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
-    match store.begin_removal(&removal, world.clock.now(), HOLD).await.map_err(Fault::new)? {
+    match store.begin_removal((&removal, by), world.clock.now(), HOLD).await.map_err(Fault::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
         ActTurn::Acting(by) => {

@@ -152,9 +152,11 @@ impl Server {
             return CliError::refused(message);
         }
         let error = CliError::io(message);
-        if status == reqwest::StatusCode::UNAUTHORIZED {
-            return error.hint("set BART_TOKEN to an API token of the service");
+        match status.as_u16() {
+            401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
+            403 => error.hint("ask who owns the app's repository, or who runs the service"),
+            429 => error.hint("wait for a minute"),
+            _ => error,
         }
-        error
     }
 }

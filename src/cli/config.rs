@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::diagnostics::{self, Sources as Texts};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
+use super::token::Token;
 use crate::app::signing;
 use crate::config::{self, Loaded, Sources};
 use crate::model::violation::Violation;
@@ -16,6 +17,7 @@ use crate::model::violation::Violation;
 pub(super) enum Config {
     Check(Check),
     Schema(Schema),
+    Token(Token),
 }
 
 /// Checks the configuration: the file, and the `THE_DEPLOYER_*` variables over it.
@@ -44,10 +46,11 @@ pub(super) struct Source {
 }
 
 impl Config {
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) fn run(self) -> Outcome {
         match self {
             Self::Check(check) => check.run(),
             Self::Schema(Schema {}) => output::json(&config::schema()),
+            Self::Token(token) => token.run(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
-use super::{backup, config, demo, init, locks, owners, serve, templates, validators};
+use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -34,6 +34,7 @@ enum Command {
     Lock(locks::Lock),
     Unlock(locks::Unlock),
     Locks(locks::Locks),
+    Audit(audit::Audit),
     Backup(backup::Backup),
     Restore(backup::Restore),
     Rebuild(backup::Rebuild),
@@ -53,6 +54,7 @@ impl Deployer {
             Command::Lock(command) => on_runtime(command.run()),
             Command::Unlock(command) => on_runtime(command.run()),
             Command::Locks(command) => on_runtime(command.run()),
+            Command::Audit(command) => on_runtime(command.run()),
             Command::Backup(command) => on_runtime(command.run()),
             Command::Restore(command) => on_runtime(command.run()),
             Command::Rebuild(command) => on_runtime(command.run()),

@@ -18,6 +18,8 @@ mod serve;
 mod init;
 mod demo;
 mod config;
+mod token;
+mod audit;
 mod owners;
 mod locks;
 mod backup; // and restore, and rebuild

@@ -72,13 +72,16 @@ pub struct File {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// Address and port: 127.0.0.1:8080. Another than loopback needs a token under `auth.tokens`.
+    /// Address and port: 127.0.0.1:8080. Another than loopback needs `auth.tokens` or `auth.github`.
     pub listen: Option<String>,
     /// The address that people use; links to our pages begin with it. Default: `http://` and `listen`.
     #[schemars(extend("format" = "url"))]
     pub external_url: Option<String>,
     /// How long open work may take to end when the process is told to stop: `25s`.
     pub shutdown_grace: Option<String>,
+    /// Proxies whose `X-Forwarded-For` is believed, as addresses or networks: `10.0.0.0/8`.
+    /// Default: none.
+    pub trusted_proxies: Option<Vec<String>>,
 }
 
 /// Where state is kept.
@@ -311,4 +314,7 @@ pub struct Limits {
     /// The largest body of a webhook in bytes. Default: 1048576; GitHub sends at most 26214400.
     #[schemars(range(min = 1024, max = 26_214_400))]
     pub body: Option<u32>,
+    /// How many requests to the API and the pages a caller may make in a minute. Default: 1200.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub requests_per_minute: Option<u32>,
 }

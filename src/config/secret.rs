@@ -86,6 +86,25 @@ pub fn keep(path: &Path) -> Result<Found, SecretError> {
     from_file(path)
 }
 
+/// A new token for the API.
+pub struct NewToken {
+    /// Its text, which is shown once.
+    pub text: String,
+    /// The SHA-256 of its text, in hexadecimal: what the configuration has.
+    pub sha256: String,
+}
+
+/// Makes a token. What begins it says to who finds one what it is.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn token() -> io::Result<NewToken> {
+    use sha2::{Digest, Sha256};
+    let text = format!("tdp_{}", random_text()?.trim_end());
+    let sha256 = hex::encode(Sha256::digest(&text));
+    Ok(NewToken { text, sha256 })
+}
+
 fn from_file(path: &Path) -> Result<Found, SecretError> {
     let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
@@ -200,6 +219,14 @@ mod tests {
         }
         let none = text_of(&Source::Variable("NONE".to_owned())).unwrap_err().to_string();
         assert_eq!(none, "the variable NONE is not set");
+    }
+
+    #[test]
+    fn a_new_token_is_another_each_time_and_its_hash_is_its_own() {
+        use sha2::{Digest, Sha256};
+        let (one, other) = (token().unwrap(), token().unwrap());
+        assert!(one.text.starts_with("tdp_") && one.text.len() == 68 && one.text != other.text);
+        assert_eq!(hex::encode(Sha256::digest(one.text.as_bytes())), one.sha256);
     }
 
     #[cfg(unix)]

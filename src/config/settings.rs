@@ -1,5 +1,6 @@
 //! The configuration as the program uses it: complete, and every value of its own type.
 
+pub mod auth; // who may call
 pub mod argocd; // Argo CDs that are told of pushes
 pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
@@ -15,6 +16,7 @@ use secrecy::SecretString;
 
 use crate::config::file::auth::Pages;
 use crate::config::settings::argocd::ArgoCdWebhook;
+pub use crate::config::settings::auth::{ApiToken, Network, People};
 use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
@@ -53,8 +55,11 @@ pub struct Settings {
     pub event_webhooks: Vec<EventWebhook>,
     /// The clusters whose Argo CD is told of pushes.
     pub argocd: BTreeMap<TargetName, ArgoCdWebhook>,
-    /// Who may call the API. Not empty when the server listens elsewhere than on loopback.
+    /// The tokens that may call the API. They or people may where the server listens elsewhere than
+    /// on loopback.
     pub tokens: Vec<ApiToken>,
+    /// The people who may call it with a GitHub token of their own, if they may.
+    pub people: Option<People>,
     /// Who may see the pages.
     pub pages: Pages,
     /// Bounds.
@@ -70,6 +75,8 @@ pub struct Server {
     pub external_url: String,
     /// How long open work may take to end.
     pub shutdown_grace: Duration,
+    /// Proxies that are believed where a request comes from.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Where state is kept.
@@ -272,15 +279,6 @@ pub struct Identity {
     pub email: String,
 }
 
-/// A token that may call the API, by its hash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiToken {
-    /// Whose it is.
-    pub name: String,
-    /// The SHA-256 of its text.
-    pub sha256: [u8; 32],
-}
-
 /// What is looked up outside, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Lookups {
@@ -346,6 +344,8 @@ pub struct Limits {
     pub lookups: Duration,
     /// The largest body of a webhook in bytes.
     pub body: usize,
+    /// How many requests a caller may make in a minute.
+    pub requests_per_minute: u32,
 }
 
 impl Settings {

@@ -18,6 +18,7 @@ pub mod github; // GitHub and GitHub Enterprise Server
 pub mod local; // bare repositories in a folder
 mod status; // statuses of deployments and commits, as data
 mod told; // what a code host is told
+mod visitors; // who somebody is that comes with a token
 
 use crate::forge::github::client::GitHub;
 use crate::forge::local::Local;

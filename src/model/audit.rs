@@ -50,6 +50,59 @@ impl Via {
     }
 }
 
+/// An act as the log has it: a word that only a newer version knows is kept, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Names it.
+    pub id: DeployId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: By,
+    /// What.
+    pub act: String,
+    /// On which target, if on one.
+    pub target: Option<TargetName>,
+    /// On which app, if on one.
+    pub app: Option<AppKey>,
+    /// What else it was about.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// What became of it.
+    pub outcome: String,
+}
+
+/// Which entries to show; what is absent does not restrict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Search {
+    /// By somebody of that name.
+    pub by: Option<String>,
+    /// Of that kind.
+    pub act: Option<String>,
+    /// On that target.
+    pub target: Option<TargetName>,
+    /// On that app.
+    pub app: Option<AppKey>,
+    /// At that time or later.
+    pub since: Option<Timestamp>,
+    /// Before that time.
+    pub until: Option<Timestamp>,
+    /// Older than that entry.
+    pub before: Option<DeployId>,
+    /// At most so many; at least 1.
+    pub limit: u32,
+}
+
+/// Entries, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The entries.
+    pub entries: Vec<Written>,
+    /// The `before` of those that follow, if there are any.
+    pub next: Option<DeployId>,
+}
+
 /// One act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {

@@ -144,6 +144,13 @@ string_id!(
     is_repository
 );
 string_id!(
+    /// A team of an organization, `organization/team`, as it stands in the team's address.
+    TeamName,
+    "team",
+    "use ORGANIZATION/TEAM as in the team's address: letters, digits, `-`, `_` and `.`",
+    is_repository
+);
+string_id!(
     /// GitHub's `X-GitHub-Delivery`: one for an event, the same on redelivery.
     DeliveryId,
     "delivery id",
@@ -186,6 +193,18 @@ impl RepoName {
     /// The part after the slash.
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+impl TeamName {
+    /// The part before the slash.
+    pub fn organization(&self) -> &str {
+        self.0.split_once('/').map_or("", |(organization, _)| organization)
+    }
+
+    /// The part after the slash.
+    pub fn slug(&self) -> &str {
+        self.0.split_once('/').map_or("", |(_, slug)| slug)
     }
 }
 

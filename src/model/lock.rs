@@ -117,6 +117,9 @@ pub struct Policies {
     /// Whom a hold keeps from deploying, as a rollback takes one: `automation`, `everybody`, or `off`,
     /// nobody. Default: `automation`; a person who deploys another release ends it.
     pub holds: Holds,
+    /// Teams at GitHub, `ORGANIZATION/TEAM`: a person who asks the API to act there must be in one
+    /// of them, beside what they need on the app's repository. Default: that is enough.
+    pub deploy_teams: Vec<String>,
 }
 
 /// What happens when something that a rule must know cannot be found out.

@@ -15,6 +15,7 @@ pub mod lock; // a person's or the calendar's no
 pub mod window; // windows read: when a target is open
 pub mod stateful; // kinds of objects that keep data
 pub mod facts; // what rules must know of the world
+pub mod person; // who somebody is at the forge, and what they may there
 pub mod event; // what can come in from a forge
 pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record

@@ -17,6 +17,10 @@ use crate::server::pages;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
+/// Names a request, in its answer and in the log.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) String);
+
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Around all routes: an id that the log and the answer carry, an answer after a panic, and errors
@@ -39,7 +43,7 @@ pub(super) fn bounded<B: Backend>(
 /// A caller's own id is not taken: it would be a foreign text in our log.
 async fn identified<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
@@ -47,6 +51,7 @@ async fn identified<B: Backend>(
     let span = tracing::info_span!("request", request = id);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = next.run(request).instrument(span.clone()).await;
     let _entered = span.enter();
     let status = response.status().as_u16();

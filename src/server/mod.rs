@@ -32,7 +32,7 @@ use secrecy::SecretString;
 use tokio::sync::Semaphore;
 
 use crate::forge::github::webhook::rules::Rules;
-use crate::server::auth::{Pages, Tokens};
+use crate::server::auth::{Admission, Gate, Pages, People, Tokens};
 use crate::server::ports::Backend;
 
 /// Everything that the routes need; `app` builds it.
@@ -46,6 +46,8 @@ pub struct State<B> {
     pub tokens: Tokens,
     /// Who may see the pages.
     pub pages: Pages,
+    /// What else is asked of callers.
+    pub admission: Admission,
     /// Bounds.
     pub limits: Limits,
     /// Begins every request id: one for each start of the process, so that no id comes twice.
@@ -97,12 +99,16 @@ struct Shared<B> {
     state: State<B>,
     slots: Arc<Semaphore>,
     requests: AtomicU64,
+    people: People,
+    gate: Gate,
 }
 
 /// All routes.
 pub fn router<B: Backend>(state: State<B>) -> Router {
     let slots = Arc::new(Semaphore::new(state.limits.requests));
-    let shared = Arc::new(Shared { state, slots, requests: AtomicU64::new(0) });
+    let gate = Gate::new(state.admission.requests_per_minute);
+    let (requests, people) = (AtomicU64::new(0), People::new());
+    let shared = Arc::new(Shared { state, slots, requests, people, gate });
     let working = Router::new()
         .route("/webhooks/github", post(webhook::github::<B>))
         .nest("/api/v1", api::routes(&shared))

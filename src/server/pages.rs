@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{
@@ -16,12 +15,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use crate::dashboard::{self, NoPage, deployment, list, problem};
 use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::query;
-use crate::server::auth::Pages;
+use crate::server::auth::{Caller, Door, Pages, admitted};
 use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem, Shown};
 
@@ -35,24 +35,27 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     Router::new()
         .route("/", get(newest::<B>))
         .route("/deployments/{id}", get(log::<B>))
-        .layer(from_fn_with_state(shared.clone(), admitted::<B>))
+        .layer(from_fn_with_state(shared.clone(), entered::<B>))
 }
 
 /// The newest deployments, filtered as the API's list is.
 async fn newest<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
     pairs: Pairs,
 ) -> Result<Response, Problem> {
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let query = query::read(&pairs).map_err(bad)?;
     let page = shared.state.backend.deployments(&query).await.map_err(|error| unread(&error))?;
+    let deployments = shared.seen_deployments(&caller, page.deployments).await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    html(StatusCode::OK, list::page(page.deployments, older))
+    html(StatusCode::OK, list::page(deployments, older))
 }
 
 /// What became of one deployment.
 async fn log<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
     pairs: Pairs,
 ) -> Result<Response, Problem> {
@@ -61,26 +64,32 @@ async fn log<B: Backend>(
     let found = shared.state.backend.log(&id).await.map_err(|error| unread(&error))?;
     let log = found
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
+    shared.may_see(&caller, &log.deployment).await?;
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
     html(StatusCode::OK, deployment::page(log, still))
 }
 
-async fn admitted<B: Backend>(
+async fn entered<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    let state = &shared.state;
-    let refused = match state.pages {
-        Pages::Open => None,
-        Pages::Token => state.tokens.check_page(request.headers()).err(),
+    let admitted = match shared.state.pages {
+        Pages::Open => {
+            request.extensions_mut().insert(Caller::anybody("anybody"));
+            Ok(request)
+        }
+        Pages::Token => admitted(&shared, request, Door::Page).await,
     };
-    match refused {
-        None => next.run(request).await,
-        Some(problem) => {
+    match admitted {
+        Ok(request) => next.run(request).await,
+        Err(problem) => {
+            let asks = problem.kind() == Kind::Unauthorized;
             let mut response = problem.into_response();
-            response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+            if asks {
+                response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+            }
             response
         }
     }

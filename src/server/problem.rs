@@ -2,6 +2,8 @@
 //!
 //! `type` is stable and for programs, `detail` is for people.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
@@ -17,8 +19,16 @@ pub enum Kind {
     MalformedEvent,
     /// The webhook is not GitHub's.
     BadSignature,
-    /// The API token is missing or wrong.
+    /// The token is missing or wrong.
     Unauthorized,
+    /// The token is right, and not for this.
+    Forbidden,
+    /// The caller came too often.
+    TooMany,
+    /// Another request with that `Idempotency-Key` is at work.
+    KeyInUse,
+    /// The `Idempotency-Key` was used for another request.
+    KeyReused,
     /// No such route or thing.
     NotFound,
     /// The route has other methods.
@@ -46,6 +56,61 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, in the order of their statuses; the documentation's table is made of it.
+    pub const ALL: [Self; 20] = [
+        Self::BadRequest,
+        Self::MalformedEvent,
+        Self::Unauthorized,
+        Self::BadSignature,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::SlowBody,
+        Self::Conflict,
+        Self::WouldLoseData,
+        Self::KeyInUse,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::Unprocessable,
+        Self::KeyReused,
+        Self::TooMany,
+        Self::Internal,
+        Self::Unavailable,
+        Self::Overloaded,
+        Self::TookTooLong,
+    ];
+
+    /// The end of its `type`, its status, and when it comes.
+    pub fn documented(self) -> (&'static str, u16, &'static str) {
+        let (name, _, status) = self.parts();
+        (name, status.as_u16(), self.meaning())
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::BadRequest => "a parameter, a header or the JSON is not what it should be",
+            Self::MalformedEvent => "the webhook's event cannot be used",
+            Self::BadSignature => "the webhook is not the forge's",
+            Self::Unauthorized => "there is no token, or it is wrong, expired or revoked",
+            Self::Forbidden => "the token is right, and its owner may not do this",
+            Self::TooMany => "the caller came too often; `Retry-After` says when to come again",
+            Self::KeyInUse => "another request with this `Idempotency-Key` is at work",
+            Self::KeyReused => "this `Idempotency-Key` was used for another request",
+            Self::NotFound => "there is no such route or thing",
+            Self::MethodNotAllowed => "the route has other methods",
+            Self::Conflict => "something else is under way with it, or it has changed",
+            Self::WouldLoseData => "data would be lost, and the request does not say that it may",
+            Self::Unprocessable => "the request is understood, and cannot be meant",
+            Self::SlowBody => "the body did not arrive in time",
+            Self::TooLarge => "the body is too large",
+            Self::UnsupportedMediaType => "the body is not `application/json`",
+            Self::Internal => "a mistake of ours; the log has more under the request's id",
+            Self::Unavailable => "something behind us does not work now; come again",
+            Self::Overloaded => "too many requests at once; come again",
+            Self::TookTooLong => "the answer did not come in time; the request may be sent again",
+        }
+    }
+
     /// Name, title and status.
     fn parts(self) -> (&'static str, &'static str, StatusCode) {
         match self {
@@ -53,6 +118,18 @@ impl Kind {
             Self::MalformedEvent => ("malformed-event", "Malformed event", StatusCode::BAD_REQUEST),
             Self::BadSignature => ("bad-signature", "Bad signature", StatusCode::UNAUTHORIZED),
             Self::Unauthorized => ("unauthorized", "Unauthorized", StatusCode::UNAUTHORIZED),
+            Self::Forbidden => ("forbidden", "Forbidden", StatusCode::FORBIDDEN),
+            Self::TooMany => {
+                ("too-many-requests", "Too many requests", StatusCode::TOO_MANY_REQUESTS)
+            }
+            Self::KeyInUse => {
+                ("idempotency-key-in-use", "Idempotency key in use", StatusCode::CONFLICT)
+            }
+            Self::KeyReused => (
+                "idempotency-key-reused",
+                "Idempotency key used for another request",
+                StatusCode::UNPROCESSABLE_ENTITY,
+            ),
             Self::NotFound => ("not-found", "Not found", StatusCode::NOT_FOUND),
             Self::MethodNotAllowed => {
                 ("method-not-allowed", "Method not allowed", StatusCode::METHOD_NOT_ALLOWED)
@@ -98,18 +175,33 @@ pub(super) struct Shown {
 pub struct Problem {
     kind: Kind,
     detail: String,
+    /// When to come again, in seconds.
+    retry_after: Option<u64>,
 }
 
 impl Problem {
     /// A problem of that kind, explained.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into() }
+        let retry_after = kind.is_passing().then_some(5);
+        Self { kind, detail: detail.into(), retry_after }
+    }
+
+    /// The same, with when to come again.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Self { retry_after: Some(seconds.max(1)), ..self }
+    }
+
+    /// Its kind.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { kind, detail } = self;
+        let Self { kind, detail, retry_after } = self;
         let (name, title, status) = kind.parts();
         let body = json!({
             "type": format!("urn:the-deployer:problem:{name}"),
@@ -124,8 +216,8 @@ impl IntoResponse for Problem {
         if kind == Kind::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if kind.is_passing() {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -140,4 +232,23 @@ pub(super) async fn unknown_route() -> Problem {
 pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(100).collect();
     Problem::new(Kind::MethodNotAllowed, format!("{path} does not take {method}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_in_the_table_of_all() {
+        assert_eq!(Kind::TookTooLong as usize + 1, Kind::ALL.len(), "the last one, and its place");
+    }
+
+    #[test]
+    fn when_to_come_again_is_never_at_once_and_never_too_soon() {
+        let after = |wait| Problem::new(Kind::TooMany, "").after(wait).retry_after;
+        assert_eq!(after(Duration::from_millis(1_001)), Some(2));
+        assert_eq!(after(Duration::ZERO), Some(1));
+        assert_eq!(Problem::new(Kind::Conflict, "").retry_after, None);
+        assert_eq!(Problem::new(Kind::Overloaded, "").retry_after, Some(5));
+    }
 }

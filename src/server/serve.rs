@@ -1,5 +1,6 @@
 //! Listening, and stopping within a bound.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -26,6 +27,7 @@ pub async fn serve(
     stop: CancellationToken,
     grace: Duration,
 ) -> std::io::Result<Stopped> {
+    let router = router.into_make_service_with_connect_info::<SocketAddr>();
     let graceful =
         axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let serving = std::pin::pin!(graceful.into_future());

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::model::audit::{By, Entry};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
 use crate::store::queue::end_of;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, inactive, lane};
+use crate::store::{Store, StoreError, Write, audit, inactive, lane};
 
 /// Whether an act may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Store {
     /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases.
     pub async fn begin_removal(
         &self,
-        removal: &Removal,
+        (removal, by): (&Removal, &By),
         now: Timestamp,
         hold: Duration,
     ) -> Result<ActTurn, StoreError> {
@@ -53,6 +54,7 @@ impl Store {
             (None, Some(id)) => ActTurn::Acting(id),
             (None, None) => {
                 insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
+                audit::note(&mut write, &entry(removal, by)).await?;
                 ActTurn::Yes
             }
         };
@@ -149,6 +151,22 @@ impl Store {
         .await
         .map_err(StoreError::doing("reading removals"))?;
         rows.into_iter().map(|row| removal(&Row::new(row))).collect()
+    }
+}
+
+/// What it comes to stands in the record of that id; here is who began it, and from where.
+fn entry(removal: &Removal, by: &By) -> Entry {
+    let Removal { id, target, app, reason, asked_at, .. } = removal;
+    Entry {
+        id: id.clone(),
+        at: *asked_at,
+        by: by.clone(),
+        act: "remove",
+        target: Some(target.clone()),
+        app: Some(app.clone()),
+        subject: format!("removal {id}"),
+        reason: reason.clone(),
+        outcome: "it has begun".to_owned(),
     }
 }
 

@@ -1,11 +1,16 @@
 //! The audit log. An entry is written in the same transaction as its act, so that there is none
 //! without the other.
 
-use crate::model::audit::{By, Entry};
-use crate::store::row::storable;
+use sqlx::AssertSqlSafe;
+
+use crate::model::audit::{By, Entry, Found, Search, Via, Written};
+use crate::model::id::{AppKey, Namespace, Slug};
+use crate::store::row::{Row, storable};
 use crate::store::{Store, StoreError, Write};
 
 const DOING: &str = "writing the audit log";
+/// Larger pages are cut to this: a page is answered from memory.
+const MOST: u32 = 500;
 
 /// Adds an entry to the transaction of its act.
 pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreError> {
@@ -42,4 +47,78 @@ impl Store {
         note(&mut write, entry).await?;
         write.commit().await
     }
+
+    /// The newest entries that are looked for.
+    pub async fn audited(&self, search: &Search) -> Result<Found, StoreError> {
+        let limit = search.limit.clamp(1, MOST);
+        let (clauses, values) = conditions(search);
+        let sql = format!("SELECT * FROM audit {clauses} ORDER BY id DESC LIMIT {}", limit + 1);
+        // Only placeholders and a number are put into the text.
+        let query = sqlx::query(AssertSqlSafe(sql));
+        let query = values.into_iter().fold(query, |query, value| match value {
+            Value::Text(text) => query.bind(text),
+            Value::Time(millis) => query.bind(millis),
+        });
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("reading the audit log"))?;
+        let more = rows.len() > limit as usize;
+        let rows = rows.into_iter().take(limit as usize);
+        let entries: Vec<_> = rows.map(|row| written(&Row::new(row))).collect::<Result<_, _>>()?;
+        let next = entries.last().filter(|_| more).map(|last| last.id.clone());
+        Ok(Found { entries, next })
+    }
+}
+
+/// What a condition compares with.
+enum Value {
+    Text(String),
+    Time(i64),
+}
+
+/// The conditions with numbered placeholders, and their values in that order.
+fn conditions(search: &Search) -> (String, Vec<Value>) {
+    let Search { by, act, target, app, since, until, before, limit: _ } = search;
+    let text = |text: Option<String>| text.map(|text| Value::Text(storable(&text)));
+    let time = |at: &Option<jiff::Timestamp>| at.map(|at| Value::Time(at.as_millisecond()));
+    let given = [
+        ("name =", text(by.clone())),
+        ("act =", text(act.clone())),
+        ("target =", text(target.as_ref().map(ToString::to_string))),
+        ("namespace =", text(app.as_ref().map(|app| app.namespace.to_string()))),
+        ("slug =", text(app.as_ref().map(|app| app.slug.to_string()))),
+        ("at >=", time(since)),
+        ("at <", time(until)),
+        ("id <", text(before.as_ref().map(ToString::to_string))),
+    ];
+    let given = given.into_iter().filter_map(|(test, value)| Some((test, value?)));
+    let (tests, values): (Vec<_>, Vec<_>) = given.unzip();
+    let tests: Vec<_> =
+        tests.iter().zip(1..).map(|(test, number)| format!("{test} ${number}")).collect();
+    if tests.is_empty() {
+        return (String::new(), values);
+    }
+    (format!("WHERE {}", tests.join(" AND ")), values)
+}
+
+fn written(row: &Row) -> Result<Written, StoreError> {
+    let via = row.text("via")?;
+    let by = By {
+        name: row.text("name")?,
+        via: Via::parse(&via).ok_or_else(|| row.corrupt("via", &via))?,
+        from: row.maybe_text("address")?,
+        request: row.maybe_text("request")?,
+    };
+    let namespace: Option<Namespace> = row.maybe_id("namespace")?;
+    let slug: Option<Slug> = row.maybe_id("slug")?;
+    Ok(Written {
+        id: row.id("id")?,
+        at: row.time("at")?,
+        by,
+        act: row.text("act")?,
+        target: row.maybe_id("target")?,
+        app: namespace.zip(slug).map(|(namespace, slug)| AppKey { namespace, slug }),
+        subject: row.text("subject")?,
+        reason: row.text("reason")?,
+        outcome: row.text("outcome")?,
+    })
 }

@@ -61,6 +61,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (14, "audit", include_str!("../../migrations/0014_audit.sql")),
     (15, "rollbacks", include_str!("../../migrations/0015_rollbacks.sql")),
     (16, "holds", include_str!("../../migrations/0016_holds.sql")),
+    (17, "answers", include_str!("../../migrations/0017_answers.sql")),
 ];
 
 /// The connections to one database.

@@ -14,6 +14,7 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
+mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod connect; // a URL becomes a pool
@@ -45,6 +46,7 @@ use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 pub use crate::store::acts::ActTurn;
+pub use crate::store::answers::{Answered, Begun, Repeatable};
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
+use crate::model::audit::{By, Entry, Via};
 use crate::model::facts::Ownership;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Store, StoreError, Write, audit};
 
 /// One app on one target, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +84,21 @@ impl Store {
         Ok(owners)
     }
 
+    /// What is a repository's, and where, in order.
+    pub async fn owned_by(
+        &self,
+        repository: &RepoName,
+    ) -> Result<Vec<(TargetName, AppKey)>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM owners WHERE repository = $1 ORDER BY target, namespace, slug"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(repository.to_string());
+        let rows = rows.fetch_all(&self.pool).await;
+        let rows = rows.map_err(StoreError::doing("listing what is a repository's"))?;
+        let owned = rows.into_iter().map(|row| owned(&Row::new(row)));
+        owned.map(|owned| owned.map(|Owned { target, app, .. }| (target, app))).collect()
+    }
+
     /// Every app and whose it is, of one target or of all, in order.
     pub async fn owners(&self, target: Option<&TargetName>) -> Result<Vec<Owned>, StoreError> {
         let order = "ORDER BY target, namespace, slug";
@@ -102,14 +118,15 @@ impl Store {
 
     /// Gives an app to another repository; whose it was, `None` if it was nobody's.
     ///
-    /// One that nobody has deployed yet can be given, too: it is kept for that repository.
+    /// One that nobody has deployed yet can be given, too: it is kept for that repository. The audit
+    /// log has it under the id of `entry`.
     pub async fn move_owner(
         &self,
         target: &TargetName,
         app: &AppKey,
         to: &RepoName,
         act: &Moved,
-        now: Timestamp,
+        (now, entry): (Timestamp, &DeployId),
     ) -> Result<Option<RepoName>, StoreError> {
         let doing = "moving an app to another repository";
         let mut write = self.begin(doing).await?;
@@ -124,7 +141,9 @@ impl Store {
         .fetch_optional(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;
-        let before = before.map(|row| Row::new(row).id("repository")).transpose()?;
+        let before: Option<RepoName> =
+            before.map(|row| Row::new(row).id("repository")).transpose()?;
+        audit::note(&mut write, &moving(target, app, to, act, before.as_ref(), now, entry)).await?;
         sqlx::query(
             "INSERT INTO owners (target, namespace, slug, repository, since, moved_by, reason) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) \
@@ -143,6 +162,30 @@ impl Store {
         .map_err(StoreError::doing(doing))?;
         write.commit().await?;
         Ok(before)
+    }
+}
+
+fn moving(
+    target: &TargetName,
+    app: &AppKey,
+    to: &RepoName,
+    act: &Moved,
+    before: Option<&RepoName>,
+    at: Timestamp,
+    id: &DeployId,
+) -> Entry {
+    let Moved { by, reason } = act.clone();
+    let was = before.map_or("nobody", RepoName::as_str);
+    Entry {
+        id: id.clone(),
+        at,
+        by: By { name: by, via: Via::Operator, from: None, request: None },
+        act: "move-owner",
+        target: Some(target.clone()),
+        app: Some(app.clone()),
+        subject: to.to_string(),
+        reason,
+        outcome: format!("it is {to}'s now, and was {was}'s"),
     }
 }
 

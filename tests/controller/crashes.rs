@@ -3,7 +3,10 @@
 use the_deployer::controller::Settings;
 use the_deployer::controller::job::Did;
 use the_deployer::model::deployment::{ForgeState, State};
+use the_deployer::store::RollbackTurn;
 
+use crate::harness::requests::id;
+use crate::harness::rollbacks;
 use crate::harness::service::{Service, run_test};
 use crate::harness::world::Point;
 
@@ -34,6 +37,28 @@ async fn a_worker_dies_anywhere_and_another_finishes_without_doubling() {
             assert_eq!(service.world.pushes(), [1], "after {point:?}");
             let last = [ForgeState::Success];
             assert_eq!(service.world.told(1), last, "what was over a minute ago is left out");
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_dies_in_a_rollback_and_another_finishes_it() {
+    for point in [Point::BeforeWrite, Point::AfterWrite] {
+        run_test(async |service| {
+            service.ask("web", 1).await;
+            service.settle().await;
+            let (new, entry) = (rollbacks::new(30, 1), rollbacks::entry(30, "rollback", "broken"));
+            let turn = service.controller.inbox().roll_back(&new, &entry).await.unwrap();
+            assert_eq!(turn, RollbackTurn::Yes);
+            die_at(service, point).await;
+            assert_eq!(service.step().await, None, "its lease holds for a while ({point:?})");
+            // What comes meanwhile waits behind it.
+            service.ask("web", 2).await;
+            service.wait(61);
+            service.settle().await;
+            assert_eq!(service.state(&id(30)).await, State::Succeeded, "after {point:?}");
+            assert_eq!(service.world.pushes(), [1, new.request.forge_id, 2], "after {point:?}");
         })
         .await;
     }

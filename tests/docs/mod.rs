@@ -76,6 +76,22 @@ fn the_policies_that_the_guide_shows_are_those_that_are_tried() {
 }
 
 #[test]
+fn the_table_of_errors_is_that_of_the_server() {
+    use the_deployer::server::problem::Kind;
+    let mut table = String::from("| `type` ends in | status | when |\n|---|---|---|\n");
+    for kind in Kind::ALL {
+        let (name, status, when) = kind.documented();
+        writeln!(table, "| `{name}` | {status} | {when} |").unwrap();
+    }
+    let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.documented().0).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Kind::ALL.len(), "two kinds have one name");
+    assert!(Kind::ALL.is_sorted_by_key(|kind| kind.documented().1), "by status");
+    hold("docs/api.md", &table);
+}
+
+#[test]
 fn the_table_of_alerts_is_the_one_that_is_rendered() {
     let templates = crate::pipeline::templates();
     hold("docs/alerts.md", &alerts::markdown(&templates));

@@ -16,6 +16,7 @@ pub(crate) mod receiver;
 pub(crate) mod proxy;
 pub(crate) mod registry;
 pub(crate) mod requests;
+pub(crate) mod rollbacks;
 pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;

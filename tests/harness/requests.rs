@@ -1,6 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
+use the_deployer::model::audit::{By, Via};
 use the_deployer::model::event::{DeploymentRequest, PullRequest};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
@@ -53,4 +54,9 @@ pub(crate) fn id(n: i64) -> DeployId {
 /// The delivery id of a number.
 pub(crate) fn delivery(n: i64) -> DeliveryId {
     DeliveryId::parse(format!("delivery-{n}")).unwrap()
+}
+
+/// Who acts, where it does not matter.
+pub(crate) fn somebody() -> By {
+    By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
 }

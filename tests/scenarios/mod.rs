@@ -13,6 +13,7 @@ mod forgotten; // the record is lost, and made again
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 mod previews; // what pull requests are shown
+mod rollback; // a rollback, as GitHub shows it
 
 use jiff::SignedDuration;
 

@@ -1,5 +1,6 @@
 //! The real program, over HTTP, with everything that can happen to a process and to its input.
 
+mod access; // who may do what
 mod apps; // what is where
 mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random

@@ -94,6 +94,7 @@ async fn a_backup_of_a_running_service_is_put_back_and_brought_up_to_date() {
     assert_eq!(restored["deployments"], 2);
     let kept = restored["kept"].as_str().unwrap().to_owned();
     assert!(std::path::Path::new(&kept).is_file(), "{kept}");
+    assert!(done(&home, &["audit", "--act", "restore"]).contains("night.db"), "who did it");
     let rebuilt = done(&home, &["rebuild", "--merge"]);
     assert!(rebuilt.contains("added 1 deployments, 0 removals, 0 owners"), "{rebuilt}");
     let left: Vec<_> = std::fs::read_dir(home.path("")).unwrap().flatten().collect();
@@ -280,6 +281,7 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
     );
     let rebuilt = done(&home, &["rebuild"]);
     assert!(rebuilt.contains("added 8 deployments, 1 removals, 1 owners"), "{rebuilt}");
+    assert!(done(&home, &["audit", "--act", "rebuild"]).contains("8 deployments"), "who did it");
     let twice = refused(&home, &["rebuild"]);
     assert!(twice.contains("has 8 deployments already") && twice.contains("--merge"), "{twice}");
     let again = done(&home, &["rebuild", "--merge"]);

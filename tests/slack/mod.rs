@@ -69,6 +69,16 @@ impl Office {
         App { office: self, name: name.to_owned(), repository, change: String::new() }
     }
 
+    /// Somebody rolls an app back, and it is done.
+    async fn rolls_back(&self, app: &str, reason: &str) {
+        let address = self.deployer.hands().address();
+        let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/{app}/rollback");
+        let ask = serde_json::json!({"reason": reason});
+        let answer = crate::harness::process::client().post(url).json(&ask).send().await.unwrap();
+        assert_eq!(answer.status(), 202);
+        self.settle().await;
+    }
+
     async fn settle(&self) -> SignedDuration {
         self.deployer.settle().await
     }

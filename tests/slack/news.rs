@@ -252,3 +252,18 @@ async fn an_incoming_webhook_takes_everything_into_its_channel() {
     assert_eq!(own.skipped.unwrap(), "an incoming webhook cannot write to people");
     office.closes().await;
 }
+
+#[tokio::test]
+async fn a_rollback_reaches_the_team_whatever_it_wants_to_hear() {
+    let office = Office::with("email: \"{login}@example.com\"").await;
+    let shop = office.app("shop");
+    shop.deploys("v1").await;
+    shop.deploys("v2").await;
+    assert_eq!(office.squad().len(), 0, "successes are not told");
+    office.rolls_back("shop", "checkout fails").await;
+    let [told] = office.squad().try_into().unwrap();
+    assert_eq!(told.title, format!("shop v1 is live again on {TARGET}"));
+    assert!(told.text.contains("rolled back to v1"), "{}", told.text);
+    assert!(told.text.contains("*Reason*\ncheckout fails"), "{}", told.text);
+    office.closes().await;
+}

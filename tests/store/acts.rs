@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use the_deployer::model::audit::Search;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{ActTurn, Ending, Held, Known, Store};
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, id, request};
+use crate::harness::requests::{at, id, request, somebody};
 use crate::store::{accept, claim, push, succeeded};
 
 const HOLD: Duration = Duration::from_mins(1);
@@ -35,7 +36,7 @@ fn removal(lane: &str, n: i64) -> Removal {
 }
 
 async fn begin(store: &Store, lane: &str, n: i64) -> ActTurn {
-    store.begin_removal(&removal(lane, n), at(n), HOLD).await.unwrap()
+    store.begin_removal((&removal(lane, n), &somebody()), at(n), HOLD).await.unwrap()
 }
 
 fn ended(n: i64) -> Ended {
@@ -96,7 +97,7 @@ async fn the_repository_is_known_from_the_last_deployment_where_nothing_else_say
         assert_eq!(under_way().await.unwrap(), Some(waiting.clone()));
         let mut unsaid = removal("web", 3);
         unsaid.taken.repository = None;
-        let turn = db.store.begin_removal(&unsaid, at(3), HOLD).await.unwrap();
+        let turn = db.store.begin_removal((&unsaid, &somebody()), at(3), HOLD).await.unwrap();
         assert_eq!(turn, ActTurn::Deploying(waiting));
     })
     .await;
@@ -160,6 +161,22 @@ async fn an_arrival_and_a_removal_at_once_agree() {
                 ActTurn::Acting(id) => panic!("{id}"),
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_removal_that_begins_is_in_the_audit_log_and_one_that_may_not_is_not() {
+    run_on_both(async |db| {
+        let logged = async || {
+            let search = Search { limit: 9, ..Search::default() };
+            db.store.audited(&search).await.unwrap().entries
+        };
+        assert_eq!(begin(&db.store, "a", 1).await, ActTurn::Yes);
+        assert!(matches!(begin(&db.store, "a", 2).await, ActTurn::Acting(_)));
+        let entries = logged().await;
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        assert_eq!((entries[0].act.as_str(), &entries[0].by), ("remove", &somebody()));
     })
     .await;
 }

@@ -7,7 +7,7 @@ use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{ActTurn, Answer, End, Ending, Held, Known, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, id};
+use crate::harness::requests::{at, id, somebody};
 use crate::store::{LEASE, accept, claim, push, succeeded, told};
 
 const SENT: Answer = Answer::Sent { reference: None };
@@ -102,7 +102,7 @@ async fn an_app_that_is_removed_is_inactive() {
         };
         let begin = async |n| {
             assert_eq!(
-                db.store.begin_removal(&removal(n), at(3), LEASE).await.unwrap(),
+                db.store.begin_removal((&removal(n), &somebody()), at(3), LEASE).await.unwrap(),
                 ActTurn::Yes
             );
         };
@@ -147,7 +147,8 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
                 ended: None,
             };
             // It has the app to itself for no time at all, as if it had been slow.
-            let turn = store.begin_removal(&removal, at(first), std::time::Duration::ZERO).await;
+            let no_time = std::time::Duration::ZERO;
+            let turn = store.begin_removal((&removal, &somebody()), at(first), no_time).await;
             assert_eq!(turn.unwrap(), ActTurn::Yes);
             accept(&store, &lane, second).await;
             let claimed = claim(&store, second).await.unwrap();

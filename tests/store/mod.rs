@@ -1,6 +1,8 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
 mod acts; // removals
+mod answers; // acts that may be repeated
+mod audit; // who did what
 mod before; // what a sender asks
 mod both; // no test on one database only
 mod migrations; // from every earlier version

@@ -5,7 +5,7 @@ use the_deployer::model::id::{AppKey, RepoName, TargetName};
 use the_deployer::store::{End, Ending, Held, Known, Moved, Owned, Store};
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::at;
+use crate::harness::requests::{at, id};
 use crate::store::{accept, claim, push, succeeded};
 
 fn app(slug: &str) -> AppKey {
@@ -61,7 +61,10 @@ async fn moving_an_app_is_an_act_that_is_remembered() {
     run_on_both(async |db| {
         let act = Moved { by: "jo".to_owned(), reason: "split\0 off".to_owned() };
         let moved = async |slug: &str, to: &str, n| {
-            db.store.move_owner(&prod(), &app(slug), &repository(to), &act, at(n)).await.unwrap()
+            db.store
+                .move_owner(&prod(), &app(slug), &repository(to), &act, (at(n), &id(n)))
+                .await
+                .unwrap()
         };
         deploy(&db.store, "first", "web", 2, succeeded().end).await;
         assert_eq!(moved("web", "second", 5).await, Some(repository("first")));

@@ -10,7 +10,7 @@ use the_deployer::store::{
 
 use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
-use crate::harness::requests::{at, id};
+use crate::harness::requests::{at, id, somebody};
 use crate::store::{LEASE, accept, claim, push, succeeded};
 
 fn prod() -> TargetName {
@@ -49,7 +49,7 @@ async fn removes(store: &Store, n: i64) -> CommitSha {
         asked_at: at(n),
         ended: None,
     };
-    let turn = store.begin_removal(&removal, at(n), LEASE).await.unwrap();
+    let turn = store.begin_removal((&removal, &somebody()), at(n), LEASE).await.unwrap();
     assert_eq!(turn, ActTurn::Yes);
     let commit = CommitSha::parse("cd".repeat(20)).unwrap();
     let ended = Ended { at: at(n), commit: Some(commit.clone()), summary: "removed".to_owned() };

@@ -1,56 +1,15 @@
 //! A rollback has its place behind everything that there is, and its success takes a hold.
 
-use the_deployer::model::audit::{By, Entry, Via};
 use the_deployer::model::deployment::State;
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, DeployId};
-use the_deployer::model::rollback::{Hold, Rollback, TreeId, provisional_number};
-use the_deployer::store::{Held, Known, NewRollback, PushTurn, RollbackTurn, Store};
+use the_deployer::model::rollback::Hold;
+use the_deployer::store::{Held, Known, PushTurn, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
+use crate::harness::rollbacks::{app, entry, new};
 use crate::store::{accept, claim, push, succeeded};
-
-fn app() -> AppKey {
-    AppKey { namespace: "devx".parse().unwrap(), slug: "web".parse().unwrap() }
-}
-
-fn entry(n: i64, act: &'static str, reason: &str) -> Entry {
-    let by = By { name: "alice".into(), via: Via::Token, from: None, request: None };
-    Entry {
-        id: id(n),
-        at: at(n),
-        by,
-        act,
-        target: Some("prod".parse().unwrap()),
-        app: Some(app()),
-        subject: String::new(),
-        reason: reason.into(),
-        outcome: "asked for".into(),
-    }
-}
-
-/// A rollback of `acme/web` on `prod` to what deployment `to` deployed.
-fn new(n: i64, to: i64) -> NewRollback {
-    let asked = request("web", "prod", to);
-    let rollback = Rollback {
-        to: id(to),
-        from: Some(id(to + 1)),
-        away: Some(request("web", "prod", to + 1).release),
-        tree: TreeId("ab".repeat(20)),
-        reason: "broken".into(),
-        hold: true,
-    };
-    NewRollback {
-        id: id(n),
-        request: DeploymentRequest { forge_id: provisional_number(&id(n)), ..asked },
-        app: app(),
-        rollback,
-        template: Some("backend-default@latest".into()),
-        contact: None,
-        address: None,
-    }
-}
 
 async fn ask(store: &Store, n: i64, to: i64) -> RollbackTurn {
     store.accept_rollback(&new(n, to), &entry(n, "rollback", "broken"), at(n)).await.unwrap()

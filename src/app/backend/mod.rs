@@ -5,6 +5,8 @@ mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do
 mod condition; // how it is
+mod visitors; // who calls
+mod audit; // who did what
 
 use crate::app::intake::Intake;
 use crate::app::outside::World;

@@ -12,8 +12,9 @@ use crate::config::file::{self, File};
 use crate::config::report::Report;
 use crate::config::resolve::access::App;
 use crate::config::secret::{self, Source};
-use crate::config::settings::{ApiToken, Limits, Server, Settings, Storage, Waml};
+use crate::config::settings::{Limits, Server, Settings, Storage, Waml};
 
+mod auth; // who may call
 mod access; // as whom we come to git repositories
 mod ssh; // the same over ssh: keys and known hosts
 mod fleet; // clusters, and the repositories of their manifests
@@ -36,6 +37,9 @@ const LONGEST: Duration = Duration::from_hours(24);
 const SHORTEST_LOOKUP: Duration = Duration::from_millis(500);
 /// A worker that waits for longer is one less.
 const LONGEST_LOOKUP: Duration = Duration::from_mins(1);
+
+/// Twenty a second: more than anybody asks who waits for the answers.
+const REQUESTS_PER_MINUTE: u32 = 1200;
 
 /// What settings are made with.
 pub(super) struct Resolver<'a> {
@@ -69,7 +73,8 @@ impl Resolver<'_> {
         let auth = auth.unwrap_or_default();
         let pages = auth.pages.unwrap_or_default();
         let tokens = self.tokens(auth.tokens.unwrap_or_default());
-        let open = tokens.is_empty() && !self.report.is_broken("auth");
+        let people = auth.github.map(|github| self.callers(github, forge.as_ref()));
+        let open = tokens.is_empty() && people.is_none() && !self.report.is_broken("auth");
         let server = self.server(server.unwrap_or_default(), open);
         let host = self.forge(forge.unwrap_or_default(), &storage.folder);
         let app = App::of(host.as_ref().map(|(forge, _)| forge));
@@ -104,13 +109,15 @@ impl Resolver<'_> {
             event_webhooks,
             argocd,
             tokens,
+            people,
             pages,
             limits,
         })
     }
 
     fn server(&mut self, server: file::Server, open: bool) -> Option<Server> {
-        let file::Server { listen, external_url, shutdown_grace } = server;
+        let file::Server { listen, external_url, shutdown_grace, trusted_proxies } = server;
+        let trusted_proxies = self.trusted_proxies(trusted_proxies.unwrap_or_default());
         let listen = listen.as_deref().unwrap_or("127.0.0.1:8080");
         let grace = self.duration("server.shutdown_grace", shutdown_grace, 25);
         let Ok(listen) = listen.parse::<SocketAddr>() else {
@@ -120,12 +127,12 @@ impl Resolver<'_> {
         };
         if open && !listen.ip().to_canonical().is_loopback() {
             let message = format!("{listen} can be reached from other machines without a token");
-            let help = "add a token under `auth.tokens`, or listen on 127.0.0.1";
+            let help = "add a token under `auth.tokens`, set `auth.github`, or listen on 127.0.0.1";
             self.report.wrong("server.listen", message, help);
         }
         let external_url = external_url.unwrap_or_else(|| format!("http://{listen}"));
         let external_url = external_url.trim_end_matches('/').to_owned();
-        Some(Server { listen, external_url, shutdown_grace: grace })
+        Some(Server { listen, external_url, shutdown_grace: grace, trusted_proxies })
     }
 
     fn storage(&mut self, storage: file::Storage) -> Storage {
@@ -153,7 +160,7 @@ impl Resolver<'_> {
     }
 
     fn limits(&mut self, limits: file::Limits) -> Limits {
-        let file::Limits { workers, lease, lookups, body } = limits;
+        let file::Limits { workers, lease, lookups, body, requests_per_minute } = limits;
         let lease = self.duration("limits.lease", lease, 30);
         let lookups = self.duration("limits.lookups", lookups, 10);
         if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
@@ -168,45 +175,7 @@ impl Resolver<'_> {
             lease,
             lookups,
             body: body.unwrap_or(1024 * 1024) as usize,
-        }
-    }
-
-    fn tokens(&mut self, tokens: Vec<file::auth::Token>) -> Vec<ApiToken> {
-        let mut names = Vec::new();
-        let resolved = tokens.into_iter().enumerate().filter_map(|(n, token)| {
-            let path = format!("auth.tokens[{n}]");
-            let name = token.name.clone();
-            if names.contains(&name) {
-                let message = format!("there is a token called {name} already");
-                self.report.wrong(&format!("{path}.name"), message, "give it another name");
-            }
-            names.push(name);
-            self.token(&path, token)
-        });
-        resolved.collect()
-    }
-
-    fn token(&mut self, path: &str, token: file::auth::Token) -> Option<ApiToken> {
-        let file::auth::Token { name, sha256, file, env } = token;
-        let one_of = "give exactly one of `sha256`, `file` and `env`";
-        match (sha256, file.is_some() || env.is_some()) {
-            (Some(digits), false) => {
-                let mut sha256 = [0; 32];
-                if hex::decode_to_slice(&digits, &mut sha256).is_err() {
-                    let help = "make it with `printf %s TOKEN | sha256sum`";
-                    let message = "this is not a SHA-256: 64 hexadecimal digits";
-                    self.report.wrong(&format!("{path}.sha256"), message, help);
-                }
-                Some(ApiToken { name, sha256 })
-            }
-            (Some(_), true) => {
-                self.report.wrong(path, "this token is given more than once", one_of);
-                None
-            }
-            (None, _) => {
-                let secret = self.secret(path, file::Secret { file, env }, one_of)?;
-                Some(ApiToken { name, sha256: sha256_of(&secret) })
-            }
+            requests_per_minute: requests_per_minute.unwrap_or(REQUESTS_PER_MINUTE),
         }
     }
 
@@ -255,10 +224,4 @@ impl Resolver<'_> {
             }
         }
     }
-}
-
-fn sha256_of(secret: &SecretString) -> [u8; 32] {
-    use secrecy::ExposeSecret;
-    use sha2::{Digest, Sha256};
-    Sha256::digest(secret.expose_secret()).into()
 }

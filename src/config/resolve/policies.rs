@@ -13,7 +13,9 @@ const MOST: usize = 100;
 impl Resolver<'_> {
     pub(super) fn policies(&mut self, path: &str, policies: Option<Policies>) -> Policies {
         let policies = policies.unwrap_or_default();
-        let Policies { branches, windows, unknown: _, hand_edits: _, holds: _ } = &policies;
+        let Policies { branches, windows, unknown: _, hand_edits: _, holds: _, deploy_teams } =
+            &policies;
+        self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);
         self.few(&format!("{path}.windows"), windows.len());
         for (n, window) in windows.iter().enumerate() {
             if let Err(error) = Weekly::parse(window) {
@@ -36,7 +38,7 @@ impl Resolver<'_> {
         policies
     }
 
-    fn few(&mut self, path: &str, count: usize) {
+    pub(super) fn few(&mut self, path: &str, count: usize) {
         if count > MOST {
             let message = format!("these are {count}, more than the limit of {MOST}");
             self.report.wrong(path, message, "join those that belong together");

@@ -1,5 +1,6 @@
 //! Configurations that are right; those that are not are in `mistakes`.
 
+mod auth; // who may call
 mod access; // as whom repositories are reached
 mod github; // who we are to GitHub, and how we get out
 mod lookups; // registries, and where secrets are looked up
@@ -149,6 +150,7 @@ fn everything_can_be_set() {
         event_webhooks,
         argocd,
         tokens,
+        people: _,
         pages,
         limits,
     } = loaded(WHOLE).settings;
@@ -382,7 +384,7 @@ fn the_page_has_every_key() {
     let page = include_str!("../../../docs/configuration.md");
     let mut names = vec!["Cluster", "Policies", "Window", "ArgoCd", "Lookups", "VaultAccess"];
     names.extend(["KubernetesAccess", "Registry", "TemplatesRepository", "ManifestRepository"]);
-    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "Ssh"]);
+    names.extend(["Notify", "Slack", "EventWebhook", "Auth", "GitHubCallers", "Ssh"]);
     names.extend(["App", "Outbound", "Server", "Storage", "GitHub", "Previews", "Waml", "Token"]);
     names.extend(["Limits", "Forge", "Templates", "Signing"]);
     let types = names.iter().map(|name| &schema["$defs"][*name]).chain([&schema]);

@@ -10,6 +10,8 @@ mod shares;
 mod workloads;
 #[path = "tests_facts.rs"]
 mod facts;
+#[path = "tests_hold.rs"]
+mod hold;
 
 use std::sync::{Arc, LazyLock};
 

@@ -13,22 +13,22 @@ use crate::model::violation::Severity;
 
 const NOW: &str = "2026-08-21T12:00:00Z"; // a Friday
 
-fn target() -> Target {
+pub(super) fn target() -> Target {
     let name = TargetName::parse("t").unwrap();
     Target { environment: Environment::Production, ..Target::unconfigured(name) }
 }
 
-fn facts_on(target: Target) -> Facts {
+pub(super) fn facts_on(target: Target) -> Facts {
     let clusters = Clusters::Known(BTreeMap::from([(target.name.clone(), target)]));
     Facts::unasked(NOW.parse().unwrap(), clusters)
 }
 
-fn known<T>(value: T) -> Fact<T> {
+pub(super) fn known<T>(value: T) -> Fact<T> {
     Fact::Known { value, at: NOW.parse().unwrap() }
 }
 
 /// What is said of a section for the target `t`, warnings with a question mark, help behind.
-fn said(section: &str, facts: &Facts) -> Vec<String> {
+pub(super) fn said(section: &str, facts: &Facts) -> Vec<String> {
     let violations = match plan_with(&format!("{HEAD}deploy:\n  t:\n{section}"), facts) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
@@ -40,7 +40,7 @@ fn said(section: &str, facts: &Facts) -> Vec<String> {
     violations.iter().map(text).collect()
 }
 
-fn app(slug: &str) -> AppKey {
+pub(super) fn app(slug: &str) -> AppKey {
     AppKey { namespace: Namespace::parse("n").unwrap(), slug: Slug::parse(slug).unwrap() }
 }
 
@@ -48,7 +48,7 @@ fn repo(name: &str) -> RepoName {
     RepoName::parse(name).unwrap()
 }
 
-const NONE: [&str; 0] = [];
+pub(super) const NONE: [&str; 0] = [];
 
 #[test]
 fn a_host_and_path_belong_to_one_app() {

@@ -63,10 +63,10 @@ pub(super) async fn remove<B: Backend>(
     let Path((target, namespace, slug)) = path.map_err(|_| bad("the path cannot be read"))?;
     let (target, app) = app(target, namespace, slug).map_err(|error| bad(error.to_string()))?;
     shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
-    let actor = caller.name;
+    let by = caller.by();
     let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
-    let request = RemovalRequest { target, app, actor, reason, with_data, dry_run };
+    let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let gone = shared.state.backend.remove(request).await.map_err(refused)?;
     Ok(Json(view(gone)))
 }

@@ -9,12 +9,16 @@ use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::server::Shared;
+use crate::server::auth::{Door, admitted};
 use crate::server::ports::Backend;
 use crate::server::problem::Problem;
 
 mod apps; // what people do with an app
 mod placed; // what is where
 mod deployments; // the handlers
+mod audit; // who did what
+mod once; // acts, each done once
+mod whoami; // who calls
 pub(super) mod query; // the list's parameters
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
@@ -30,15 +34,17 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
         .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
         .route("/holds", get(rollback::holds::<B>))
+        .route("/audit", get(audit::list::<B>))
+        .route("/whoami", get(whoami::whoami))
+        .layer(from_fn_with_state(shared.clone(), once::once::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
 }
 
 async fn authenticated<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = shared.state.tokens.check(request.headers())?;
-    request.extensions_mut().insert(caller);
+    let request = admitted(&shared, request, Door::Api).await?;
     Ok(next.run(request).await)
 }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::{Extension, Json};
 use serde::Serialize;
 
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
 use crate::server::api::query;
+use crate::server::auth::{Caller, Subject};
 use crate::server::ports::{AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
@@ -53,13 +54,20 @@ struct View {
 /// The apps that pass the filter, by target, namespace and name.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
     pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Json<ListView>, Problem> {
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
     let query = read(&pairs).map_err(bad)?;
     let page = shared.state.backend.apps(&query).await;
-    Ok(Json(page.map(view).map_err(|detail| Problem::new(Kind::Unavailable, detail))?))
+    let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
+    page.apps = shared.seen(&caller, page.apps, seen_as).await?;
+    Ok(Json(view(page)))
+}
+
+fn seen_as(placed: &Placed) -> Subject {
+    Subject::App(placed.spot.target.clone(), placed.spot.app.clone())
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.

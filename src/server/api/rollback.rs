@@ -149,14 +149,10 @@ pub(super) async fn holds<B: Backend>(
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let target = read(&pairs).map_err(bad)?;
     let holds = shared.state.backend.holds(target.as_ref()).await;
-    let mut shown = Vec::new();
-    for hold in holds.map_err(|error| unavailable(&error))? {
-        let subject = Subject::App(hold.target.clone(), hold.app.clone());
-        if shared.may(&caller, Scope::Read, &subject).await.is_ok() {
-            shown.push(HoldView::of(hold));
-        }
-    }
-    Ok(Json(HoldsView { holds: shown }))
+    let holds = holds.map_err(|error| unavailable(&error))?;
+    let subject = |hold: &Hold| Subject::App(hold.target.clone(), hold.app.clone());
+    let holds = shared.seen(&caller, holds, subject).await?;
+    Ok(Json(HoldsView { holds: holds.into_iter().map(HoldView::of).collect() }))
 }
 
 fn read(pairs: &[(String, String)]) -> Result<Option<TargetName>, String> {

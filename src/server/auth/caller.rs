@@ -1,13 +1,15 @@
-//! Who calls, and what they may do to what.
+//! Who calls.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
 
 use crate::model::audit::{By, Via};
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::server::Shared;
-use crate::server::ports::Backend;
-use crate::server::problem::Problem;
+use crate::server::auth::rights::Rights;
 
 /// Who calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::server) struct Caller {
     /// A GitHub login, or the name of a token's owner.
     pub(in crate::server) name: String,
@@ -16,16 +18,30 @@ pub(in crate::server) struct Caller {
     /// Where the request came from, and its id.
     pub(in crate::server) from: Option<String>,
     pub(in crate::server) request: Option<String>,
+    /// What follows from how we know.
+    pub(in crate::server) standing: Standing,
+}
+
+/// What a caller's rights come from.
+#[derive(Debug, Clone)]
+pub(in crate::server) enum Standing {
+    /// Nobody is asked for anything: everything.
+    Everybody,
+    /// The configuration.
+    Token(Arc<Rights>),
+    /// GitHub, asked with this token.
+    Person(SecretString),
 }
 
 /// What somebody wants to do; each holds those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::server) enum Scope {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
     /// See it.
     Read,
     /// Deploy it, roll it back, lock it.
     Deploy,
     /// What concerns many apps: locks on targets, the audit log.
+    #[default]
     Admin,
 }
 
@@ -43,29 +59,54 @@ pub(in crate::server) enum Subject {
 }
 
 impl Caller {
-    /// A caller of that name.
-    pub(super) fn new(name: impl Into<String>, via: Via) -> Self {
-        Self { name: name.into(), via, from: None, request: None }
+    /// Everybody, where nobody is asked who they are.
+    pub(in crate::server) fn anybody(name: &str) -> Self {
+        Self::new(name, Via::Loopback, Standing::Everybody)
+    }
+
+    pub(super) fn new(name: impl Into<String>, via: Via, standing: Standing) -> Self {
+        Self { name: name.into(), via, from: None, request: None, standing }
     }
 
     /// As whom they act.
     pub(in crate::server) fn by(&self) -> By {
-        let Self { name, via, from, request } = self.clone();
+        let Self { name, via, from, request, standing: _ } = self.clone();
         By { name, via, from, request }
+    }
+
+    /// What their token is good for, if it is one of ours.
+    pub(in crate::server) fn rights(&self) -> Option<&Rights> {
+        match &self.standing {
+            Standing::Token(rights) => Some(rights),
+            Standing::Everybody | Standing::Person(_) => None,
+        }
+    }
+
+    /// One name for each caller: a token and a person may be called alike.
+    pub(in crate::server) fn account(&self) -> String {
+        format!("{}:{}", self.via.as_str(), self.name)
     }
 }
 
-impl<B: Backend> Shared<B> {
-    /// Whether the caller may do that. Asked first by every handler.
-    #[expect(clippy::unused_async, reason = "a code host may have to be asked")]
-    pub(in crate::server) async fn may(
-        &self,
-        caller: &Caller,
-        scope: Scope,
-        subject: &Subject,
-    ) -> Result<(), Problem> {
-        // Whoever has a token may do everything.
-        tracing::debug!(caller = caller.name, ?scope, ?subject, "allowed");
-        Ok(())
+impl Scope {
+    /// As the configuration writes it.
+    pub(in crate::server) fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Deploy => "deploy",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Everywhere => f.write_str("everything"),
+            Self::Target(target) => write!(f, "everything on {target}"),
+            Self::App(target, app) => write!(f, "{app} on {target}"),
+            Self::Repository(repository, None) => repository.fmt(f),
+            Self::Repository(repository, Some(target)) => write!(f, "{repository} on {target}"),
+        }
     }
 }

@@ -5,12 +5,16 @@ mod records; // what happened
 mod apps; // what is where
 mod acts; // what people do beside deploying
 mod condition; // how the program is
+mod visitors; // who calls
+mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use apps::{Apps, AppsPage, AppsQuery};
+pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
+pub use visitors::Visitors;
 
 /// Something behind the server does not work now. Its text is for the log; callers are told to
 /// come again.
@@ -27,12 +31,35 @@ impl Fault {
 
 /// All of it.
 pub trait Backend:
-    Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks
+    Inbox
+    + Intake
+    + Pushes
+    + PullRequests
+    + Records
+    + Apps
+    + Logs
+    + Condition
+    + Acts
+    + Rollbacks
+    + Visitors
+    + AuditLog
+    + Answers
 {
 }
 
-impl<
-    T: Inbox + Intake + Pushes + PullRequests + Records + Apps + Logs + Condition + Acts + Rollbacks,
-> Backend for T
+impl<T> Backend for T where
+    T: Inbox
+        + Intake
+        + Pushes
+        + PullRequests
+        + Records
+        + Apps
+        + Logs
+        + Condition
+        + Acts
+        + Rollbacks
+        + Visitors
+        + AuditLog
+        + Answers
 {
 }

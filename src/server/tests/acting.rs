@@ -5,6 +5,7 @@ use axum::http::Request;
 use serde_json::{Value, json};
 
 use super::world::{Answer, Fake, World, now, world, world_with};
+use crate::model::audit::Via;
 use crate::model::facts::LiveObject;
 use crate::model::id::{CommitSha, DeployId};
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken};
@@ -15,6 +16,7 @@ use crate::server::ports::{Acts, Fault, Gone, NotRemoved, Outcome};
 impl Acts for Fake {
     async fn remove(&self, request: RemovalRequest) -> Result<Gone, NotRemoved> {
         self.trouble().await?;
+        self.held().await;
         let mut inner = self.inner.lock().unwrap();
         inner.removals.push(request.clone());
         match inner.not_removed.take() {
@@ -25,7 +27,8 @@ impl Acts for Fake {
 }
 
 fn gone(request: RemovalRequest) -> Gone {
-    let RemovalRequest { target, app, actor, reason, with_data: _, dry_run } = request;
+    let RemovalRequest { target, app, by, reason, with_data: _, dry_run } = request;
+    let actor = by.name;
     let ended = Ended {
         at: now(),
         commit: Some(CommitSha::parse("ab".repeat(20)).unwrap()),
@@ -80,8 +83,9 @@ async fn an_app_is_removed_in_the_name_of_the_tokens_owner() {
     assert_eq!(said["commit"], "ab".repeat(20));
     assert_eq!(said["files"], json!(["apps/prod/devx.my-app.yaml"]));
     let asked = world.fake.inner.lock().unwrap().removals[0].clone();
-    assert_eq!((asked.actor.as_str(), asked.reason.as_str()), ("alice", "moved to another"));
+    assert_eq!((asked.by.name.as_str(), asked.reason.as_str()), ("alice", "moved to another"));
     assert!(!asked.with_data && !asked.dry_run);
+    assert_eq!((asked.by.via, asked.by.request.as_deref()), (Via::Token, Some("test-0")));
     let nobody = world.ask(&json!({"reason": "x"})).await;
     nobody.problem(401, "unauthorized");
     assert_eq!(world.fake.inner.lock().unwrap().removals.len(), 1);

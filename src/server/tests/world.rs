@@ -16,12 +16,14 @@ use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::removal::RemovalRequest;
 use crate::model::rollback::{Hold, RollbackRequest};
-use crate::server::auth::{Pages, Tokens};
+use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
 use crate::server::ports::{
     self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, NotRolledBack, Noted, Page,
     PullRequests, Pushes, Query, Records, StatusRecord,
 };
 use crate::server::{Limits, State, Webhook, router};
+
+pub(super) use super::log::Log;
 
 pub(super) const SECRET: &str = "It's a Secret to Everybody";
 pub(super) const PREVIOUS: &str = "the secret of last year";
@@ -44,6 +46,8 @@ pub(super) struct Inner {
     pub(super) removals: Vec<RemovalRequest>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
+    /// Who is who, and what was answered and noted.
+    pub(super) callers: super::visitors::Callers,
     /// What was asked of rollbacks and holds, in order, and by whom.
     pub(super) rollbacks: Vec<(RollbackRequest, By)>,
     /// Why the next rollback or hold is refused.
@@ -219,12 +223,22 @@ pub(super) fn world_with(limits: Limits, tokens: Tokens) -> World {
 }
 
 pub(super) fn world_for(limits: Limits, tokens: Tokens, pages: Pages) -> World {
+    world_with_admission(limits, tokens, pages, Admission::new(PrintKey::new([7; 32])))
+}
+
+pub(super) fn world_with_admission(
+    limits: Limits,
+    tokens: Tokens,
+    pages: Pages,
+    admission: Admission,
+) -> World {
     let fake = Fake::default();
     let state = State {
         backend: fake.clone(),
         webhook: Webhook { secret: SECRET.into(), previous: Some(PREVIOUS.into()), rules: rules() },
         tokens,
         pages,
+        admission,
         limits,
         instance: "test".to_owned(),
     };
@@ -347,41 +361,5 @@ impl Delivery {
             request = request.header("x-hub-signature-256", signature);
         }
         request.body(Body::from(self.body)).unwrap()
-    }
-}
-
-/// Collects everything that is logged on this thread until it is dropped.
-pub(super) struct Log {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    _guard: tracing::subscriber::DefaultGuard,
-}
-
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    pub(super) fn captured() -> Self {
-        let bytes = Arc::<Mutex<Vec<u8>>>::default();
-        let sink = bytes.clone();
-        let log = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .with_writer(move || Sink(sink.clone()))
-            .finish();
-        Self { bytes, _guard: tracing::subscriber::set_default(log) }
-    }
-
-    pub(super) fn text(&self) -> String {
-        String::from_utf8(self.bytes.lock().unwrap().clone()).unwrap()
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::github::answer::{Answer, Answered, created, ok};
 use crate::harness::github::call::Call;
-use crate::harness::github::jwt;
 use crate::harness::github::state::{Level, Needs, State};
+use crate::harness::github::{jwt, people};
 
 /// What an installation token is good for.
 const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(1);
@@ -157,7 +157,7 @@ pub(super) fn may(state: &State, who: &Who, repo: i64, (name, level): Needs) -> 
         Who::Token(Grant::Personal { .. }) if name == "checks" && level == Level::Write => {
             Err(Answer::refusal(403, "You must authenticate via a GitHub App."))
         }
-        Who::Token(Grant::Personal { .. }) => Ok(()),
+        Who::Token(Grant::Personal { login }) => people::may(state, login, repo, level),
         Who::Token(Grant::Installation { id, permissions, repositories, .. }) => {
             let Some(installation) = state.app.installations.get(id) else {
                 return Err(Answer::refusal(401, "Bad credentials"));

@@ -26,6 +26,7 @@ mod faults; // trouble, ordered by the test
 mod git; // git over https, with its tokens
 mod jwt; // who signs as the App
 mod limits; // what may be asked how often
+mod people; // people: their tokens, rights and teams
 mod pulls; // pull requests
 mod repositories; // repositories, commits, files, branches
 mod routes; // which address is what

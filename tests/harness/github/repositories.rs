@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::harness::github::answer::{Answer, Answered, ok};
 use crate::harness::github::app::Who;
 use crate::harness::github::call::Call;
+use crate::harness::github::people;
 use crate::harness::github::state::{Repo, State};
 
 /// Beyond this a file comes only raw.
@@ -84,8 +85,12 @@ impl Repo {
 }
 
 /// `GET /repos/O/R`
-pub(super) fn this(state: &mut State, call: &Call, _: &Who, repo: i64, _: &[&str]) -> Answered {
-    ok(&state.repo(repo).json(&call.base))
+pub(super) fn this(state: &mut State, call: &Call, who: &Who, repo: i64, _: &[&str]) -> Answered {
+    let mut json = state.repo(repo).json(&call.base);
+    if let Some(permissions) = people::permissions(state, who, repo) {
+        json["permissions"] = permissions;
+    }
+    ok(&json)
 }
 
 /// `GET /repos/O/R/contents/PATH?ref=`

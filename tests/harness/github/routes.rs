@@ -4,7 +4,9 @@ use crate::harness::github::answer::{Answer, Answered, ok};
 use crate::harness::github::app::{self, Who};
 use crate::harness::github::call::Call;
 use crate::harness::github::state::{Level, Needs, State, person};
-use crate::harness::github::{checks, deliveries, deployments, pulls, repositories, statuses};
+use crate::harness::github::{
+    checks, deliveries, deployments, people, pulls, repositories, statuses,
+};
 
 pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
     let path: Vec<&str> = call.path.iter().map(String::as_str).collect();
@@ -15,6 +17,10 @@ pub(super) fn route(state: &mut State, call: &Call, who: &Who) -> Answered {
             of_the_app(state, call, rest)
         }
         ("GET", ["installation", "repositories"]) => app::repositories(state, call, who),
+        ("GET", ["user"]) => people::this(who),
+        ("GET", ["orgs", organization, "teams", team, "memberships", login]) => {
+            people::membership(state, who, &format!("{organization}/{team}"), login)
+        }
         ("GET", ["users", login]) => ok(&person(state, login)?),
         (_, ["repos", owner, name, rest @ ..]) => {
             let name = format!("{owner}/{name}");

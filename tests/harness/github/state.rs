@@ -13,6 +13,7 @@ use crate::harness::github::deliveries::{Delivery, Hook};
 use crate::harness::github::deployments::Deployment;
 use crate::harness::github::faults::Faults;
 use crate::harness::github::limits::Limits;
+use crate::harness::github::people::People;
 use crate::harness::github::pulls::Pull;
 use crate::harness::github::repositories::Commit;
 use crate::harness::github::statuses::CommitStatus;
@@ -25,6 +26,8 @@ pub(super) struct State {
     pub(super) former_names: BTreeMap<String, i64>,
     /// Public e-mail addresses by login.
     pub(super) people: BTreeMap<String, Option<String>>,
+    /// What people may.
+    pub(super) access: People,
     pub(super) app: App,
     pub(super) grants: BTreeMap<String, Grant>,
     pub(super) hook: Option<Hook>,
@@ -68,6 +71,7 @@ impl State {
             repositories: BTreeMap::new(),
             former_names: BTreeMap::new(),
             people: BTreeMap::from([("octocat".to_owned(), None)]),
+            access: People::default(),
             app: App::new(),
             grants: BTreeMap::new(),
             hook: None,

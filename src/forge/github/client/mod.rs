@@ -40,6 +40,7 @@ mod pages; // lists, page by page
 mod people; // who somebody is
 mod pulls; // what a pull request changes
 mod statuses; // statuses of deployments
+mod visitor; // who somebody is that comes with a token of their own
 mod text; // texts cut to what GitHub takes, paths escaped
 pub(in crate::forge::github) mod wire; // one request, its redirects and its answer
 
@@ -91,6 +92,8 @@ pub enum SettingsError {
 #[derive(Debug, Clone)]
 pub struct GitHub {
     wire: Wire,
+    /// For what is asked with callers' own tokens.
+    visitors: Wire,
     auth: Auth,
     files: Kept,
 }
@@ -119,7 +122,8 @@ impl GitHub {
         let host = host.into();
         let at_once = Arc::new(Semaphore::new(AT_ONCE));
         let wire = Wire { octocrab, base, host, timeout, budgets, closed, at_once };
-        Ok(Self { wire, auth, files: Kept::default() })
+        let visitors = visitor::wire(&wire);
+        Ok(Self { wire, visitors, auth, files: Kept::default() })
     }
 
     /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes

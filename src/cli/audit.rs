@@ -1,0 +1,100 @@
+//! `the-deployer audit`: who did what, why, and from where.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value as Json, json};
+
+use super::config::Source;
+use super::error::{CliError, Outcome};
+use super::output::{self, Format};
+use super::owners::{app, failed, open};
+use crate::model::audit::{By, Found, Search, Written};
+use crate::model::id::{AppKey, TargetName};
+
+/// Shows who did what on purpose, why, and from where, newest first.
+///
+/// Rollbacks, holds, locks, removals, cancellations and changes of an app's owner, by whomever:
+/// over the API, or with this program. Deployments that came as events are in the list of
+/// deployments. Entries are written with the act and never changed. Works on the database of the
+/// configuration, beside a service that is running or not.
+#[derive(Debug, Args)]
+pub(super) struct Audit {
+    #[command(flatten)]
+    source: Source,
+    /// By somebody of this name only
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Of this kind only: `lock`, `rollback`, `remove`, `move-owner`
+    #[arg(long, value_name = "ACT")]
+    act: Option<String>,
+    /// On this target only
+    #[arg(long)]
+    target: Option<TargetName>,
+    /// On this app only
+    #[arg(long, value_name = "NAMESPACE/APP", value_parser = app)]
+    app: Option<AppKey>,
+    /// At this time or later: 2026-11-21T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+    /// Before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<Timestamp>,
+    /// At most so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+impl Audit {
+    pub(super) async fn run(self) -> Outcome {
+        let operator = open(&self.source).await?;
+        let Self { source: _, by, act, target, app, since, until, limit, output } = self;
+        let search = Search { by, act, target, app, since, until, before: None, limit };
+        let Found { entries, next } = operator.audited(&search).await.map_err(failed)?;
+        operator.close().await;
+        match output {
+            data @ (Format::Json | Format::Yaml) => {
+                output::data(data, &entries.iter().map(as_json).collect::<Vec<_>>())?;
+            }
+            Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
+            Format::Text => output::print(&table(&entries))?,
+        }
+        more(next.is_some(), output)
+    }
+}
+
+/// That there is more is for people; programs asked for so many.
+fn more(is: bool, output: Format) -> Result<(), CliError> {
+    if is && output == Format::Text {
+        output::note("there are older ones: ask with --limit or --until\n");
+    }
+    Ok(())
+}
+
+fn as_json(entry: &Written) -> Json {
+    let Written { id, at, by, act, target, app, subject, reason, outcome } = entry;
+    let By { name, via, from, request } = by;
+    json!({
+        "id": id, "at": at, "by": name, "via": via.as_str(), "from": from, "request": request,
+        "act": act, "target": target, "app": app.as_ref().map(ToString::to_string),
+        "subject": subject, "reason": reason, "outcome": outcome,
+    })
+}
+
+fn table(entries: &[Written]) -> String {
+    let row = |entry: &Written| {
+        let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
+        let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
+        let who = format!("{} ({}{from})", by.name, by.via.as_str());
+        let place = match (app, target) {
+            (Some(app), Some(target)) => format!("{app} on {target}"),
+            (None, Some(target)) => target.to_string(),
+            (_, None) => subject.clone(),
+        };
+        [at.to_string(), who, act.clone(), place, format!("{reason}: {outcome}")]
+    };
+    let header = ["AT", "WHO", "ACT", "WHERE", "WHY, AND WHAT BECAME OF IT"];
+    output::table(header, entries.iter().map(row).collect())
+}

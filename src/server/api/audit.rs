@@ -1,0 +1,162 @@
+//! `/api/v1/audit`: who did what, why, and from where.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::model::audit::{By, Found, Search, Written};
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
+use crate::server::Shared;
+use crate::server::api::query;
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::ports::Backend;
+use crate::server::problem::{Kind, Problem};
+
+const DEFAULT_LIMIT: u32 = 50;
+const KNOWN: &str = "by, act, target, app, since, until, limit, cursor";
+
+/// One page, newest first.
+#[derive(Serialize)]
+pub(super) struct ListView {
+    entries: Vec<View>,
+    /// The `cursor` of the next page.
+    next: Option<String>,
+}
+
+/// One act.
+#[derive(Serialize)]
+struct View {
+    id: String,
+    at: Timestamp,
+    by: String,
+    /// How the name is known: `token`, `github`, `loopback`, `operator`.
+    via: &'static str,
+    /// The address that the request came from.
+    from: Option<String>,
+    /// The request's id, as in the log.
+    request: Option<String>,
+    act: String,
+    target: Option<String>,
+    /// `namespace/slug`.
+    app: Option<String>,
+    subject: String,
+    reason: String,
+    outcome: String,
+}
+
+/// The newest entries that pass the filters.
+pub(super) async fn list<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Json<ListView>, Problem> {
+    shared.may(&caller, Scope::Admin, &Subject::Everywhere).await?;
+    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
+    let search = read(&pairs).map_err(bad)?;
+    let found = shared.state.backend.audited(&search).await.map_err(|error| {
+        tracing::error!(%error, "the audit log could not be read");
+        Problem::new(Kind::Unavailable, "the audit log cannot be read now; come again")
+    })?;
+    let Found { entries, next } = found;
+    let entries = entries.into_iter().map(view).collect();
+    Ok(Json(ListView { entries, next: next.map(String::from) }))
+}
+
+/// Reads the parameters, each at most once; the message says which one is wrong.
+fn read(pairs: &[(String, String)]) -> Result<Search, String> {
+    query::once(pairs)?;
+    let mut search = Search { limit: DEFAULT_LIMIT, ..Search::default() };
+    for (name, value) in pairs {
+        match name.as_str() {
+            "by" => search.by = Some(value.clone()),
+            "act" => search.act = Some(value.clone()),
+            "target" => search.target = Some(query::id(name, value, TargetName::parse)?),
+            "app" => search.app = Some(app(value)?),
+            "since" => search.since = Some(time(name, value)?),
+            "until" => search.until = Some(time(name, value)?),
+            "cursor" => search.before = Some(query::id(name, value, DeployId::parse)?),
+            "limit" => search.limit = query::limit(value)?,
+            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+        }
+    }
+    Ok(search)
+}
+
+fn app(value: &str) -> Result<AppKey, String> {
+    let wrong = || format!("app: {} is not NAMESPACE/APP", query::shown(value));
+    let (namespace, slug) = value.split_once('/').ok_or_else(wrong)?;
+    let namespace = query::id("app", namespace, Namespace::parse)?;
+    Ok(AppKey { namespace, slug: query::id("app", slug, Slug::parse)? })
+}
+
+fn time(name: &str, value: &str) -> Result<Timestamp, String> {
+    let wrong =
+        |_| format!("{name}: {} is not a time like 2026-11-21T08:00:00Z", query::shown(value));
+    value.parse().map_err(wrong)
+}
+
+fn view(entry: Written) -> View {
+    let Written { id, at, by, act, target, app, subject, reason, outcome } = entry;
+    let By { name, via, from, request } = by;
+    View {
+        id: id.into(),
+        at,
+        by: name,
+        via: via.as_str(),
+        from,
+        request,
+        act,
+        target: target.map(String::from),
+        app: app.map(|app| app.to_string()),
+        subject,
+        reason,
+        outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &[(&str, &str)]) -> Result<Search, String> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        read(&text.iter().map(own).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_parameters_are_read() {
+        let search = pairs(&[
+            ("by", "alice"),
+            ("act", "lock"),
+            ("target", "prod"),
+            ("app", "devx/web"),
+            ("since", "2026-11-21T00:00:00Z"),
+            ("until", "2026-11-22T00:00:00Z"),
+            ("cursor", "20261121-054812123-3f9a2c"),
+            ("limit", "7"),
+        ]);
+        let search = search.unwrap();
+        assert_eq!((search.by.as_deref(), search.act.as_deref()), (Some("alice"), Some("lock")));
+        assert_eq!(search.app.unwrap().to_string(), "devx/web");
+        assert!(search.since < search.until && search.before.is_some());
+        assert_eq!((search.limit, pairs(&[]).unwrap().limit), (7, DEFAULT_LIMIT));
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_with_what_is_right() {
+        for (name, value, says) in [
+            ("app", "web", "app: \"web\" is not NAMESPACE/APP"),
+            ("since", "today", "since: \"today\" is not a time like 2026-11-21T08:00:00Z"),
+            ("actor", "x", "\"actor\" is not known: use by, act,"),
+            ("limit", "0", "limit: \"0\" is not a number"),
+        ] {
+            let said = pairs(&[(name, value)]).unwrap_err();
+            assert!(said.starts_with(says), "{said}");
+        }
+    }
+}

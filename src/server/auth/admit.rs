@@ -1,0 +1,212 @@
+//! From a request to a caller: whose token it carries, where it comes from, and whether they come
+//! too often.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::SecretString;
+
+use crate::model::audit::Via;
+use crate::model::person::NotKnown;
+use crate::server::Shared;
+use crate::server::auth::caller::{Caller, Standing};
+use crate::server::auth::may::not_told;
+use crate::server::auth::pace::Pace;
+use crate::server::auth::whence::{peer, subscriber};
+use crate::server::layers::RequestId;
+use crate::server::ports::Backend;
+use crate::server::problem::{Kind, Problem};
+
+/// How many wrong tokens a minute are looked at from one address.
+const FAILURES_PER_MINUTE: u32 = 30;
+/// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
+const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
+/// What begins an App's.
+const OF_APPS: [&str; 2] = ["ghs_", "ghr_"];
+/// No token is longer; an App's of 2026 has some 520 characters.
+const LONGEST: usize = 2048;
+
+/// Which door a caller comes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Door {
+    /// With a token.
+    Api,
+    /// The same, or with the token as the password, which is what browsers know.
+    Page,
+}
+
+/// How often callers come.
+#[derive(Debug)]
+pub(in crate::server) struct Gate {
+    calls: Mutex<Pace>,
+    failures: Mutex<Pace>,
+}
+
+impl Gate {
+    pub(in crate::server) fn new(requests_per_minute: u32) -> Self {
+        let (calls, failures) = (Pace::new(requests_per_minute), Pace::new(FAILURES_PER_MINUTE));
+        Self { calls: Mutex::new(calls), failures: Mutex::new(failures) }
+    }
+}
+
+fn lock(pace: &Mutex<Pace>) -> MutexGuard<'_, Pace> {
+    pace.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The request with its caller, if there may be one.
+pub(in crate::server) async fn admitted<B: Backend>(
+    shared: &Arc<Shared<B>>,
+    mut request: Request,
+    door: Door,
+) -> Result<Request, Problem> {
+    let from = peer(request.extensions())
+        .map(|peer| shared.state.admission.proxies.origin(peer, request.headers()));
+    let mut caller = shared.identify(request.headers(), from, door).await?;
+    caller.from = from.map(|from| from.to_string());
+    caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
+    shared.may_come(&caller)?;
+    request.extensions_mut().insert(caller);
+    Ok(request)
+}
+
+impl<B: Backend> Shared<B> {
+    async fn identify(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        door: Door,
+    ) -> Result<Caller, Problem> {
+        if self.asks_nobody() {
+            return Ok(Caller::anybody("unknown, on this machine"));
+        }
+        let given = match door {
+            Door::Api => bearer(headers),
+            Door::Page => password(headers).or_else(|| bearer(headers)),
+        };
+        let Some(text) = given else {
+            return Err(Problem::new(Kind::Unauthorized, self.asked_for(door)));
+        };
+        if let Some(token) = self.state.tokens.holder(&text) {
+            tracing::debug!(token = token.name, "API token accepted");
+            return Ok(Caller::new(&token.name, Via::Token, Standing::Token(token.rights.clone())));
+        }
+        self.stranger(text, from, door).await
+    }
+
+    /// Whether nothing is configured that callers could be asked for.
+    fn asks_nobody(&self) -> bool {
+        self.state.tokens.0.is_empty() && self.state.admission.github.is_none()
+    }
+
+    fn asked_for(&self, door: Door) -> &'static str {
+        match (door, self.state.admission.github.is_some()) {
+            (Door::Api, false) => "send a configured API token as `Authorization: Bearer TOKEN`",
+            (Door::Api, true) => {
+                "send a GitHub token or a configured API token as `Authorization: Bearer TOKEN`; \
+                 `bart login` gets one"
+            }
+            (Door::Page, false) => "give a configured API token as the password; any name will do",
+            (Door::Page, true) => {
+                "give a GitHub token or a configured API token as the password; any name will do"
+            }
+        }
+    }
+
+    /// One whose token is none of ours. Where too many wrong ones came from, no new one is looked
+    /// at for a while; ours, and those that GitHub has just known, are let in all the same.
+    async fn stranger(
+        &self,
+        text: String,
+        from: Option<IpAddr>,
+        door: Door,
+    ) -> Result<Caller, Problem> {
+        let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
+        let token = SecretString::from(text.as_str());
+        let looks = self.state.admission.github.is_some() && is_of_person(&text);
+        let now = self.state.backend.now();
+        if !(looks && self.known_person(&token)) {
+            lock(&self.gate.failures).left(&whence, now).map_err(|wait| {
+                tracing::warn!(from = whence, "too many wrong tokens");
+                let detail = "too many wrong tokens came from your address";
+                Problem::new(Kind::TooMany, detail).after(wait)
+            })?;
+        }
+        let said = if looks {
+            self.person(&token).await.map_err(not_told_of_login)
+        } else {
+            Err(self.unknown_token(&text, door))
+        };
+        match said {
+            Ok(person) => Ok(Caller::new(person.login, Via::GitHub, Standing::Person(token))),
+            Err(problem) => {
+                if problem.kind() == Kind::Unauthorized {
+                    let _spent = lock(&self.gate.failures).take(&whence, now);
+                    tracing::info!(from = whence, "a wrong token");
+                }
+                Err(problem)
+            }
+        }
+    }
+
+    fn unknown_token(&self, text: &str, door: Door) -> Problem {
+        let detail = match (self.state.admission.github.is_some(), door) {
+            (true, _) if OF_APPS.iter().any(|begin| text.starts_with(begin)) => {
+                "this is the token of a GitHub App, as jobs have it, and no person's: use an API \
+                 token of the service"
+            }
+            (false, Door::Api) => "the API token is not a configured one",
+            (true, Door::Api) => {
+                "the token is neither a configured API token nor a person's at GitHub"
+            }
+            (_, Door::Page) => self.asked_for(door),
+        };
+        Problem::new(Kind::Unauthorized, detail)
+    }
+
+    /// Who is asked for nothing is not counted either: it is one machine's own business.
+    fn may_come(&self, caller: &Caller) -> Result<(), Problem> {
+        if matches!(caller.standing, Standing::Everybody) {
+            return Ok(());
+        }
+        let now = self.state.backend.now();
+        lock(&self.gate.calls).take(&caller.account(), now).map_err(|wait| {
+            let most = self.state.admission.requests_per_minute;
+            tracing::warn!(caller = caller.account(), most, "a caller comes too often");
+            let detail = format!("{} made more than {most} requests in a minute", caller.name);
+            Problem::new(Kind::TooMany, detail).after(wait)
+        })
+    }
+}
+
+/// At the door a token that GitHub does not answer to is a wrong one.
+fn not_told_of_login(error: NotKnown) -> Problem {
+    match error {
+        NotKnown::Refused(why) => Problem::new(Kind::Unauthorized, why),
+        other => not_told(other),
+    }
+}
+
+fn is_of_person(text: &str) -> bool {
+    let legal = text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
+    legal && OF_PEOPLE.iter().any(|begin| text.starts_with(begin))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| text.trim().to_owned())
+}
+
+/// What a browser sends after it was told a name and a password.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let (scheme, text) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let login = String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()?;
+    login.split_once(':').map(|(_, password)| password.to_owned())
+}

@@ -1,0 +1,127 @@
+//! Where a request comes from. Pure.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use axum::extract::ConnectInfo;
+use axum::http::{Extensions, HeaderMap};
+
+/// Proxies that are believed, as networks: an address and how many leading bits count.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies(pub Vec<(IpAddr, u8)>);
+
+/// How many proxies one behind another are looked through.
+const MOST_HOPS: usize = 20;
+
+impl Proxies {
+    fn have(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|(network, bits)| is_in(address, *network, *bits))
+    }
+
+    /// The address that a request comes from. What a proxy says is believed as far as proxies of
+    /// ours reach: what stands before them anybody may have written.
+    pub(super) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut origin = peer.to_canonical();
+        let said = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+        let said: Vec<&str> = said.flat_map(|line| line.split(',')).map(str::trim).collect();
+        for hop in said.into_iter().rev().take(MOST_HOPS) {
+            if !self.have(origin) {
+                break;
+            }
+            let Some(before) = address(hop) else { break };
+            origin = before.to_canonical();
+        }
+        origin
+    }
+}
+
+/// The peer, where the server listens on a socket.
+pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
+}
+
+/// For counting: of IPv6 a subscriber has a whole network of 64 bits.
+pub(super) fn subscriber(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(_) => address.to_string(),
+        IpAddr::V6(v6) => {
+            let network = Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64);
+            format!("{network}/64")
+        }
+    }
+}
+
+/// Some proxies add a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let bare = bare.parse().ok();
+    bare.or_else(|| text.parse().ok().map(|address: SocketAddr| address.ip()))
+}
+
+fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    match (address.to_canonical(), network) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => {
+            let (one, other) = (u128::from(one.to_bits()), u128::from(other.to_bits()));
+            share(one, other, 32, bits)
+        }
+        (IpAddr::V6(one), IpAddr::V6(other)) => share(one.to_bits(), other.to_bits(), 128, bits),
+        _ => false,
+    }
+}
+
+fn share(one: u128, other: u128, width: u32, bits: u8) -> bool {
+    let rest = width.saturating_sub(u32::from(bits));
+    (one ^ other).checked_shr(rest).unwrap_or(0) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn from(peer: &str, said: &[&'static str]) -> String {
+        let proxies = Proxies(vec![(ip("10.0.0.0"), 8), (ip("fd00::1"), 128)]);
+        let mut headers = HeaderMap::new();
+        for line in said {
+            headers.append("x-forwarded-for", axum::http::HeaderValue::from_static(line));
+        }
+        proxies.origin(ip(peer), &headers).to_string()
+    }
+
+    #[test]
+    fn only_what_our_own_proxies_say_is_believed() {
+        for (peer, said, origin) in [
+            ("192.0.2.1", &[][..], "192.0.2.1"),
+            ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
+            ("10.1.2.3", &["198.51.100.7"], "198.51.100.7"),
+            ("10.1.2.3", &["1.2.3.4, 198.51.100.7, 10.9.9.9"], "198.51.100.7"),
+            ("10.1.2.3", &["1.2.3.4", "198.51.100.7", "10.9.9.9"], "198.51.100.7"),
+            ("10.1.2.3", &["198.51.100.7:4711"], "198.51.100.7"),
+            ("10.1.2.3", &["[2001:db8::1]:443"], "2001:db8::1"),
+            ("fd00::1", &["2001:db8::1"], "2001:db8::1"),
+            ("fd00::2", &["2001:db8::1"], "fd00::2"),
+            ("::ffff:10.1.2.3", &["198.51.100.7"], "198.51.100.7"),
+            ("10.1.2.3", &["unknown"], "10.1.2.3"),
+            ("10.1.2.3", &["198.51.100.7, junk"], "10.1.2.3"),
+            ("10.1.2.3", &[""], "10.1.2.3"),
+        ] {
+            assert_eq!(from(peer, said), origin, "{peer} {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_of_no_bits_is_everybody_and_one_of_all_is_one() {
+        assert!(is_in(ip("8.8.8.8"), ip("0.0.0.0"), 0) && is_in(ip("::1"), ip("::"), 0));
+        assert!(is_in(ip("10.0.0.1"), ip("10.0.0.1"), 32));
+        assert!(!is_in(ip("10.0.0.2"), ip("10.0.0.1"), 32));
+        assert!(!is_in(ip("::1"), ip("0.0.0.0"), 0));
+    }
+
+    #[test]
+    fn a_subscriber_of_ipv6_is_counted_as_one() {
+        assert_eq!(subscriber(ip("2001:db8:1:2:3::4")), "2001:db8:1:2::/64");
+        assert_eq!(subscriber(ip("192.0.2.1")), "192.0.2.1");
+    }
+}
