@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 
-use crate::harness::deployer::{Deployer, on_both};
+use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};
 use crate::harness::github::{Ask, Fault};
 use crate::harness::process::client;
 use crate::harness::random::Random;
@@ -40,21 +40,26 @@ struct Day<'d> {
 
 #[tokio::test]
 async fn four_hundred_deployments_end_as_the_model_says() {
+    on_sqlite(play).await;
+}
+
+#[tokio::test]
+async fn and_on_postgresql() {
+    on_postgresql(play).await;
+}
+
+async fn play(deployer: &mut Deployer) {
     let seed = Random::seed();
     eprintln!("THE_DEPLOYER_TEST_SEED={seed}");
-    on_both(async |deployer| {
-        for app in 0..APPS {
-            deployer.github.repository(&repository(app)).commit(&waml(app));
-        }
-        let random = Random::new(seed);
-        let (model, asked, rollbacks, locks) = (Model::default(), 0, 0, 0);
-        let mut day = Day { deployer, random, model, asked, rollbacks, locks };
-        day.passes().await;
-        let begin = std::time::Instant::now();
-        day.holds().await;
-        eprintln!("{} | looked at in {:?}", day.model.summary(), begin.elapsed());
-    })
-    .await;
+    for app in 0..APPS {
+        deployer.github.repository(&repository(app)).commit(&waml(app));
+    }
+    let random = Random::new(seed);
+    let (model, asked, rollbacks, locks) = (Model::default(), 0, 0, 0);
+    let mut day = Day { deployer, random, model, asked, rollbacks, locks };
+    day.passes().await;
+    day.holds().await;
+    eprintln!("{}", day.model.summary());
 }
 
 fn repository(app: usize) -> String {
