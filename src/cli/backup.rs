@@ -72,14 +72,15 @@ pub(super) struct Restore {
 /// Makes the service's record again of what others know.
 ///
 /// From the manifest repositories: each deployment that made a commit, with its release, who, why and
-/// when; removals; whose the apps are that stand. From GitHub: its numbers of those deployments, so that
+/// when; rollbacks, and the hold of each that is the newest of its app; removals; whose the apps are that
+/// stand. From GitHub: its numbers of those deployments, so that
 /// their lanes go on in order and what a newer one replaces is shown so. Lost are the times of stages,
 /// deployments that made no commit, messages, locks, and the audit log.
 ///
 /// Into an empty record, or with --merge beside what is there: what is there stays as it is, and
-/// running it again adds nothing. Only what waits is superseded where a newer one was pushed already.
-/// The code host is told of that alone. Works for SQLite and PostgreSQL, beside a
-/// service that runs or not; it is best done before it starts, so that nothing is taken for new.
+/// running it again adds nothing. What waits there and was overtaken, the service supersedes when it
+/// starts. Nobody is told anything of what was. Works for SQLite and PostgreSQL, beside a service that
+/// runs or not; it is best done before it starts, so that nothing is taken for new.
 ///
 /// Exit codes: 0 done, 1 the record has deployments and --merge is not given, 2 something could not
 /// be read or reached. After 1 and 2 nothing was written.
@@ -172,7 +173,6 @@ impl Rebuild {
                         "deployments": report.added.deployments,
                         "removals": report.added.removals, "owners": report.added.owners,
                     },
-                    "overtaken": report.added.overtaken,
                     "notes": report.notes,
                 }),
             ),
@@ -184,14 +184,10 @@ fn page(report: &Report, dry_run: bool) -> String {
     let Report { deployments, numbered, removals, apps, added, notes } = report;
     let done = if dry_run { "would add" } else { "added" };
     let notes: String = notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
-    let overtaken = match added.overtaken {
-        0 => String::new(),
-        n => format!("{n} that waited were superseded: a newer one was pushed already\n"),
-    };
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
          {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \
-         removals, {} owners of apps\n{overtaken}{notes}",
+         removals, {} owners of apps\n{notes}",
         added.deployments, added.removals, added.owners
     )
 }

@@ -8,8 +8,9 @@ use crate::model::deployment::Pushed;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::Removal;
+use crate::model::rollback::Rollback;
 
-/// A deployment that was pushed.
+/// A deployment or a rollback that was pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastDeployment {
     /// Ours.
@@ -30,6 +31,9 @@ pub struct PastDeployment {
     pub templates_commit: Option<CommitSha>,
     /// The commit that says so, and what it brought.
     pub pushed: Pushed,
+    /// What makes it a rollback. Its commit does not say what was rolled back from, nor whether
+    /// automation was held.
+    pub rollback: Option<Rollback>,
     /// When it was asked for.
     pub received_at: Timestamp,
     /// When it was committed.
@@ -39,7 +43,7 @@ pub struct PastDeployment {
 /// What one commit of ours says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// A deployment.
+    /// A deployment, or a rollback.
     Deployment(Box<PastDeployment>),
     /// An app was taken off a target.
     Removal(Box<Removal>),
@@ -54,13 +58,6 @@ pub struct Number {
     pub git_ref: String,
     /// Whether the forge calls the environment a production one.
     pub production: bool,
-}
-
-/// A stand-in for a number that nobody knows any more: below every real one, and greater for what
-/// came later. Within the numbers that JSON keeps whole.
-pub fn stand_in(received_at: Timestamp) -> i64 {
-    const BELOW: i64 = -9_000_000_000_000_000;
-    BELOW + received_at.as_millisecond() * 1_000
 }
 
 /// When the deployment of an id was accepted; its first two parts say it.
@@ -89,13 +86,5 @@ mod tests {
         let time = |id: &str| time_of(&DeployId::parse(id).unwrap()).map(|time| time.to_string());
         assert_eq!(time("20261121-054812123-3f9a2c").unwrap(), "2026-11-21T05:48:12.123Z");
         assert_eq!(time("20261321-054812123-3f9a2c"), None, "there is no thirteenth month");
-    }
-
-    #[test]
-    fn stand_ins_are_below_all_numbers_and_in_the_order_of_time() {
-        let at = |text: &str| stand_in(text.parse().unwrap());
-        assert!(at("2026-11-21T05:48:12.123Z") < at("2026-11-21T05:48:12.124Z"));
-        assert!(at("2126-01-01T00:00:00Z") < 0);
-        assert!(at("1970-01-01T00:00:00Z") > -(1 << 53));
     }
 }

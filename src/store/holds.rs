@@ -110,7 +110,7 @@ fn taken(deployment: &Deployment, app: &AppKey, rollback: &Rollback, now: Timest
     }
 }
 
-async fn place(write: &mut Write, id: &DeployId, hold: &Hold) -> Result<(), StoreError> {
+pub(super) async fn place(write: &mut Write, id: &DeployId, hold: &Hold) -> Result<(), StoreError> {
     let Hold { target, app, by, reason, since, rollback, away, to } = hold;
     end(write, (target, app), (by, "another hold took its place"), *since).await?;
     sqlx::query(

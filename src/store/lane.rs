@@ -114,7 +114,7 @@ fn superseded_by(lane: &Lane, by: &DeployId) -> ForgeStatus {
 }
 
 /// Ends one, unless its worker ended it or began to push since the lane was read.
-pub(super) async fn end(
+async fn end(
     store: &Store,
     write: &mut Write,
     id: &DeployId,

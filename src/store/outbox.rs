@@ -49,6 +49,13 @@ pub struct Message {
     pub followed: bool,
 }
 
+impl Message {
+    /// Whether the forge does not have the deployment yet, and is to make it for this message.
+    pub fn begins_there(&self) -> bool {
+        self.sink == Sink::Forge && self.forge_id <= 0
+    }
+}
+
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {

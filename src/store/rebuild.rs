@@ -1,17 +1,15 @@
 //! What the manifest repositories and the forge still know, written into the tables. Adds what is
-//! not there, and changes nothing that is; but what waits and was overtaken, is ended.
-
-use jiff::Timestamp;
+//! not there, and changes nothing that is. What waits and was overtaken is ended by who claims it.
 
 use crate::model::audit::Entry;
 use crate::model::deployment::{ForgeState, State};
 use crate::model::notice::Sink;
-use crate::model::past::{Number, PastDeployment, stand_in};
+use crate::model::past::{Number, PastDeployment};
 use crate::model::removal::Removal;
-use crate::model::status::ForgeStatus;
+use crate::model::rollback::{Hold, provisional_number};
 use crate::store::owners::Owned;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, lane};
+use crate::store::{Store, StoreError, Write, audit, holds};
 
 /// All that is still known.
 #[derive(Debug, Clone, Default)]
@@ -31,9 +29,11 @@ pub struct RememberedDeployment {
     pub past: PastDeployment,
     /// The forge's number, where it is known.
     pub number: Option<Number>,
-    /// Whether its revision is live: then the forge shows it as a success, and is to be told when
+    /// Whether nothing came after it: then the forge shows it as a success, and is to be told when
     /// another one takes its place.
-    pub live: bool,
+    pub newest: bool,
+    /// The hold that it took as a rollback, and that nobody's deployment has ended.
+    pub hold: Option<Hold>,
 }
 
 /// How much was added.
@@ -45,12 +45,10 @@ pub struct Rebuilt {
     pub removals: u64,
     /// Owners of apps.
     pub owners: u64,
-    /// Deployments that waited, and in whose place a newer one is live that was added.
-    pub overtaken: u64,
 }
 
-/// How many stand-ins for numbers are tried: as many deployments of a repository to a millisecond.
-const STAND_INS: i64 = 1_000;
+/// How many provisional numbers are tried: one is taken only by a rare chance.
+const PROVISIONAL: i64 = 100;
 
 const DOING: &str = "rebuilding the record";
 
@@ -66,10 +64,7 @@ impl Store {
         let mut write = self.begin_durable(DOING).await?;
         let mut rebuilt = Rebuilt::default();
         for one in &remembered.deployments {
-            if deployment(&mut write, one).await? {
-                rebuilt.deployments += 1;
-                rebuilt.overtaken += self.overtake(&mut write, &one.past, entry.at).await?;
-            }
+            rebuilt.deployments += u64::from(deployment(&mut write, one).await?);
         }
         for one in &remembered.removals {
             rebuilt.removals += removal(&mut write, one).await?;
@@ -85,60 +80,61 @@ impl Store {
     }
 }
 
-impl Store {
-    /// Of a record that was behind, what waits in the lane and is older than one that was pushed is
-    /// ended. By the forge's numbers it would be, too; but those are not always known.
-    async fn overtake(
-        &self,
-        write: &mut Write,
-        by: &PastDeployment,
-        now: Timestamp,
-    ) -> Result<u64, StoreError> {
-        let rows = sqlx::query(
-            "SELECT id FROM deployments WHERE repository = $1 AND target = $2 \
-             AND state IN ('queued', 'running') AND received_at < $3 ORDER BY id",
-        )
-        .bind(by.release.repository.as_str())
-        .bind(by.target.as_str())
-        .bind(by.received_at.as_millisecond())
-        .fetch_all(write.sql())
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        let sentence = format!("superseded by deployment {}, which was pushed before", by.id);
-        let status = ForgeStatus::new(ForgeState::Inactive, &sentence);
-        let mut ended = 0;
-        for row in rows {
-            lane::end(self, write, &Row::new(row).id("id")?, &status, now).await?;
-            ended += 1;
-        }
-        Ok(ended)
-    }
-}
-
 /// Whether it was added.
 async fn deployment(write: &mut Write, one: &RememberedDeployment) -> Result<bool, StoreError> {
-    let RememberedDeployment { past, number, live } = one;
+    let RememberedDeployment { past, number, newest, hold } = one;
     make_lane(write, past).await?;
-    let unknown = Number { forge_id: 0, git_ref: String::new(), production: false };
-    if let Some(number) = number
-        && insert(write, past, number).await? > 0
-    {
-        if *live {
-            shown_as_live(write, past).await?;
+    let added = match number {
+        Some(number) if insert(write, past, number).await? > 0 => {
+            if *newest {
+                shown_as_live(write, past).await?;
+            }
+            true
         }
-        return Ok(true);
+        _ => without_number(write, past).await?,
+    };
+    if let Some(hold) = hold.as_ref().filter(|_| added) {
+        holds::place(write, &past.id, hold).await?;
     }
+    Ok(added)
+}
+
+/// Its number is not known, or is another's: one deployment of the forge was begun twice.
+async fn without_number(write: &mut Write, past: &PastDeployment) -> Result<bool, StoreError> {
     if is_known(write, past).await? {
         return Ok(false);
     }
-    // The number is nobody's, or somebody else's: one deployment of the forge was begun twice.
-    let first = stand_in(past.received_at);
-    for forge_id in first..first + STAND_INS {
-        if insert(write, past, &Number { forge_id, ..unknown.clone() }).await? > 0 {
+    let first = provisional_number(&past.id);
+    for forge_id in first..first + PROVISIONAL {
+        let number = Number { forge_id, git_ref: String::new(), production: false };
+        if insert(write, past, &number).await? > 0 {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Its place in its lane: the number that the forge gave it; without one, and of a rollback, the
+/// greatest of what came before it.
+async fn place(
+    write: &mut Write,
+    past: &PastDeployment,
+    number: &Number,
+) -> Result<i64, StoreError> {
+    if number.forge_id > 0 && past.rollback.is_none() {
+        return Ok(number.forge_id);
+    }
+    let row = sqlx::query(
+        "SELECT 'place' AS id, COALESCE(MAX(place), 0) AS place FROM deployments \
+         WHERE repository = $1 AND target = $2 AND id < $3",
+    )
+    .bind(past.release.repository.as_str())
+    .bind(past.target.as_str())
+    .bind(past.id.as_str())
+    .fetch_one(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))?;
+    Row::new(row).number("place")
 }
 
 async fn make_lane(write: &mut Write, past: &PastDeployment) -> Result<(), StoreError> {
@@ -175,17 +171,20 @@ async fn insert(
         template,
         templates_commit,
         pushed,
+        rollback,
         received_at,
         finished_at,
     } = past;
+    let place = place(write, past, number).await?;
     let Number { forge_id, git_ref, production } = number;
     let summary = format!("as commit {} of the manifest repository says", pushed.commit.short());
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, templates_commit, state, \
          received_at, finished_at, stages, summary, violations, pushed, due_at, attempts, failures, \
-         production, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
-         $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $5) ON CONFLICT DO NOTHING",
+         production, place, rollback) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
+         $13, $14, $15, $16, $17, '[]', $18, '[]', $19, $17, 1, 0, $20, $21, $22) \
+         ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(format!("rebuilt-{id}"))
@@ -207,6 +206,8 @@ async fn insert(
     .bind(summary)
     .bind(storable(&to_json(pushed)))
     .bind(i64::from(*production))
+    .bind(place)
+    .bind(rollback.as_ref().map(|rollback| storable(&to_json(rollback))))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

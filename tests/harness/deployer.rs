@@ -40,17 +40,30 @@ pub(crate) struct Deployer {
 /// Runs the scenario on a fresh SQLite, and on PostgreSQL where that is installed; at its end
 /// nothing may be left.
 pub(crate) async fn on_both(scenario: impl AsyncFn(&mut Deployer)) {
-    let mut databases = vec![None];
-    databases.extend(postgres::fresh_database().await.map(Some));
-    for database in databases {
-        let mut deployer = Deployer::prepared().await;
-        if let Some(url) = database {
-            deployer.variable(STORAGE, &url);
-        }
-        deployer.starts().await;
-        scenario(&mut deployer).await;
-        deployer.settled().await;
+    on_sqlite(&scenario).await;
+    on_postgresql(&scenario).await;
+}
+
+/// One half of [`on_both`], for what takes long.
+pub(crate) async fn on_sqlite(scenario: impl AsyncFn(&mut Deployer)) {
+    on(None, scenario).await;
+}
+
+/// The other half.
+pub(crate) async fn on_postgresql(scenario: impl AsyncFn(&mut Deployer)) {
+    if let Some(url) = postgres::fresh_database().await {
+        on(Some(url), scenario).await;
     }
+}
+
+async fn on(database: Option<String>, scenario: impl AsyncFn(&mut Deployer)) {
+    let mut deployer = Deployer::prepared().await;
+    if let Some(url) = database {
+        deployer.variable(STORAGE, &url);
+    }
+    deployer.starts().await;
+    scenario(&mut deployer).await;
+    deployer.settled().await;
 }
 
 impl Deployer {

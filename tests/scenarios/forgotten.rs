@@ -8,7 +8,8 @@ use the_deployer::model::deployment::State;
 
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::events::waml;
-use crate::harness::github::Fault;
+use crate::harness::github::{Ask, Fault};
+use crate::harness::process::client;
 use crate::scenarios::{TARGET, app};
 
 fn options() -> Options {
@@ -33,17 +34,31 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
         deployer.settle().await;
         let cart = deployer.github.repository("example/cart").deploys(TARGET, "c1").await;
         deployer.settle().await;
+        let url = format!(
+            "http://{}/api/v1/apps/{TARGET}/devx/cart/rollback",
+            deployer.hands().address()
+        );
+        deployer.clock.advance(Duration::from_secs(1));
+        let newer = deployer.github.repository("example/cart").deploys(TARGET, "c2").await;
+        deployer.settle().await;
+        deployer.clock.advance(Duration::from_secs(1));
+        let reason = serde_json::json!({"reason": "it was slow"});
+        let asked = client().post(url).json(&reason).send().await.unwrap();
+        assert_eq!(asked.status(), 202);
+        deployer.settle().await;
         let before = deployer.deployments().await;
+        let back = before.iter().find(|one| one.rollback.is_some()).unwrap().clone();
+        let back_number = back.request.number().expect("GitHub has it");
         deployer.dies();
         deployer.loses_its_record().await;
 
         let dry = rebuilt(deployer, &Options { dry_run: true, ..options() }).await.unwrap();
-        assert_eq!((dry.deployments, dry.numbered, dry.apps), (3, 3, 2), "{dry:?}");
+        assert_eq!((dry.deployments, dry.numbered, dry.apps), (5, 5, 2), "{dry:?}");
         let report = rebuilt(deployer, &options()).await.unwrap();
-        assert_eq!(report.added.deployments, 3, "{report:?}");
+        assert_eq!(report.added.deployments, 5, "{report:?}");
         assert!(report.notes.is_empty(), "{report:?}");
         let refused = rebuilt(deployer, &options()).await.unwrap_err();
-        assert!(matches!(refused, NotRebuilt::NotEmpty(3)), "{refused}");
+        assert!(matches!(refused, NotRebuilt::NotEmpty(5)), "{refused}");
         let again = rebuilt(deployer, &Options { merge: true, ..options() }).await.unwrap();
         assert_eq!(again.added.deployments, 0, "{again:?}");
 
@@ -52,24 +67,38 @@ async fn a_rebuilt_record_has_githubs_numbers_and_goes_on_where_it_was() {
         let now = deployer.deployments().await;
         let mut numbers: Vec<i64> = now.iter().map(|one| one.request.forge_id).collect();
         numbers.sort_unstable();
-        assert_eq!(numbers, [first, second, cart], "what made no commit is forgotten: {same}");
+        let all = [first, second, cart, newer, back_number];
+        assert_eq!(numbers, all, "what made no commit is forgotten: {same}");
         for one in &now {
             let was = before.iter().find(|was| was.id == one.id).unwrap();
             assert_eq!(one.request.release, was.request.release);
-            assert_eq!(one.request.git_ref, was.request.git_ref);
+            if one.rollback.is_none() {
+                assert_eq!(one.request.git_ref, was.request.git_ref);
+            }
             assert_eq!((&one.pushed, &one.app), (&was.pushed, &was.app));
             assert_eq!(one.received_at, was.received_at);
+            assert_eq!(one.rollback, was.rollback);
         }
         deployer.hands().sweep().await.unwrap();
         deployer.settle().await;
-        assert_eq!(deployer.deployments().await.len(), 3, "nothing is taken for lost");
+        assert_eq!(deployer.deployments().await.len(), 5, "nothing is taken for lost");
         let shop = deployer.github.repository("example/shop");
         shop.commit(&waml("shop").replace("some-value", "another"));
         let third = shop.deploys(TARGET, "v3").await;
         deployer.settle().await;
         assert_eq!(deployer.deployment(third).await.state, State::Succeeded);
         assert_eq!(deployer.github.told(second).last().unwrap(), "inactive", "it was replaced");
-        assert_eq!(deployer.github.told(cart).last().unwrap(), "success");
+        assert_eq!(deployer.github.told(back_number).last().unwrap(), "success");
+        let cart = deployer.github.repository("example/cart");
+        let robot = || Ask { actor: "robot[bot]".to_owned(), ..Ask::new(TARGET, "c3") };
+        let held = cart.asks(robot()).await;
+        deployer.settle().await;
+        let held = deployer.deployment(held).await;
+        assert_eq!(held.violations[0].rule, "hold", "{held:?}");
+        let person = cart.deploys(TARGET, "c4").await;
+        deployer.settle().await;
+        assert_eq!(deployer.github.told(person).last().unwrap(), "success");
+        assert_eq!(deployer.github.told(back_number).last().unwrap(), "inactive");
         assert_eq!(deployer.github.told(third).last().unwrap(), "success");
     })
     .await;

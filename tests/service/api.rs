@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use crate::harness::deployer::{Deployer, on_both};
 use crate::harness::events::waml;
 use crate::harness::git_host::{GitHost, TOKEN};
-use crate::harness::requests::entry;
 
 const TARGET: &str = "prod-cluster-1";
 const APP: &str = "/apps/prod-cluster-1/devx/shop";

@@ -18,8 +18,8 @@ mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod record; // the record kept, put back, made again
 mod removal; // an app taken off a target
-mod rollback; // a former revision made live again, and its hold
 mod replicas; // several processes on one database
+mod rollback; // a former revision made live again, and its hold
 mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh

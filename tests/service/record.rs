@@ -94,6 +94,7 @@ async fn a_backup_of_a_running_service_is_put_back_and_brought_up_to_date() {
     assert_eq!(restored["deployments"], 2);
     let kept = restored["kept"].as_str().unwrap().to_owned();
     assert!(std::path::Path::new(&kept).is_file(), "{kept}");
+    assert!(done(&home, &["audit", "--act", "restore"]).contains("night.db"), "who did it");
     let rebuilt = done(&home, &["rebuild", "--merge"]);
     assert!(rebuilt.contains("added 1 deployments, 0 removals, 0 owners"), "{rebuilt}");
     let left: Vec<_> = std::fs::read_dir(home.path("")).unwrap().flatten().collect();
@@ -126,8 +127,8 @@ async fn what_is_no_good_backup_is_refused_and_changes_nothing() {
     write("text.db", b"no database at all");
     write("cut.db", &good[..good.len() / 2]);
     let mut torn = good.clone();
-    let middle = good.len() / 2;
-    torn[middle..middle + 2_000].fill(0xa5);
+    // Whole pages, so that some of them are in use.
+    torn[4 * 4_096..good.len() - 4_096].fill(0xa5);
     write("torn.db", &torn);
     write("newer.db", &good);
     by_hand(
@@ -210,7 +211,7 @@ async fn what_waited_in_a_backup_is_not_deployed_over_newer_ones() {
     let tip = bare.tip();
     done(&home, &["restore", "middle.db", "--force"]);
     let rebuilt = done(&home, &["rebuild", "--merge"]);
-    assert!(rebuilt.contains("1 that waited were superseded"), "{rebuilt}");
+    assert!(rebuilt.contains("added 1 deployments"), "{rebuilt}");
     let process = home.start().await;
     assert_eq!(process.ended(&queued).await["state"], "superseded");
     let done = process.ended(&pushing).await;
@@ -261,20 +262,28 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
     let gone = process.request(reqwest::Method::POST, path).json(&json!({"reason": "moved away"}));
     assert_eq!(gone.send().await.unwrap().status(), 200);
     bare.somebody_writes("docs/notes.md", "what somebody else commits is no deployment");
+    let path = "/api/v1/apps/prod-cluster-1/devx/shop/rollback";
+    let back = process.request(reqwest::Method::POST, path).json(&json!({"reason": "it was slow"}));
+    let back: Json = back.send().await.unwrap().json().await.unwrap();
+    let back = process.ended(back["deployment"]["id"].as_str().unwrap()).await;
+    assert_eq!(back["state"], "succeeded", "{back}");
+    let held = process.json("/api/v1/holds").await;
+    made.push(back.clone());
     let kept = data(&home, &["owners", "list", "-o", "json"]);
     process.kill();
     lose(&home);
 
     let dry = done(&home, &["rebuild", "--dry-run"]);
     assert!(
-        dry.contains("found 7 deployments")
-            && dry.contains("would add 7 deployments, 1 removals, 1 owners"),
+        dry.contains("found 8 deployments")
+            && dry.contains("would add 8 deployments, 1 removals, 1 owners"),
         "{dry}"
     );
     let rebuilt = done(&home, &["rebuild"]);
-    assert!(rebuilt.contains("added 7 deployments, 1 removals, 1 owners"), "{rebuilt}");
+    assert!(rebuilt.contains("added 8 deployments, 1 removals, 1 owners"), "{rebuilt}");
+    assert!(done(&home, &["audit", "--act", "rebuild"]).contains("8 deployments"), "who did it");
     let twice = refused(&home, &["rebuild"]);
-    assert!(twice.contains("has 7 deployments already") && twice.contains("--merge"), "{twice}");
+    assert!(twice.contains("has 8 deployments already") && twice.contains("--merge"), "{twice}");
     let again = done(&home, &["rebuild", "--merge"]);
     assert!(again.contains("added 0 deployments, 0 removals, 0 owners"), "{again}");
     let now = data(&home, &["owners", "list", "-o", "json"]);
@@ -290,7 +299,15 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
         assert_remembered(&now, one);
     }
     let listed = process.deployments().await;
-    assert_eq!(listed.len(), 7);
+    assert_eq!(listed.len(), 8);
+    let hold = |all: &Json| {
+        let hold = &all["holds"][0];
+        ["target", "app", "by", "reason", "rollback", "from", "to"].map(|key| hold[key].clone())
+    };
+    let holds = process.json("/api/v1/holds").await;
+    assert_eq!(hold(&holds), hold(&held), "{holds}");
+    let rolled = process.deployment(back["id"].as_str().unwrap()).await;
+    assert_eq!(rolled["rollback"], back["rollback"]);
     assert!(listed.windows(2).all(|two| two[0]["id"].as_str() < two[1]["id"].as_str()));
     let thief = home.commit("example/thief", &waml("shop"));
     let stolen = Event::new(8, "thief", &thief).accepted(&process).await;

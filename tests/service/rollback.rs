@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
-use crate::harness::events::{Delivery, Event, waml};
+use crate::harness::events::{Delivery, Event};
 use crate::harness::git_host::GitHost;
 use crate::harness::process::{Held, Home, Process};
 

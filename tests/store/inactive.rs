@@ -147,9 +147,8 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
                 ended: None,
             };
             // It has the app to itself for no time at all, as if it had been slow.
-            let turn = store
-                .begin_removal((&removal, &somebody()), at(first), std::time::Duration::ZERO)
-                .await;
+            let no_time = std::time::Duration::ZERO;
+            let turn = store.begin_removal((&removal, &somebody()), at(first), no_time).await;
             assert_eq!(turn.unwrap(), ActTurn::Yes);
             accept(&store, &lane, second).await;
             let claimed = claim(&store, second).await.unwrap();

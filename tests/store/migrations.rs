@@ -10,6 +10,7 @@ use std::path::Path;
 use secrecy::SecretString;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, AssertSqlSafe, SqlSafeStr as _};
+use the_deployer::model::audit::Search;
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::Family;
@@ -168,6 +169,17 @@ async fn looks_right(store: &Store, version: i64) {
     }
     if version >= 13 {
         assert!(find(113).hand_edit.as_ref().unwrap().replaced);
+    }
+    if version >= 14 {
+        let all = Search { limit: 10, ..Search::default() };
+        assert_eq!(store.audited(&all).await.unwrap().entries.len(), 1);
+    }
+    if version >= 15 {
+        assert!(find(-115).rollback.as_ref().unwrap().hold);
+    }
+    if version >= 16 {
+        let holds = store.holds(None).await.unwrap();
+        assert_eq!(holds.len(), 1, "one was released: {holds:?}");
     }
 }
 

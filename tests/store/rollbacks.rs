@@ -62,10 +62,16 @@ async fn what_comes_after_it_waits_and_does_not_supersede_it() {
         done(store, 30, 33).await;
         done(store, 32, 34).await;
         // One that was asked for before and arrives late is older than the rollback.
-        store.accept(&delivery(99), &request("web", "prod", 1_000), &id(50), at(50)).await.unwrap();
+        let _new = store
+            .accept(&delivery(99), &request("web", "prod", 1_000), &id(50), at(50))
+            .await
+            .unwrap();
         done(store, 50, 51).await;
         assert_eq!(ask(store, 60, 1).await, RollbackTurn::Yes);
-        store.accept(&delivery(98), &request("web", "prod", 999), &id(61), at(61)).await.unwrap();
+        let _new = store
+            .accept(&delivery(98), &request("web", "prod", 999), &id(61), at(61))
+            .await
+            .unwrap();
         assert_eq!(state(store, &id(61)).await, State::Superseded);
     })
     .await;
@@ -85,7 +91,7 @@ async fn its_success_takes_a_hold_that_a_person_ends() {
         assert_eq!((&hold.rollback, hold.to.as_ref().unwrap().as_str()), (&Some(id(30)), "v1"));
         assert_eq!(hold.away.as_ref().unwrap().tag.as_str(), "v2");
         let automatic = DeploymentRequest { automatic: true, ..request("web", "prod", 32) };
-        store.accept(&delivery(32), &automatic, &id(32), at(32)).await.unwrap();
+        let _new = store.accept(&delivery(32), &automatic, &id(32), at(32)).await.unwrap();
         done(store, 32, 33).await;
         assert_eq!(store.holds(None).await.unwrap(), std::slice::from_ref(&hold));
         accept(store, "web", 34).await;

@@ -1,16 +1,14 @@
 //! The record is made again of what others still know: commits of the manifest repositories say what
 //! was deployed, by whom and why; their files say what stands; the forge has its numbers.
 //!
-//! Looks first and writes once. Nobody is told of what was; only what waited and was overtaken, of
-//! which its code host has not heard yet.
+//! Looks first, writes once, and tells nobody anything.
 
 mod numbers; // which deployment of the forge is which of ours
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::app::audience::audience;
 use crate::app::code_host::{forge, people};
 use crate::app::repositories::repository_settings;
 use crate::app::{CONNECT, StartError, boxed};
@@ -26,6 +24,8 @@ use crate::model::audit::{By, Entry, Via};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::past::{Deed, Number, PastDeployment};
+use crate::model::revision::Digest;
+use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::reading::application::whose;
 pub use crate::store::Rebuilt;
 use crate::store::{Owned, Remembered, RememberedDeployment, Store};
@@ -89,7 +89,6 @@ pub async fn rebuild(
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
-    let store = store.telling(audience(settings));
     let rebuilt = into(&store, settings, options, clock).await;
     store.close().await;
     rebuilt
@@ -168,14 +167,15 @@ fn take_in(
     let Past { deeds, standing, unread, cut } = past;
     let is_here =
         |target: &TargetName| settings.manifests_of(target).is_some_and(|it| it.name == one.name);
-    let live: BTreeSet<&DeployId> =
-        standing.iter().filter_map(|standing| standing.live.as_ref()).collect();
     for deed in deeds {
         match deed {
             Deed::Deployment(past) if is_here(&past.target) => {
-                let live = live.contains(&past.id);
-                let one = RememberedDeployment { past: *past, number: None, live };
-                remembered.deployments.push(one);
+                remembered.deployments.push(RememberedDeployment {
+                    past: *past,
+                    number: None,
+                    newest: false,
+                    hold: None,
+                });
                 report.deployments += 1;
             }
             Deed::Removal(removal) if is_here(&removal.target) => {
@@ -185,8 +185,10 @@ fn take_in(
             Deed::Deployment(_) | Deed::Removal(_) => {}
         }
     }
+    complete_rollbacks(&mut remembered.deployments);
     for stands in standing.iter().filter(|stands| is_here(&stands.target)) {
         report.apps += 1;
+        mark_newest(settings, stands, &mut remembered.deployments);
         match owner(stands, &remembered.deployments, now) {
             Some(owned) => remembered.owners.push(owned),
             None => report.notes.push(format!(
@@ -202,6 +204,49 @@ fn take_in(
     if cut {
         report.notes.push(format!("{} has more commits than are read; the newest were", one.name));
     }
+}
+
+/// What the revisions themselves know of rollbacks to them and from them.
+fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
+    let revisions: BTreeMap<DeployId, PastDeployment> =
+        deployments.iter().map(|one| (one.past.id.clone(), one.past.clone())).collect();
+    for one in deployments {
+        let Some(rollback) = &mut one.past.rollback else { continue };
+        let from = rollback.from.as_ref().and_then(|from| revisions.get(from));
+        rollback.away = from.map(|from| from.release.clone());
+        match revisions.get(&rollback.to) {
+            Some(to) => {
+                one.past.pushed.digest = to.pushed.digest.clone();
+                one.past.template.clone_from(&to.template);
+            }
+            None => one.past.pushed.digest = Digest(format!("git-tree:{}", rollback.tree)),
+        }
+    }
+}
+
+/// The newest deed of an app that stands is the one that the code host shows. If it is a rollback, its
+/// hold has not been ended by a deployment; that somebody released it, no commit says.
+fn mark_newest(settings: &Settings, stands: &Standing, deployments: &mut [RememberedDeployment]) {
+    let is_of_it = |one: &&mut RememberedDeployment| {
+        one.past.target == stands.target && one.past.app == stands.app
+    };
+    let Some(one) = deployments.iter_mut().rev().find(is_of_it) else { return };
+    one.newest = true;
+    let policies = settings.clusters.find(&stands.target).map(|target| target.policies);
+    let holds = policies.unwrap_or_default().holds != Holds::Off;
+    let past = &mut one.past;
+    let Some(rollback) = past.rollback.as_mut().filter(|_| holds) else { return };
+    rollback.hold = true;
+    one.hold = Some(Hold {
+        target: past.target.clone(),
+        app: past.app.clone(),
+        by: past.actor.clone(),
+        reason: past.reason.clone(),
+        since: past.finished_at,
+        rollback: Some(past.id.clone()),
+        away: rollback.away.clone(),
+        to: Some(past.release.tag.clone()),
+    });
 }
 
 /// Whose an app is: as its Application says, else as who deployed what is live.
@@ -259,7 +304,10 @@ async fn numbers_of(
             Event::Deployment(request) => Some(request),
             _ => None,
         });
-    let mut known = numbers::matched(past, asked.collect::<Vec<DeploymentRequest>>());
+    let deployed: Vec<&PastDeployment> =
+        past.iter().copied().filter(|one| one.rollback.is_none()).collect();
+    let mut known = numbers::matched(&deployed, asked.collect::<Vec<DeploymentRequest>>());
+    known.numbers.extend(listed.iter().filter_map(numbers::of_rollback));
     for request in std::mem::take(&mut known.unclear) {
         let statuses = forge.statuses(repository, request.forge_id).await?;
         if let Some(id) = numbers::ours(&statuses, past) {

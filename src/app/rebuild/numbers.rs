@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::forge::ListedStatus;
+use serde_json::Value;
+
+use crate::forge::{ListedStatus, ROLLBACK_TASK};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeployId, ImageTag};
 use crate::model::past::{Number, PastDeployment};
@@ -53,6 +55,20 @@ pub(super) fn ours(statuses: &[ListedStatus], past: &[&PastDeployment]) -> Optio
     let pages = statuses.iter().filter_map(|status| status.log_url.as_deref());
     let ids = pages.filter_map(|url| DeployId::parse(url.rsplit('/').next()?).ok());
     ids.into_iter().find(|id| past.iter().any(|one| one.id == *id))
+}
+
+/// A rollback's deployment, which we made there ourselves: it names ours.
+pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
+    if listed["task"] != ROLLBACK_TASK {
+        return None;
+    }
+    let id = DeployId::parse(listed["payload"]["deploy_id"].as_str()?).ok()?;
+    let number = Number {
+        forge_id: listed["id"].as_i64()?,
+        git_ref: listed["ref"].as_str().unwrap_or_default().to_owned(),
+        production: listed["production_environment"].as_bool().unwrap_or_default(),
+    };
+    Some((id, number))
 }
 
 pub(super) fn number(asked: &DeploymentRequest) -> Number {

@@ -60,6 +60,11 @@ impl Door {
         self.pace.give_back(n);
     }
 
+    /// One of those that were let in takes so many calls more than one: others wait the longer.
+    pub(super) fn spends_more(&mut self, n: u32, now: Timestamp) {
+        self.pace.spend(n, now);
+    }
+
     /// Whether nothing may be tried.
     pub(super) fn is_closed(&self, now: Timestamp) -> bool {
         self.closed_until.is_some_and(|until| until > now)

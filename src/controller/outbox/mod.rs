@@ -116,6 +116,10 @@ impl<O: Outside> Parts<O> {
             sender.turned_back(1);
             return Dealt { answer: answer::untried(&message), message, tried: false };
         }
+        if message.begins_there() {
+            // The forge is asked to make a deployment before it is told of it.
+            sender.spends_more(1, now);
+        }
         let answer = match self.told(&message, now).await {
             Ok(delivered) => self.delivered(sender, &message, delivered),
             Err(trouble) => self.not_delivered(sender, &message, trouble),

@@ -79,6 +79,10 @@ impl Sender {
         self.door().turned_back(n);
     }
 
+    pub(super) fn spends_more(&self, n: u32, now: Timestamp) {
+        self.door().spends_more(n, now);
+    }
+
     pub(super) fn is_closed(&self, now: Timestamp) -> bool {
         self.door().is_closed(now)
     }

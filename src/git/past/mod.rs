@@ -21,6 +21,7 @@ use crate::git::writer::{Door, ManifestRepository, blocking};
 use crate::git::{clone, layout, transport, tree};
 use crate::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug, TargetName};
 use crate::model::past::{Deed, PastDeployment};
+use crate::model::rollback::TreeId;
 
 /// The most deeds that are read, the newest: a hundred a day for years.
 const MOST: usize = 200_000;
@@ -118,11 +119,8 @@ fn look(repo: &Repository, id: Oid, past: &mut Past) -> Result<(), Trouble> {
     let words = Words { message: &message, commit: sha.clone(), at };
     match deed(&words) {
         None => {}
-        Some(Ok(Deed::Deployment(mut one))) => match files(repo, &commit.tree()?, &one)? {
-            Some(files) => {
-                one.pushed.files = files;
-                past.deeds.push(Deed::Deployment(one));
-            }
+        Some(Ok(Deed::Deployment(one))) => match brought(repo, &commit.tree()?, *one)? {
+            Some(one) => past.deeds.push(Deed::Deployment(Box::new(one))),
             None => not_read(past, sha, "it has no folder of that revision".to_owned()),
         },
         Some(Ok(removal @ Deed::Removal(_))) => past.deeds.push(removal),
@@ -137,16 +135,26 @@ fn not_read(past: &mut Past, commit: CommitSha, why: String) {
     }
 }
 
-/// The names of a revision's files in the commit that brought it; `None` if it did not.
-fn files(
+/// The deed with the files that its commit brought; `None` if it did not bring them. A deployment's
+/// commit has the folder of its revision, a rollback's has as `latest` the revision that it names.
+fn brought(
     repo: &Repository,
     root: &Tree<'_>,
-    one: &PastDeployment,
-) -> Result<Option<Vec<String>>, Trouble> {
-    let folder = layout::revision_folder(&one.target, &one.app, &one.id);
+    mut one: PastDeployment,
+) -> Result<Option<PastDeployment>, Trouble> {
+    let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
+    let folder = layout::revision_folder(&one.target, &one.app, revision);
     let Some((id, ObjectType::Tree)) = tree::find(Some(root), &folder)? else { return Ok(None) };
+    if let Some(rollback) = &mut one.rollback {
+        let latest = tree::find(Some(root), &layout::latest_folder(&one.target, &one.app))?;
+        if latest.is_none_or(|(latest, _)| latest != id) {
+            return Ok(None);
+        }
+        rollback.tree = TreeId(id.to_string());
+    }
     let names = |entry: git2::TreeEntry<'_>| entry.name().ok().map(str::to_owned);
-    Ok(Some(repo.find_tree(id)?.iter().filter_map(names).collect()))
+    one.pushed.files = repo.find_tree(id)?.iter().filter_map(names).collect();
+    Ok(Some(one))
 }
 
 fn id_of(deed: &Deed) -> &DeployId {

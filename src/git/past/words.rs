@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::git::message::{DEPLOY_ID, REMOVAL_ID};
+use crate::git::message::{DEPLOY_ID, REMOVAL_ID, ROLLBACK_ID};
 use crate::model::deployment::Pushed;
 use crate::model::event::NOBODY;
 use crate::model::id::{
@@ -15,6 +15,7 @@ use crate::model::past::{Deed, PastDeployment, time_of};
 use crate::model::release::Release;
 use crate::model::removal::{Ended, Removal, Taken};
 use crate::model::revision::Digest;
+use crate::model::rollback::{Rollback, TreeId};
 
 /// A commit, as it is read.
 pub(super) struct Words<'c> {
@@ -29,15 +30,45 @@ pub(super) fn deed(words: &Words<'_>) -> Option<Result<Deed, String>> {
     if let Some(id) = trailer(words.message, DEPLOY_ID) {
         return Some(deployment(words, id).map(|it| Deed::Deployment(Box::new(it))));
     }
+    if let Some(id) = trailer(words.message, ROLLBACK_ID) {
+        return Some(rollback(words, id).map(|it| Deed::Deployment(Box::new(it))));
+    }
     let id = trailer(words.message, REMOVAL_ID)?;
     Some(removal(words, id).map(|it| Deed::Removal(Box::new(it))))
 }
 
 fn deployment(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
+    let (what, target) = subject(words.message, "deploy ", " to ")?;
+    let (app, tag) = what.rsplit_once(' ').ok_or("the subject names no tag")?;
+    pushed(words, id, (app, target, tag))
+}
+
+/// `Revision` and `Replaces` are ids; what they were, their own commits say.
+fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
+    let (what, target) = subject(words.message, "roll ", " on ")?;
+    let (app, tag) = what.rsplit_once(" back to ").ok_or("the subject names no tag")?;
+    let to = trailer(words.message, "Revision").ok_or("it names no revision")?;
+    let from = trailer(words.message, "Replaces").map(DeployId::parse).transpose();
+    let one = pushed(words, id, (app, target, tag))?;
+    let rollback = Rollback {
+        to: DeployId::parse(to).map_err(said)?,
+        from: from.map_err(said)?,
+        away: None,
+        tree: TreeId(String::new()),
+        reason: one.reason.clone(),
+        hold: false,
+    };
+    Ok(PastDeployment { rollback: Some(rollback), ..one })
+}
+
+/// What deployments and rollbacks say alike.
+fn pushed(
+    words: &Words<'_>,
+    id: &str,
+    (app, target, tag): (&str, &str, &str),
+) -> Result<PastDeployment, String> {
     let Words { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
-    let (what, target) = subject(message, "deploy ", " to ")?;
-    let (app, tag) = what.rsplit_once(' ').ok_or("the subject names no tag")?;
     let id = DeployId::parse(id).map_err(said)?;
     let received_at = time_of(&id).unwrap_or(*at);
     let templates_commit = trailer(message, "Template-Commit").map(CommitSha::parse);
@@ -60,6 +91,7 @@ fn deployment(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
             digest: Digest(text("Tree-Digest")),
             files: Vec::new(),
         },
+        rollback: None,
         received_at,
         // Commits know seconds only.
         finished_at: received_at.max(*at),
@@ -120,7 +152,7 @@ fn said(error: impl std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::message::{Message, Note, RemovalNote, commit_message};
+    use crate::git::message::{Message, Note, RemovalNote, RollbackNote, commit_message};
     use crate::model::revision::Revision;
 
     fn words(message: &str) -> Words<'_> {
@@ -174,6 +206,28 @@ mod tests {
         let silent = Note { actor: String::new(), reason: String::new(), ..note };
         let Some(Ok(Deed::Deployment(read))) = deed(&words(&deployed(&silent))) else { panic!() };
         assert_eq!((read.actor.as_str(), read.reason.as_str()), ("ghost", ""));
+    }
+
+    #[test]
+    fn a_rollbacks_words_name_both_revisions() {
+        let note = RollbackNote {
+            id: DeployId::parse("20261121-060000000-3f9a2c").unwrap(),
+            app: AppKey { namespace: "devx".parse().unwrap(), slug: "my-app".parse().unwrap() },
+            target: "prod-cluster-1".parse().unwrap(),
+            to: DeployId::parse("20261121-054812123-3f9a2c").unwrap(),
+            from: Some(DeployId::parse("20261121-055812123-3f9a2c").unwrap()),
+            tag: "1.10".parse().unwrap(),
+            repository: "weave-lab/my-app".parse().unwrap(),
+            commit: "a".repeat(40).parse().unwrap(),
+            actor: "alice".into(),
+            reason: "it was slow on Mondays".into(),
+        };
+        let message = Message::of_rollback(&note);
+        let Some(Ok(Deed::Deployment(read))) = deed(&words(message.text())) else { panic!() };
+        let rollback = read.rollback.unwrap();
+        assert_eq!((rollback.to, rollback.from), (note.to, note.from));
+        assert_eq!((read.release.tag, read.target, read.app), (note.tag, note.target, note.app));
+        assert_eq!(rollback.reason, "it was slow on Mondays");
     }
 
     #[test]

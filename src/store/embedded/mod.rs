@@ -204,7 +204,7 @@ async fn look(connection: &mut AnyConnection, path: &Path) -> Result<Contents, E
 }
 
 /// Where the time of a change is; earlier versions do not have every table.
-const TIMES: [(&str, &str); 8] = [
+const TIMES: [(&str, &str); 10] = [
     ("deployments", "received_at"),
     ("deployments", "finished_at"),
     ("acts", "asked_at"),
@@ -212,6 +212,8 @@ const TIMES: [(&str, &str); 8] = [
     ("locks", "since"),
     ("locks", "removed_at"),
     ("owners", "since"),
+    ("holds", "since"),
+    ("holds", "ended_at"),
     ("audit", "at"),
 ];
 

@@ -9,18 +9,21 @@ mod verdict; // what is, held against it
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::{Value as Json, json};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::store::Locked;
 
-use crate::harness::deployer::{Deployer, on_both};
-use crate::harness::github::Fault;
+use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};
+use crate::harness::github::{Ask, Fault};
+use crate::harness::process::client;
 use crate::harness::random::Random;
 use crate::harness::requests::entry;
-use crate::scenarios::day::model::{Lane, Model};
+use crate::scenarios::day::model::{Asked, Lane, Model};
 
 const APPS: usize = 40;
 const TARGETS: [&str; 2] = ["prod-cluster-1", "prod-cluster-2"];
 const DEPLOYMENTS: usize = 400;
+const ROLLBACKS: usize = 20;
 /// The most deployments that come before anybody works on one.
 const AT_ONCE: usize = 8;
 /// The most locks at a time: a company that is locked all day deploys nothing.
@@ -31,27 +34,34 @@ struct Day<'d> {
     deployer: &'d mut Deployer,
     random: Random,
     model: Model,
-    /// How many deployments were asked for, and locks placed.
+    /// How many deployments were asked for, rollbacks done, and locks placed.
     asked: usize,
+    rollbacks: usize,
     locks: u32,
 }
 
 #[tokio::test]
 async fn four_hundred_deployments_end_as_the_model_says() {
+    on_sqlite(play).await;
+}
+
+#[tokio::test]
+async fn and_on_postgresql() {
+    on_postgresql(play).await;
+}
+
+async fn play(deployer: &mut Deployer) {
     let seed = Random::seed();
     eprintln!("THE_DEPLOYER_TEST_SEED={seed}");
-    on_both(async |deployer| {
-        for app in 0..APPS {
-            deployer.github.repository(&repository(app)).commit(&waml(app));
-        }
-        let random = Random::new(seed);
-        let mut day = Day { deployer, random, model: Model::default(), asked: 0, locks: 0 };
-        day.passes().await;
-        let begin = std::time::Instant::now();
-        day.holds().await;
-        eprintln!("{} | looked at in {:?}", day.model.summary(), begin.elapsed());
-    })
-    .await;
+    for app in 0..APPS {
+        deployer.github.repository(&repository(app)).commit(&waml(app));
+    }
+    let random = Random::new(seed);
+    let (model, asked, rollbacks, locks) = (Model::default(), 0, 0, 0);
+    let mut day = Day { deployer, random, model, asked, rollbacks, locks };
+    day.passes().await;
+    day.holds().await;
+    eprintln!("{}", day.model.summary());
 }
 
 fn repository(app: usize) -> String {
@@ -80,11 +90,14 @@ impl Day<'_> {
             (DEPLOYMENTS * 2 / 3, "POST deployments statuses", Fault::SilentAfter),
             (DEPLOYMENTS / 3, "GET contents", Fault::SilentBefore),
         ];
-        while self.asked < DEPLOYMENTS {
+        while self.asked < DEPLOYMENTS || self.rollbacks < ROLLBACKS {
+            // Revisions of one millisecond have no order.
+            self.deployer.clock.advance(Duration::from_secs(1));
             match self.random.below(100) {
-                0..70 => self.deployments().await,
-                70..82 => self.lock().await,
-                82..92 => self.unlock().await,
+                0..60 => self.deployments().await,
+                60..75 => self.roll_back().await,
+                75..83 => self.lock().await,
+                83..93 => self.unlock().await,
                 _ => self.time_passes(),
             }
             if crashes.last().is_some_and(|(at, _, _)| self.asked >= *at) {
@@ -111,11 +124,47 @@ impl Day<'_> {
             let lane = Lane { app: self.random.below(APPS), target: self.random.below(2) };
             let again = self.model.live_tag(lane).filter(|_| self.random.below(10) == 0);
             let tag = again.unwrap_or_else(|| format!("d{:04}", self.asked));
-            let repository = self.deployer.github.repository(&repository(lane.app));
-            let number = repository.deploys(TARGETS[lane.target], &tag).await;
-            batch.push((lane, number, tag));
+            let automatic = self.random.below(4) == 0;
+            let actor = if automatic { "github-actions[bot]" } else { "octocat" };
+            let ask = Ask { actor: actor.to_owned(), ..Ask::new(TARGETS[lane.target], &tag) };
+            let number = self.deployer.github.repository(&repository(lane.app)).asks(ask).await;
+            batch.push(Asked { lane, number, tag, automatic });
         }
         self.model.asked(&batch, now);
+    }
+
+    /// To the revision before the live one, or to a named one, where nothing speaks against it.
+    async fn roll_back(&mut self) {
+        let lanes = self.model.can_be_rolled_back(self.deployer.clock.now());
+        if lanes.is_empty() || self.rollbacks == ROLLBACKS {
+            return;
+        }
+        let lane = lanes[self.random.below(lanes.len())];
+        let line = &self.model.lanes[&lane];
+        let (others, before) = (line.others(), line.before_live().unwrap());
+        let (to, named) = match self.random.below(2) {
+            0 => (before, None),
+            _ => {
+                let to = others[self.random.below(others.len())].clone();
+                let id = self.deployer.deployment(to.0).await.id.to_string();
+                (to, Some(id))
+            }
+        };
+        let (address, app) = (self.deployer.hands().address(), lane.app());
+        let target = TARGETS[lane.target];
+        let url = format!("http://{address}/api/v1/apps/{target}/{app}/rollback");
+        let ask = json!({"to": named, "reason": "it was slow"});
+        let answer = client().post(url).json(&ask).send().await.unwrap();
+        let (status, said) = (answer.status(), answer.json::<Json>().await.unwrap());
+        assert_eq!(status, 202, "{said}");
+        assert_eq!((&said["to"]["tag"], &said["hold"]), (&json!(to.1), &json!(true)), "{said}");
+        self.deployer.settle().await;
+        let id = said["deployment"]["id"].as_str().unwrap();
+        let all = self.deployer.deployments().await;
+        let done = all.iter().find(|one| one.id.as_str() == id).unwrap();
+        let number = done.request.number().expect("GitHub has been told");
+        self.rollbacks += 1;
+        self.model.rolled_back(lane, to, number);
     }
 
     /// Whoever is at something dies there, and another process goes on with what it left.

@@ -11,6 +11,17 @@ use crate::scenarios::day::{TARGETS, owner};
 /// How many revisions an app keeps on a target.
 const KEPT: usize = 5;
 
+/// A deployment that somebody asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) lane: Lane,
+    /// GitHub's number.
+    pub(super) number: i64,
+    pub(super) tag: String,
+    /// By a program.
+    pub(super) automatic: bool,
+}
+
 /// One app on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lane {
@@ -34,8 +45,10 @@ impl Lane {
 pub(super) enum End {
     /// With a commit, or without one where nothing is different.
     Succeeded { commit: bool },
-    /// A lock was in its way.
-    Locked,
+    /// A lock was in its way, or a hold, or both.
+    Refused { lock: bool, hold: bool },
+    /// A former revision is live again.
+    RolledBack,
     /// A newer one of its lane came before it was begun.
     Superseded,
 }
@@ -43,14 +56,31 @@ pub(super) enum End {
 /// What a lane has.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
-    /// GitHub's numbers of the deployments that made a revision, oldest first.
+    /// GitHub's numbers of what made a commit, oldest first.
     pub(super) written: Vec<i64>,
-    /// Those of them that are kept.
-    pub(super) kept: Vec<i64>,
+    /// The revisions that are kept, oldest first: the deployment that made each, and its tag.
+    pub(super) kept: Vec<(i64, String)>,
     /// Which of them is live, and its tag.
     pub(super) live: Option<(i64, String)>,
     /// The newest success, which GitHub shows as such.
     pub(super) shown: Option<i64>,
+    /// Whether automation is held off.
+    pub(super) held: bool,
+}
+
+impl Line {
+    /// The newest revision before the live one; no two have the same files, because no two have the
+    /// same tag.
+    pub(super) fn before_live(&self) -> Option<(i64, String)> {
+        let (live, _) = self.live.as_ref()?;
+        self.kept.iter().rev().find(|(number, _)| number < live).cloned()
+    }
+
+    /// The kept revisions that are not live.
+    pub(super) fn others(&self) -> Vec<(i64, String)> {
+        let live = self.live.as_ref().map(|(number, _)| *number);
+        self.kept.iter().filter(|(number, _)| Some(*number) != live).cloned().collect()
+    }
 }
 
 #[derive(Default)]
@@ -66,32 +96,56 @@ impl Model {
     }
 
     /// Deployments that came one after the other before anybody worked on one.
-    pub(super) fn asked(&mut self, batch: &[(Lane, i64, String)], now: Timestamp) {
+    pub(super) fn asked(&mut self, batch: &[Asked], now: Timestamp) {
         let mut taken = BTreeSet::new();
-        for (lane, number, tag) in batch.iter().rev() {
-            let end = if !taken.insert(*lane) {
+        for one in batch.iter().rev() {
+            let lock = self.is_locked(one.lane, now);
+            let held = self.lanes.get(&one.lane).is_some_and(|line| line.held);
+            let hold = held && one.automatic;
+            let end = if !taken.insert(one.lane) {
                 End::Superseded
-            } else if self.is_locked(*lane, now) {
-                End::Locked
+            } else if lock || hold {
+                End::Refused { lock, hold }
             } else {
-                self.deployed(*lane, *number, tag)
+                self.deployed(one)
             };
-            self.ends.insert(*number, (*lane, end));
+            self.ends.insert(one.number, (one.lane, end));
         }
     }
 
-    fn deployed(&mut self, lane: Lane, number: i64, tag: &str) -> End {
-        let line = self.lanes.entry(lane).or_default();
-        line.shown = Some(number);
+    fn deployed(&mut self, asked: &Asked) -> End {
+        let Asked { lane, number, tag, automatic: _ } = asked;
+        let line = self.lanes.entry(*lane).or_default();
+        line.shown = Some(*number);
+        line.held = false;
         if line.live.as_ref().is_some_and(|(_, live)| live == tag) {
             return End::Succeeded { commit: false };
         }
-        line.written.push(number);
-        line.kept.push(number);
+        line.written.push(*number);
+        line.kept.push((*number, tag.clone()));
         let too_many = line.kept.len().saturating_sub(KEPT);
         line.kept.drain(..too_many);
-        line.live = Some((number, tag.to_owned()));
+        line.live = Some((*number, tag.clone()));
         End::Succeeded { commit: true }
+    }
+
+    /// The lanes that could be rolled back now: nothing is in the way, and there is something before
+    /// what is live.
+    pub(super) fn can_be_rolled_back(&self, now: Timestamp) -> Vec<Lane> {
+        let can = |(lane, line): &(&Lane, &Line)| {
+            !self.is_locked(**lane, now) && line.before_live().is_some()
+        };
+        self.lanes.iter().filter(can).map(|(lane, _)| *lane).collect()
+    }
+
+    /// The revision is live again, by a deployment of that number.
+    pub(super) fn rolled_back(&mut self, lane: Lane, to: (i64, String), number: i64) {
+        let line = self.lanes.get_mut(&lane).unwrap();
+        line.written.push(number);
+        line.live = Some(to);
+        line.shown = Some(number);
+        line.held = true;
+        self.ends.insert(number, (lane, End::RolledBack));
     }
 
     pub(super) fn end_locks(&mut self, now: Timestamp) {
@@ -116,10 +170,12 @@ impl Model {
         let count =
             |wanted: fn(&End) -> bool| self.ends.values().filter(|(_, end)| wanted(end)).count();
         format!(
-            "{} pushed, {} unchanged, {} locked, {} superseded; {} lanes",
+            "{} pushed, {} unchanged, {} rolled back, {} locked, {} held, {} superseded; {} lanes",
             count(|end| *end == End::Succeeded { commit: true }),
             count(|end| *end == End::Succeeded { commit: false }),
-            count(|end| *end == End::Locked),
+            count(|end| *end == End::RolledBack),
+            count(|end| matches!(end, End::Refused { lock: true, .. })),
+            count(|end| matches!(end, End::Refused { hold: true, .. })),
             count(|end| *end == End::Superseded),
             self.lanes.len()
         )

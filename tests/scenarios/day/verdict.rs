@@ -6,7 +6,7 @@ use the_deployer::model::deployment::{Deployment, State};
 
 use crate::harness::git::Files;
 use crate::scenarios::day::model::{End, Lane, Line};
-use crate::scenarios::day::{APPS, DEPLOYMENTS, Day, TARGETS};
+use crate::scenarios::day::{APPS, DEPLOYMENTS, Day, ROLLBACKS, TARGETS};
 
 impl Day<'_> {
     pub(super) async fn holds(&self) {
@@ -15,6 +15,7 @@ impl Day<'_> {
         let by_number: BTreeMap<i64, &Deployment> =
             all.iter().map(|one| (one.request.forge_id, one)).collect();
         self.store_holds(&by_number);
+        self.holds_hold().await;
         self.repository_holds(&by_number);
         self.github_holds(&by_number);
     }
@@ -22,13 +23,17 @@ impl Day<'_> {
     /// A day on which nothing happened would prove nothing.
     fn is_a_day(&self) {
         let ends: Vec<End> = self.model.ends.values().map(|(_, end)| *end).collect();
-        assert_eq!(ends.len(), DEPLOYMENTS);
+        assert_eq!(ends.len(), DEPLOYMENTS + ROLLBACKS);
         let [pushed, unchanged] = [true, false].map(|commit| End::Succeeded { commit });
-        for (end, least) in [(pushed, 150), (unchanged, 3), (End::Locked, 3), (End::Superseded, 3)]
-        {
-            let count = ends.iter().filter(|one| **one == end).count();
-            assert!(count >= least, "only {count} {end:?}: {}", self.model.summary());
-        }
+        let is = |wanted: End| move |end: &&End| **end == wanted;
+        let least = |count: usize, least: usize, what: &str| {
+            assert!(count >= least, "only {count} {what}: {}", self.model.summary());
+        };
+        least(ends.iter().filter(is(pushed)).count(), 150, "pushed");
+        least(ends.iter().filter(is(unchanged)).count(), 3, "unchanged");
+        least(ends.iter().filter(is(End::Superseded)).count(), 1, "superseded");
+        let refused = ends.iter().filter(|end| matches!(end, End::Refused { lock: true, .. }));
+        least(refused.count(), 3, "locked");
         assert!(self.model.lanes.len() > APPS, "both targets");
     }
 
@@ -39,21 +44,36 @@ impl Day<'_> {
             let changed = one.pushed.as_ref().map(|pushed| pushed.changed);
             let expected = match end {
                 End::Succeeded { commit } => (State::Succeeded, Some(*commit)),
-                End::Locked => (State::Failed, None),
+                End::RolledBack => (State::Succeeded, Some(true)),
+                End::Refused { .. } => (State::Failed, None),
                 End::Superseded => (State::Superseded, None),
             };
             assert_eq!((one.state, changed), expected, "{number}: {}", one.summary);
             assert_eq!(one.request.target.as_str(), TARGETS[lane.target]);
             let rules: BTreeSet<&str> = one.violations.iter().map(|v| &*v.rule).collect();
-            assert_eq!(*end == End::Locked, rules.contains("locks"), "{number}: {rules:?}");
+            let (lock, hold) = match end {
+                End::Refused { lock, hold } => (*lock, *hold),
+                _ => (false, false),
+            };
+            assert_eq!((rules.contains("locks"), rules.contains("hold")), (lock, hold), "{number}");
+            assert_eq!(one.rollback.is_some(), *end == End::RolledBack, "{number}");
         }
+    }
+
+    async fn holds_hold(&self) {
+        let holds = self.deployer.hands().store().holds(None).await.unwrap();
+        let found: BTreeSet<(String, String)> =
+            holds.iter().map(|hold| (hold.target.to_string(), hold.app.to_string())).collect();
+        let held = self.model.lanes.iter().filter(|(_, line)| line.held);
+        let held = held.map(|(lane, _)| (TARGETS[lane.target].to_owned(), lane.app().to_string()));
+        assert_eq!(found, held.collect(), "held are those that nobody deployed to since");
     }
 
     fn repository_holds(&self, by_number: &BTreeMap<i64, &Deployment>) {
         let bare = self.deployer.manifests();
         let files = bare.files();
         let id = |number: &i64| by_number[number].id.to_string();
-        let format = "--format=%(trailers:key=Deploy-Id,valueonly,separator=%x20)";
+        let format = "--format=%(trailers:key=Deploy-Id,key=Rollback-Id,valueonly,separator=%x20)";
         let log = bare.run(&["log", "--reverse", format, "main"]);
         let written: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
         let expected: usize = self.model.lanes.values().map(|line| line.written.len()).sum();
@@ -72,9 +92,9 @@ impl Day<'_> {
             let told = self.deployer.github.told(*number);
             let shown = self.model.lanes.get(lane).and_then(|line| line.shown);
             let last = match end {
-                End::Succeeded { .. } if shown == Some(*number) => "success",
-                End::Succeeded { .. } | End::Superseded => "inactive",
-                End::Locked => "failure",
+                End::Succeeded { .. } | End::RolledBack if shown == Some(*number) => "success",
+                End::Succeeded { .. } | End::RolledBack | End::Superseded => "inactive",
+                End::Refused { .. } => "failure",
             };
             let about = &by_number[number].summary;
             assert_eq!(told.last().map(String::as_str), Some(last), "{number}: {told:?}, {about}");
@@ -98,7 +118,8 @@ fn lane_holds(lane: Lane, line: &Line, files: &Files, id: impl Fn(&i64) -> Strin
         .keys()
         .filter_map(|path| Some(path.strip_prefix(&prefix)?.split('/').next()?.to_owned()))
         .collect();
-    let kept: BTreeSet<String> = line.kept.iter().map(&id).chain(["latest".to_owned()]).collect();
+    let kept = line.kept.iter().map(|(number, _)| id(number));
+    let kept: BTreeSet<String> = kept.chain(["latest".to_owned()]).collect();
     assert_eq!(present, kept, "{lane:?}: the newest five, and what is live");
     let (live, tag) = line.live.as_ref().unwrap();
     let latest = of("latest");
