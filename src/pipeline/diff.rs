@@ -79,7 +79,7 @@ pub(crate) fn may_be_shown(file: &ManifestFile) -> bool {
 }
 
 /// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that
-/// differ with `context` lines around them.
+/// differ with `context` lines around them. Nothing of a secret is shown.
 pub(crate) fn changes(
     before: &Objects,
     after: &Objects,
@@ -106,14 +106,9 @@ pub(crate) fn changes(
             (Some(old), Some(new)) => fields::differing(&old.json, &new.json),
             _ => (Vec::new(), 0),
         };
-        changes.push(Change {
-            kind,
-            name,
-            how,
-            fields,
-            more_fields,
-            diff: diff(old, new, context),
-        });
+        let diff = diff(old, new, context);
+        let change = Change { kind, name, how, fields, more_fields, diff };
+        changes.push(without_secrets(change));
     }
     (changes, restarts)
 }
@@ -126,11 +121,10 @@ pub fn between(
     after: &[ManifestFile],
     context: usize,
 ) -> (Vec<Change>, Vec<String>) {
-    let (changes, restarts) = match (objects(before), objects(after)) {
+    match (objects(before), objects(after)) {
         (Some(before), Some(after)) => changes(&before, &after, context),
         _ => (by_file(before, after, context), Vec::new()),
-    };
-    (changes.into_iter().map(without_secrets).collect(), restarts)
+    }
 }
 
 /// Manifests have no secrets, unless a company's own templates make some: those are not shown.
@@ -163,7 +157,7 @@ fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> V
         };
         let diff = text_diff(&old.unwrap_or_default(), &new.unwrap_or_default(), context);
         let (kind, name) = ("File".to_owned(), name.to_owned());
-        Some(Change { kind, name, how, fields: Vec::new(), more_fields: 0, diff })
+        Some(without_secrets(Change { kind, name, how, fields: Vec::new(), more_fields: 0, diff }))
     };
     names.into_iter().filter_map(change).collect()
 }
