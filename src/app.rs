@@ -14,7 +14,8 @@ mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
 mod outside; // what a job asks of the world
-mod planning; // what deployments and previews share
+mod plan; // what a deployment would do
+mod planning; // what deployments, previews and dry runs share
 pub mod prepare; // manifest repositories before their first deployment
 mod preview; // what a pull request would change
 mod pushes; // what Prometheus may ask about the writers
@@ -70,6 +71,7 @@ pub struct App {
     templates: InUse,
     index: facts::IndexMetrics,
     router: axum::Router,
+    closing: CancellationToken,
     listener: TcpListener,
     store: Store,
     world: World,
@@ -187,6 +189,7 @@ impl App {
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
         };
+        let closing = CancellationToken::new();
         let router = server::router(State {
             backend,
             webhook,
@@ -194,6 +197,7 @@ impl App {
             pages: admission::pages(&settings),
             admission: admission::others(&settings)?,
             limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
+            closing: closing.clone(),
             instance,
         });
         let grace = settings.server.shutdown_grace;
@@ -205,6 +209,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -235,6 +240,7 @@ impl App {
             templates,
             index,
             router,
+            closing,
             listener,
             store,
             world,
@@ -242,6 +248,11 @@ impl App {
             home,
             manifests,
         } = self;
+        let stopping = stop.clone();
+        tokio::spawn(async move {
+            stopping.cancelled().await;
+            closing.cancel();
+        });
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({

@@ -26,9 +26,9 @@ use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
 use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion};
-use crate::model::id::{Namespace, TargetName};
+use crate::model::id::{AppKey, Namespace, TargetName};
 use crate::model::lock::Lock;
-use crate::model::placed::{Listed, Spot};
+use crate::model::placed::{Listed, Placed, Spot};
 use crate::model::rollback::Hold;
 use crate::model::target::Clusters;
 use crate::store::Store;
@@ -99,7 +99,7 @@ impl Gatherer {
     }
 
     /// Apps as the manifest repositories have them, after that one in the order of their spots; at
-    /// most so many, of one target or of all. A repository is missing if it cannot be read, or
+    /// most so many, of one target or of all, of one name or of all. A repository is missing if it cannot be read, or
     /// nothing was heard of its server for some minutes.
     ///
     /// # Errors
@@ -107,15 +107,44 @@ impl Gatherer {
     pub async fn apps(
         &self,
         target: Option<&TargetName>,
+        app: Option<&AppKey>,
         after: Option<&Spot>,
         most: usize,
     ) -> Result<Listed, NotKnown> {
-        let (now, patience) = (self.0.clock.now(), self.0.most.mul_f32(0.8));
-        let looking = self.0.indexes.page(target, after, most, now, patience);
-        let looked = tokio::time::timeout(self.0.most, looking).await;
-        looked.unwrap_or_else(|_| {
-            let most = self.0.most;
-            Err(NotKnown::new(format!("the manifest repository did not answer within {most:?}")))
+        let page = |now, patience| self.0.indexes.page(target, app, after, most, now, patience);
+        self.bounded(page).await
+    }
+
+    /// One app, as its manifest repository has it; `None` if that has no such app.
+    ///
+    /// # Errors
+    /// When the target's repository is missing.
+    pub async fn app(&self, spot: &Spot) -> Result<Option<Placed>, NotKnown> {
+        self.bounded(|now, patience| self.0.indexes.app(spot, now, patience)).await
+    }
+
+    /// Asks the server of a target's repository what is new, if that was not done just now; whether
+    /// it has our branch yet.
+    ///
+    /// # Errors
+    /// When nothing was heard of it for some minutes.
+    pub async fn current(&self, target: &TargetName) -> Result<bool, NotKnown> {
+        self.bounded(|now, patience| self.0.indexes.current(target, now, patience)).await
+    }
+
+    /// Looks within the time that may be taken for that.
+    async fn bounded<T, F>(
+        &self,
+        look: impl FnOnce(Timestamp, Duration) -> F,
+    ) -> Result<T, NotKnown>
+    where
+        F: Future<Output = Result<T, NotKnown>>,
+    {
+        let most = self.0.most;
+        let looking = look(self.0.clock.now(), most.mul_f32(0.8));
+        tokio::time::timeout(most, looking).await.unwrap_or_else(|_| {
+            let why = format!("the manifest repository did not answer within {most:?}");
+            Err(NotKnown::new(why))
         })
     }
 

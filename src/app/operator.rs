@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use crate::app::{StartError, boxed};
 use crate::clock::{self, Clock};
 use crate::config::settings::Settings;
-use crate::model::audit::{Found, Search};
+use crate::model::audit::{By, Entry, Found, Search, Via};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
-use crate::store::{Moved, Store};
+use crate::store::{Locked, Moved, Store};
 pub use crate::store::{Owned, Unlocked};
 
 /// The database, for who has the right to change it by hand: that is whoever can open it.
@@ -81,7 +81,13 @@ impl Operator {
         let Act { by, reason } = act;
         let (id, since) = (clock::lock_id(), self.clock.now());
         let lock = Lock { scope, reason: reason.clone(), by: by.clone(), since, until };
-        self.store.add_lock(&id, &lock).await.map_err(boxed("the database"))?;
+        let placed = self.store.add_lock(&id, &lock, &self.entry("lock", act)).await;
+        if placed.map_err(boxed("the database"))? == Locked::TooMany {
+            let cause =
+                "so many locks are placed that nobody looks through them any more: take some away"
+                    .to_owned();
+            return Err(StartError::Part { part: "another lock", cause });
+        }
         let scope = &lock.scope;
         tracing::info!(target: AUDIT, %id, %scope, by, reason, "a lock is placed");
         Ok(id)
@@ -90,12 +96,29 @@ impl Operator {
     /// Takes a lock away.
     pub async fn unlock(&self, id: &LockId, act: &Act) -> Result<Unlocked, StartError> {
         let Act { by, reason } = act;
-        let unlocked = self.store.remove_lock(id, by, reason, self.clock.now()).await;
+        let unlocked = self.store.remove_lock(id, &self.entry("unlock", act)).await;
         let unlocked = unlocked.map_err(boxed("the database"))?;
         if let Unlocked::Yes(Lock { scope, .. }) = &unlocked {
             tracing::info!(target: AUDIT, %id, %scope, by, reason, "a lock is taken away");
         }
         Ok(unlocked)
+    }
+
+    /// What the audit log gets of an act; what it is about comes from the lock.
+    fn entry(&self, what: &'static str, act: &Act) -> Entry {
+        let Act { by, reason } = act.clone();
+        let by = By { name: by, via: Via::Operator, from: None, request: None };
+        Entry {
+            id: self.clock.deploy_id(),
+            at: self.clock.now(),
+            by,
+            act: what,
+            target: None,
+            app: None,
+            subject: String::new(),
+            reason,
+            outcome: "done".to_owned(),
+        }
     }
 
     /// The locks that are placed now, oldest first.

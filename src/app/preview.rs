@@ -12,8 +12,6 @@ use crate::controller::outside::{Problem, Remedy};
 use crate::controller::previews::{self, Glance, Place, Previewer, Previews};
 use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
 use crate::forge::error::ForgeError;
-use crate::git::layout;
-use crate::model::deployment::State;
 use crate::model::event::PullRequest;
 use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, RepoName, TargetName};
@@ -24,7 +22,6 @@ use crate::model::violation::Severity;
 use crate::pipeline::Input;
 use crate::pipeline::preview::{self, Outlook, Preview, TargetPreview, live, text};
 use crate::pipeline::templates::Templates;
-use crate::store::Filter;
 use crate::telemetry;
 use crate::waml::Waml;
 
@@ -33,9 +30,6 @@ pub(crate) const CHECK: &str = "the-deployer/preview";
 
 /// A WAML of 256 KiB has room for thousands; nobody reads more rows.
 const MOST_TARGETS: usize = 40;
-
-/// The live revision is among the newest that succeeded, unless somebody has edited it.
-const LOOKED_BACK: u32 = 20;
 
 /// The loop of previews; it is there also while they are off, and then hears of nothing.
 pub(super) fn all(
@@ -187,7 +181,7 @@ impl World {
         target: &TargetName,
         templates: &Arc<Templates>,
     ) -> Result<TargetPreview, Problem> {
-        let live = self.live(waml, target).await?;
+        let live = self.live(&waml.app, target).await?;
         let (release, tag) = self.release(request, waml, target, &live).await?;
         let input = Input {
             waml: Arc::clone(waml),
@@ -211,12 +205,6 @@ impl World {
         self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
     }
 
-    async fn live(&self, waml: &Waml, target: &TargetName) -> Result<Vec<ManifestFile>, Problem> {
-        let folder = layout::latest_folder(target, &waml.app).to_string();
-        let files = self.manifests_of(target)?.repository.files(&folder).await;
-        files.map_err(|error| problem::of_write(&error))
-    }
-
     /// The release to render with: the one that is live.
     async fn release(
         &self,
@@ -230,18 +218,8 @@ impl World {
             commit: request.head.clone(),
             tag: live::no_tag(),
         };
-        let filter = Filter {
-            state: Some(State::Succeeded),
-            target: Some(target.clone()),
-            repository: None,
-            app: Some(waml.app.clone()),
-        };
-        let page = self.store.deployments(&filter, None, LOOKED_BACK).await;
-        let page = page.map_err(|error| Problem {
-            remedy: Remedy::Retry { after: None },
-            message: error.to_string(),
-        })?;
-        Ok(live::release(live, &page.deployments, &ours))
+        let succeeded = self.succeeded(&waml.app, target).await?;
+        Ok(live::release(live, &succeeded, &ours))
     }
 }
 

@@ -5,10 +5,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::Outcome;
-use super::{deployer, explain, hold, remove, render, rollback, schema, status, validate};
+use super::{
+    cancel, deployer, explain, history, hold, keep_back, logs, open, plan, remove, render,
+    rollback, schema, status, validate,
+};
 
-/// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments, and takes
-/// apps off a target.
+/// Checks, renders and explains a service's `.weave.yaml` (the WAML), shows its deployments and what
+/// the next one would change, keeps deployments back, and takes apps off a target.
 ///
 /// validate, render, explain and schema need no service and no network.
 ///
@@ -28,6 +31,14 @@ enum Command {
     Explain(explain::Explain),
     Schema(schema::Schema),
     Status(status::Status),
+    History(history::History),
+    Logs(logs::Logs),
+    Open(open::Open),
+    Plan(plan::Plan),
+    Lock(keep_back::Lock),
+    Unlock(keep_back::Unlock),
+    Locks(keep_back::Locks),
+    Cancel(cancel::Cancel),
     Rollback(rollback::Rollback),
     Hold(hold::Hold),
     Unhold(hold::Unhold),
@@ -42,6 +53,14 @@ impl Bart {
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Status(command) => deployer::on_runtime(command.run()),
+            Command::History(command) => deployer::on_runtime(command.run()),
+            Command::Logs(command) => deployer::on_runtime(command.run()),
+            Command::Open(command) => deployer::on_runtime(command.run()),
+            Command::Plan(command) => deployer::on_runtime(command.run()),
+            Command::Lock(command) => deployer::on_runtime(command.run()),
+            Command::Unlock(command) => deployer::on_runtime(command.run()),
+            Command::Locks(command) => deployer::on_runtime(command.run()),
+            Command::Cancel(command) => deployer::on_runtime(command.run()),
             Command::Rollback(command) => deployer::on_runtime(command.run()),
             Command::Hold(command) => deployer::on_runtime(command.run()),
             Command::Unhold(command) => deployer::on_runtime(command.run()),

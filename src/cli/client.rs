@@ -46,6 +46,8 @@ pub(super) struct Overview {
     pub(super) summary: String,
     pub(super) template: Option<String>,
     #[serde(default)]
+    pub(super) address: Option<String>,
+    #[serde(default)]
     pub(super) templates_commit: Option<CommitSha>,
     pub(super) errors: usize,
     pub(super) warnings: usize,
@@ -61,6 +63,19 @@ pub(super) struct Detail {
     #[serde(default)]
     pub(super) hand_edit: Option<HandEdit>,
     pub(super) statuses: Vec<Status>,
+    #[serde(default)]
+    pub(super) log_url: Option<String>,
+    #[serde(default)]
+    pub(super) changes: Option<Vec<Change>>,
+}
+
+/// What a deployment changed in one object.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Change {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) how: String,
+    pub(super) diff: String,
 }
 
 /// What the forge is told.
@@ -80,7 +95,7 @@ struct Problem {
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn client() -> Result<reqwest::Client, CliError> {
+pub(super) fn client() -> Result<reqwest::Client, CliError> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = reqwest::Client::builder().timeout(TIMEOUT).build();
     client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
@@ -97,6 +112,14 @@ impl Server {
         answer.map_err(|refusal| CliError::io(refusal.to_string()))
     }
 
+    /// The same for what may not be there.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, CliError> {
+        Ok(self.send(client()?.get(self.address(path, &[])?)).await?.ok())
+    }
+
     /// Asks the service to do something; that it will not is a [`CliError::refused`].
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
@@ -106,15 +129,21 @@ impl Server {
         self.send(client()?.post(self.address(path, &[])?).json(body)).await?
     }
 
+    /// The request with who asks.
+    pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.token {
+            Some(token) => request.bearer_auth(token.expose_secret()),
+            None => request,
+        }
+    }
+
     /// The answer; within, where the service was reached and says no to the request itself.
     async fn send<T: DeserializeOwned>(
         &self,
-        mut request: reqwest::RequestBuilder,
+        request: reqwest::RequestBuilder,
     ) -> Result<Result<T, CliError>, CliError> {
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token.expose_secret());
-        }
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let response =
+            self.authorized(request).send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if !status.is_success() {
@@ -130,7 +159,12 @@ impl Server {
         })
     }
 
-    fn address(&self, path: &str, query: &[(&str, String)]) -> Result<reqwest::Url, CliError> {
+    /// An address below the service's.
+    pub(super) fn address(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<reqwest::Url, CliError> {
         let text = format!("{}{path}", self.server.trim_end_matches('/'));
         reqwest::Url::parse_with_params(&text, query).map_err(|error| {
             CliError::usage(format!("{} is not an address: {error}", self.server))
@@ -138,13 +172,15 @@ impl Server {
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> CliError {
+    /// That the service cannot be reached.
+    pub(super) fn unreachable(&self, error: &reqwest::Error) -> CliError {
         let cause = if error.is_timeout() { "no answer in time" } else { "no connection" };
         CliError::io(format!("cannot reach {}: {cause}", self.server))
             .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
     }
 
-    fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
+    /// What an answer that is an error says.
+    pub(super) fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
         let problem: Option<Problem> = serde_json::from_slice(body).ok();
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let message = format!("{} refuses: {said}", self.server);

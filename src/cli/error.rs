@@ -21,6 +21,8 @@ enum Kind {
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
     Io,
+    /// The same, and it may pass by itself. Exit code 2.
+    Passing,
     /// Who reads what we print has enough, as `head` has. Nothing is said. Exit code 2.
     Unread,
 }
@@ -51,6 +53,17 @@ impl CliError {
         Self { kind: Kind::Unread, message: String::new(), hint: None }
     }
 
+    /// The same, where it may pass by itself.
+    #[must_use]
+    pub fn passing(self) -> Self {
+        Self { kind: Kind::Passing, ..self }
+    }
+
+    /// Whether it may pass by itself.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.kind, Kind::Passing)
+    }
+
     /// The same with what to do next.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
@@ -62,7 +75,7 @@ impl CliError {
         match self.kind {
             Kind::Rejected => ExitCode::from(1),
             Kind::Unread => ExitCode::from(2),
-            Kind::Refused | Kind::Usage | Kind::Io => {
+            Kind::Refused | Kind::Usage | Kind::Io | Kind::Passing => {
                 super::output::error(&self.message, self.hint.as_deref());
                 ExitCode::from(if matches!(self.kind, Kind::Refused) { 1 } else { 2 })
             }

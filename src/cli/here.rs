@@ -56,6 +56,24 @@ impl About {
         }
     }
 
+    /// The parameter that deployments are asked for with: the repository where it is known, since it has
+    /// those whose WAML has not been read yet; else the app.
+    ///
+    /// # Errors
+    /// When neither is known.
+    pub(super) fn parameter(&self) -> Result<(&'static str, String), CliError> {
+        if self.app.is_some() {
+            return Ok(("app", self.app()?.to_string()));
+        }
+        match self.repository() {
+            Ok(repository) => Ok(("repository", repository.to_string())),
+            Err(unknown) => match self.app() {
+                Ok(app) => Ok(("app", app.to_string())),
+                Err(_) => Err(unknown),
+            },
+        }
+    }
+
     /// The service's repository.
     ///
     /// # Errors
@@ -74,6 +92,20 @@ impl About {
 /// # Errors
 /// When there is none, or it cannot be read.
 pub(super) fn waml() -> Result<Found, CliError> {
+    let (file, bytes) = waml_text()?;
+    let name = file.display().to_string();
+    let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
+        CliError::usage(format!("{name} cannot be read: {rejection}"))
+            .hint("`bart validate` shows what is wrong where")
+    })?;
+    Ok(Found { file, bytes, waml: Arc::new(waml) })
+}
+
+/// The same as it is written, whatever is wrong with it: where, and its bytes.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn waml_text() -> Result<(PathBuf, Vec<u8>), CliError> {
     let here = folder()?;
     let file = nearest(&here).ok_or_else(|| {
         CliError::usage(format!("there is no {WAML_FILE} here, nor above")).hint(
@@ -81,12 +113,19 @@ pub(super) fn waml() -> Result<Found, CliError> {
         )
     })?;
     let bytes = offline::read(&file)?;
-    let name = file.display().to_string();
-    let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
-        CliError::usage(format!("{name} cannot be read: {rejection}"))
-            .hint("`bart validate` shows what is wrong where")
-    })?;
-    Ok(Found { file, bytes, waml: Arc::new(waml) })
+    Ok((file, bytes))
+}
+
+/// The commit that is checked out in the working folder, if there is one.
+pub(super) fn head() -> Option<String> {
+    let repository = git2::Repository::discover(folder().ok()?).ok()?;
+    let commit = repository.head().ok()?.peel_to_commit().ok()?;
+    Some(commit.id().to_string())
+}
+
+/// Where that WAML is, if there is one.
+pub(super) fn waml_file() -> Option<PathBuf> {
+    nearest(&folder().ok()?)
 }
 
 fn nearest(here: &Path) -> Option<PathBuf> {

@@ -142,11 +142,20 @@ impl Unlock {
             Unlocked::Yes(Placed { scope, .. }) => {
                 output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n"))
             }
-            Unlocked::NotThere => {
-                let message = format!("there is no lock {} (any more)", self.id);
-                Err(CliError::io(message).hint("`the-deployer locks` lists those that are placed"))
-            }
+            gone => Err(CliError::io(why_gone(&self.id, gone))
+                .hint("`the-deployer locks` lists those that are placed")),
         }
+    }
+}
+
+/// Why a lock is not there to be taken away.
+fn why_gone(id: &LockId, found: Unlocked) -> String {
+    match found {
+        Unlocked::Before { lock: _, by, at, why } => {
+            format!("there is no lock {id} any more: {by} took it away at {at}: {why}")
+        }
+        Unlocked::RanOut(_) => format!("there is no lock {id} any more: it ran out by itself"),
+        Unlocked::Yes(_) | Unlocked::NotThere => format!("there is no lock {id}"),
     }
 }
 

@@ -10,6 +10,12 @@ mod render;
 mod explain;
 mod schema;
 mod status;
+mod history;
+mod logs;
+mod open;
+mod plan;
+mod keep_back; // bart lock, unlock, locks
+mod cancel;
 mod rollback;
 mod hold;
 mod remove;
@@ -31,3 +37,6 @@ mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod here; // which app a command is about
 mod client; // the service's API
+mod follow; // its events
+mod deployment; // deployments as a terminal shows them
+mod ago; // how long ago

@@ -36,6 +36,12 @@ impl Inbox {
         Self { store, clock, wake }
     }
 
+    /// Says that there may be something to do: somebody has changed what waits.
+    pub fn wake(&self) {
+        self.wake.workers.notify_one();
+        self.wake.outbox.ring();
+    }
+
     /// Takes an event in. When this returns, nothing of it can be lost.
     pub async fn receive(
         &self,

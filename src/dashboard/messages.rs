@@ -46,7 +46,7 @@ fn line(told: &Told) -> Line {
     }
 }
 
-fn whom(sink: &Sink) -> String {
+pub(super) fn whom(sink: &Sink) -> String {
     match sink {
         Sink::Forge => "deployment status".to_owned(),
         Sink::Commit => "commit status".to_owned(),

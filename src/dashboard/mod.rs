@@ -10,6 +10,7 @@
 pub mod deployment; // the log of one deployment
 pub mod list; // the newest ones
 pub mod problem; // what went wrong with a request
+pub mod story; // what happened, in order
 
 mod edit; // what somebody had edited by hand
 mod messages; // who was told what

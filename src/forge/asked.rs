@@ -37,6 +37,25 @@ impl Forge {
         }
     }
 
+    /// The commit that a branch, a tag or a commit's own id stands for now.
+    ///
+    /// # Errors
+    /// [`ForgeError::NoRef`] where there is none of that name.
+    pub async fn commit_of(
+        &self,
+        repository: &RepoName,
+        git_ref: &str,
+    ) -> Result<CommitSha, ForgeError> {
+        match self {
+            Self::Local(local) => {
+                let found = local.commit_of(repository, git_ref).await?;
+                let (repository, git_ref) = (repository.clone(), git_ref.to_owned());
+                found.ok_or(ForgeError::NoRef { repository, git_ref })
+            }
+            Self::GitHub(github) => github.commit_of(repository, git_ref).await,
+        }
+    }
+
     /// The branches among those that match the globs that have the commit: one at least, if there
     /// is one. Hosts are asked no longer than until it is found.
     ///

@@ -26,6 +26,14 @@ pub enum ForgeError {
         /// The commit that was asked for.
         commit: CommitSha,
     },
+    /// The repository has no such branch or tag.
+    #[error("repository {repository} has no branch, tag or commit {git_ref:?}: push it first")]
+    NoRef {
+        /// The repository.
+        repository: RepoName,
+        /// What was asked for.
+        git_ref: String,
+    },
     /// The commit has no such file.
     #[error(
         "repository {repository} has no file {path} at commit {}: add it, then deploy that commit",
@@ -185,6 +193,7 @@ impl ForgeError {
             Self::NotSent { .. } | Self::Unreachable { .. } => Disposition::Retry,
             Self::NoRepository { .. }
             | Self::NoCommit { .. }
+            | Self::NoRef { .. }
             | Self::NoFile { .. }
             | Self::TooLarge { .. }
             | Self::Unauthorized { .. }

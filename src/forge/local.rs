@@ -2,6 +2,8 @@
 //!
 //! For trying the product out and for tests; nobody is told of statuses, the store shows them.
 
+mod refs; // branches and tags by their names
+
 use std::path::{Component, Path, PathBuf};
 
 use git2::{BranchType, ErrorClass, ErrorCode, ObjectType, Oid, Repository};

@@ -90,9 +90,14 @@ impl Place {
     /// The tree that the branch is at; `None` where a folder of this machine has no such branch.
     ///
     /// A clone without it is an error: it may just be made anew, and not know the branch yet.
-    fn root<'r>(&self, repo: &'r Repository) -> Result<Option<Tree<'r>>, git2::Error> {
+    pub(super) fn root<'r>(&self, repo: &'r Repository) -> Result<Option<Tree<'r>>, git2::Error> {
+        self.tip(repo)?.map(|tip| repo.find_commit(tip)?.tree()).transpose()
+    }
+
+    /// The commit that the branch is at, as far as is known here.
+    pub(super) fn tip(&self, repo: &Repository) -> Result<Option<Oid>, git2::Error> {
         match repo.refname_to_id(&self.reference) {
-            Ok(tip) => repo.find_commit(tip)?.tree().map(Some),
+            Ok(tip) => Ok(Some(tip)),
             Err(error) if self.live && is_not_there(&error) && self.folder.exists() => Ok(None),
             Err(error) => Err(error),
         }

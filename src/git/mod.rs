@@ -14,6 +14,7 @@
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! past                                what the commits say was done, and what stands now
+//! revisions, trailers                 an app's history for people, and what its commits say of it
 //! follow, snapshot                    a branch of another repository, and what lies in it at a commit
 //! index                               what changed of all apps since one looked
 //! ```
@@ -54,12 +55,14 @@ mod remote;
 mod rollback;
 mod round;
 mod rounds;
+pub mod revisions;
 pub mod signing;
 pub mod snapshot;
 pub mod ssh;
 mod stale;
 mod tidy;
 pub mod token;
+mod trailers;
 mod transport;
 mod tree;
 mod wire;

@@ -1,6 +1,7 @@
 //! A deployment: one release to one target, the act and its record.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::event::DeploymentRequest;
@@ -64,7 +65,7 @@ pub struct Contact {
 }
 
 /// Where a deployment is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Stored and answered; waits for a worker.
@@ -123,7 +124,7 @@ impl State {
 }
 
 /// A stage of the pipeline that takes time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// From the event's arrival until a worker took it.
@@ -161,7 +162,7 @@ impl Stage {
 }
 
 /// How long a stage took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageTime {
     /// Which stage.
     pub stage: Stage,
@@ -170,7 +171,7 @@ pub struct StageTime {
 }
 
 /// What a finished push left behind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pushed {
     /// The commit in the manifest repository that holds the revision.
     pub commit: CommitSha,

@@ -21,7 +21,7 @@ pub enum HandEdits {
 }
 
 /// What somebody changed by hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandEdit {
     /// Whether the deployment replaced it; if not, it was stopped by it, or its push failed.
     pub replaced: bool,
@@ -39,7 +39,7 @@ pub struct HandEdit {
 }
 
 /// A file that somebody changed by hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditedFile {
     /// Below `latest`.
     pub name: String,
@@ -48,7 +48,7 @@ pub struct EditedFile {
 }
 
 /// What somebody did to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Edited {
     /// The revision has it not.
@@ -60,7 +60,7 @@ pub enum Edited {
 }
 
 /// Whose commit an edit came with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditCommit {
     /// The commit.
     pub id: CommitSha,

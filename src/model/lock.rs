@@ -24,6 +24,35 @@ pub struct Lock {
     pub until: Option<Timestamp>,
 }
 
+/// Which locks somebody asks for; what is absent does not restrict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockFilter {
+    /// Those that can stop a deployment to this target.
+    pub target: Option<TargetName>,
+    /// Those that can stop an app of this owner.
+    pub owner: Option<String>,
+    /// Those that can stop this app.
+    pub app: Option<AppKey>,
+}
+
+impl LockFilter {
+    /// Whether a lock of that scope can stop what is asked for. It does not, where both name something
+    /// and not the same.
+    pub fn takes(&self, scope: &LockScope) -> bool {
+        let target = |named: &TargetName| self.target.as_ref().is_none_or(|asked| asked == named);
+        match scope {
+            LockScope::Everything => true,
+            LockScope::Target(named) => target(named),
+            LockScope::Owner(named) => {
+                self.owner.as_ref().is_none_or(|asked| asked.eq_ignore_ascii_case(named))
+            }
+            LockScope::App(named, app) => {
+                target(named) && self.app.as_ref().is_none_or(|asked| asked == app)
+            }
+        }
+    }
+}
+
 /// Names a lock: eight hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -151,4 +180,35 @@ pub struct Window {
     /// Why; shown to whoever is stopped.
     #[serde(default)]
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_locks_are_found_that_can_stop_what_is_asked_for() {
+        let app =
+            |slug: &str| AppKey { namespace: "devx".parse().unwrap(), slug: slug.parse().unwrap() };
+        let target = |name: &str| TargetName::parse(name).unwrap();
+        let all = [
+            LockScope::Everything,
+            LockScope::Target(target("prod")),
+            LockScope::Owner("Squad@example.com".to_owned()),
+            LockScope::App(target("prod"), app("shop")),
+        ];
+        let found = |filter: &LockFilter| {
+            let takes = all.iter().map(|scope| filter.takes(scope));
+            takes.map(|takes| if takes { '+' } else { '-' }).collect::<String>()
+        };
+        let filter = LockFilter::default();
+        assert_eq!(found(&filter), "++++");
+        let on = |name: &str| LockFilter { target: Some(target(name)), ..filter.clone() };
+        assert_eq!((found(&on("prod")), found(&on("dev"))), ("++++".into(), "+-+-".into()));
+        let of = |slug: &str| LockFilter { app: Some(app(slug)), ..filter.clone() };
+        assert_eq!((found(&of("shop")), found(&of("api"))), ("++++".into(), "+++-".into()));
+        let by = |owner: &str| LockFilter { owner: Some(owner.to_owned()), ..filter.clone() };
+        assert_eq!(found(&by("squad@EXAMPLE.com")), "++++");
+        assert_eq!(found(&by("other")), "++-+");
+    }
 }

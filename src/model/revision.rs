@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, DeployId, TargetName};
@@ -19,7 +20,7 @@ pub struct ManifestFile {
 ///
 /// Printed as `sha256:` and 64 hexadecimal digits. The same result has the same digest, whoever
 /// deployed it and when; a rollback brings the old one back.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Digest(pub String);
 
 impl fmt::Display for Digest {

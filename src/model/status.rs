@@ -40,6 +40,11 @@ impl ForgeStatus {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))
     }
 
+    /// A person stopped it before it began to push.
+    pub fn cancelled(by: &str, reason: &str) -> Self {
+        Self::new(ForgeState::Inactive, &format!("cancelled by {by}: {reason}"))
+    }
+
     /// A rollback came while it waited.
     pub fn superseded_by_rollback(by: &DeployId) -> Self {
         Self::new(ForgeState::Inactive, &format!("superseded by rollback {by}"))

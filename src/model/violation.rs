@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The file as the reader knows it: `.weave.yaml`, `backend-default/defaults.yaml`.
     pub file: Arc<str>,
@@ -26,7 +27,9 @@ impl fmt::Display for Position {
 }
 
 /// Whether a violation stops the deployment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The deployment is rejected.
@@ -36,7 +39,7 @@ pub enum Severity {
 }
 
 /// One broken rule: which, where, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     /// The rule's stable name, as `docs/validators.md` lists it: `ports`.
     pub rule: Cow<'static, str>,

@@ -4,11 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use similar::TextDiff;
 
 use crate::model::revision::ManifestFile;
+use crate::pipeline::fields;
+pub use crate::pipeline::fields::Field;
 use crate::pipeline::render::{Object, read_back};
 use crate::waml::emit;
 
@@ -16,7 +19,7 @@ use crate::waml::emit;
 const LONGEST: usize = 5_000;
 
 /// One object that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// `Deployment`
     pub kind: String,
@@ -24,12 +27,16 @@ pub struct Change {
     pub name: String,
     /// What would happen to it.
     pub how: How,
-    /// The lines that differ, with two around them.
+    /// The values that would be others, by their paths; none where all of it is new, or gone.
+    pub fields: Vec<Field>,
+    /// How many more values would be others than are listed.
+    pub more_fields: usize,
+    /// The lines that differ, with some around them.
     pub diff: String,
 }
 
 /// What would happen to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     /// It would be new.
@@ -65,6 +72,12 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
+/// Whether people may read a file: it is one that we wrote, and has no Secret in it.
+pub(crate) fn may_be_shown(file: &ManifestFile) -> bool {
+    let objects = objects(std::slice::from_ref(file));
+    objects.is_some_and(|all| all.keys().all(|(kind, _, _)| kind != "Secret"))
+}
+
 /// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that
 /// differ with `context` lines around them.
 pub(crate) fn changes(
@@ -89,9 +102,70 @@ pub(crate) fn changes(
         {
             restarts.push(format!("{kind} {name}"));
         }
-        changes.push(Change { kind, name, how, diff: diff(old, new, context) });
+        let (fields, more_fields) = match (old, new) {
+            (Some(old), Some(new)) => fields::differing(&old.json, &new.json),
+            _ => (Vec::new(), 0),
+        };
+        changes.push(Change {
+            kind,
+            name,
+            how,
+            fields,
+            more_fields,
+            diff: diff(old, new, context),
+        });
     }
     (changes, restarts)
+}
+
+/// What is not the same in two sets of manifests, for people: in order, with the workloads whose pods
+/// would be replaced. Files that somebody has edited so that they are no objects of ours any more are
+/// compared as they are; nothing of a secret is shown.
+pub fn between(
+    before: &[ManifestFile],
+    after: &[ManifestFile],
+    context: usize,
+) -> (Vec<Change>, Vec<String>) {
+    let (changes, restarts) = match (objects(before), objects(after)) {
+        (Some(before), Some(after)) => changes(&before, &after, context),
+        _ => (by_file(before, after, context), Vec::new()),
+    };
+    (changes.into_iter().map(without_secrets).collect(), restarts)
+}
+
+/// Manifests have no secrets, unless a company's own templates make some: those are not shown.
+fn without_secrets(change: Change) -> Change {
+    let hidden =
+        change.kind == "Secret" || change.name.to_ascii_lowercase().contains("secret.yaml");
+    if hidden {
+        let diff = "@@ a secret is not shown @@\n".to_owned();
+        Change { diff, fields: Vec::new(), more_fields: 0, ..change }
+    } else {
+        change
+    }
+}
+
+fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> Vec<Change> {
+    let mut names: Vec<&str> = before.iter().chain(after).map(|file| file.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let text = |files: &[ManifestFile], name: &str| {
+        let file = files.iter().find(|file| file.name == name);
+        file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
+    };
+    let change = |name: &str| {
+        let (old, new) = (text(before, name), text(after, name));
+        let how = match (&old, &new) {
+            (Some(old), Some(new)) if old == new => return None,
+            (None, _) => How::Added,
+            (_, None) => How::Removed,
+            _ => How::Changed,
+        };
+        let diff = text_diff(&old.unwrap_or_default(), &new.unwrap_or_default(), context);
+        let (kind, name) = ("File".to_owned(), name.to_owned());
+        Some(Change { kind, name, how, fields: Vec::new(), more_fields: 0, diff })
+    };
+    names.into_iter().filter_map(change).collect()
 }
 
 /// What makes the controller of a workload replace its pods when it changes. The pods of a
@@ -112,10 +186,58 @@ fn diff(old: Option<&Object>, new: Option<&Object>, context: usize) -> String {
 }
 
 /// The lines that differ, with `context` lines around them.
-pub(crate) fn text_diff(old: &str, new: &str, context: usize) -> String {
+fn text_diff(old: &str, new: &str, context: usize) -> String {
     let lines = old.lines().count().max(new.lines().count());
     if lines > LONGEST {
         return format!("@@ too long to compare: {lines} lines @@\n");
     }
     TextDiff::from_lines(old, new).unified_diff().context_radius(context).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(all: &[(&str, &str)]) -> Vec<ManifestFile> {
+        let file = |(name, text): &(&str, &str)| ManifestFile {
+            name: (*name).to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        all.iter().map(file).collect()
+    }
+
+    fn object(kind: &str, value: &str) -> String {
+        format!("apiVersion: v1\nkind: {kind}\nmetadata:\n  name: shop\ndata:\n  word: {value}\n")
+    }
+
+    #[test]
+    fn what_changes_is_told_by_field_and_by_line() {
+        let (old, new) = (object("ConfigMap", "one"), object("ConfigMap", "two"));
+        let gone = object("Service", "x");
+        let before = files(&[("configmap.yaml", &old), ("service.yaml", &gone)]);
+        let (changes, restarts) = between(&before, &files(&[("other-name.yaml", &new)]), 1);
+        assert_eq!(restarts, Vec::<String>::new());
+        let [changed, removed] = &changes[..] else { panic!("{changes:?}") };
+        assert_eq!((changed.how, changed.kind.as_str()), (How::Changed, "ConfigMap"));
+        assert_eq!(changed.fields.len(), 1);
+        assert_eq!(changed.fields[0].path, "data.word");
+        assert_eq!(changed.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
+        assert_eq!((removed.how, removed.fields.len()), (How::Removed, 0));
+        assert!(removed.diff.contains("-kind: Service"), "{}", removed.diff);
+        assert_eq!(between(&before, &before, 1), (vec![], vec![]));
+    }
+
+    #[test]
+    fn nothing_of_a_secret_is_shown() {
+        for kind in ["Secret", "ExternalSecret"] {
+            let (old, new) = (object(kind, "password-1"), object(kind, "password-2"));
+            let (before, after) = (files(&[("a.yaml", &old)]), files(&[("a.yaml", &new)]));
+            let (changes, _) = between(&before, &after, 3);
+            let shown = format!("{changes:?}").contains("password");
+            assert_eq!((changes.len(), shown), (1, kind != "Secret"), "{changes:?}");
+        }
+        let broken = files(&[("secret.yaml", "a: [password")]);
+        let (changes, _) = between(&broken, &files(&[("secret.yaml", "b: 1\n")]), 3);
+        assert_eq!((changes.len(), format!("{changes:?}").contains("password")), (1, false));
+    }
 }

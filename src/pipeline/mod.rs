@@ -24,8 +24,10 @@ pub mod prepare; // what a manifest repository has before its first deployment
 pub mod project; // the Argo CD AppProject of a cluster
 pub mod removal; // what removing an app takes away
 pub mod diff; // two sets of manifests, compared
+mod fields; // two objects, compared value by value
 pub mod impact; // what other templates would change
 pub mod preview; // what a pull request would change
+pub mod dry_run; // what a deployment would change
 pub mod check; // a set of templates tried out with its samples
 pub mod reading; // manifests in the repository, read back
 

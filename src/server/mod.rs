@@ -4,7 +4,9 @@
 //! POST /webhooks/github           signature ─▶ event ─▶ Inbox::accept ─▶ 202
 //! GET  / /deployments/{id}         Logs, as pages         (a token as password)
 //! GET  /api/v1/deployments[/{id}] Records                (bearer token, if one is configured)
+//! GET  /api/v1/apps[/…]           Apps, App              (the same)
 //! POST /api/v1/apps/…/remove      Acts                   (the same)
+//! GET  /api/v1/openapi.json       all of these, for programs
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
 //!
@@ -17,6 +19,7 @@ pub mod problem; // errors as callers see them
 pub mod serve; // listening and stopping
 
 mod api; // /api/v1
+mod openapi; // the contract of the API
 mod layers; // what happens around every request
 mod pages; // / and /deployments/{id}
 mod probes; // /healthz, /readyz, /metrics
@@ -30,6 +33,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use secrecy::SecretString;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::forge::github::webhook::rules::Rules;
 use crate::server::auth::{Admission, Gate, Pages, People, Tokens};
@@ -50,6 +54,8 @@ pub struct State<B> {
     pub admission: Admission,
     /// Bounds.
     pub limits: Limits,
+    /// Cancelled when the server stops: then what stays open is closed.
+    pub closing: CancellationToken,
     /// Begins every request id: one for each start of the process, so that no id comes twice.
     pub instance: String,
 }
@@ -76,6 +82,13 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How many requests are worked on at once; one more is told to come again.
     pub requests: usize,
+    /// How many deployments are followed at once.
+    pub streams: usize,
+    /// How often a deployment that is followed is looked at though nothing was heard of it: another
+    /// replica may be at it.
+    pub look: Duration,
+    /// So many times at most; who wants to hear more comes again.
+    pub looks: u32,
 }
 
 impl Limits {
@@ -90,6 +103,9 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(7),
             request_timeout: Duration::from_secs(9),
             requests: 1024,
+            streams: 100,
+            look: Duration::from_secs(1),
+            looks: 3600,
         }
     }
 }
@@ -98,6 +114,7 @@ impl Default for Limits {
 struct Shared<B> {
     state: State<B>,
     slots: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     requests: AtomicU64,
     people: People,
     gate: Gate,
@@ -106,18 +123,20 @@ struct Shared<B> {
 /// All routes.
 pub fn router<B: Backend>(state: State<B>) -> Router {
     let slots = Arc::new(Semaphore::new(state.limits.requests));
+    let streams = Arc::new(Semaphore::new(state.limits.streams));
     let gate = Gate::new(state.admission.requests_per_minute);
     let (requests, people) = (AtomicU64::new(0), People::new());
-    let shared = Arc::new(Shared { state, slots, requests, people, gate });
+    let shared = Arc::new(Shared { state, slots, streams, requests, people, gate });
     let working = Router::new()
         .route("/webhooks/github", post(webhook::github::<B>))
-        .nest("/api/v1", api::routes(&shared))
+        .nest(api::BASE, api::routes(&shared))
         .merge(pages::routes(&shared));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz::<B>))
         .route("/metrics", get(probes::metrics::<B>))
         .merge(layers::bounded(working, &shared))
+        .nest(api::BASE, api::streams(&shared))
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::unknown_method)
         .with_state(shared.clone());

@@ -8,7 +8,8 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The kinds of errors; each has its `type`, title and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,10 +158,35 @@ impl Kind {
         }
     }
 
+    /// The status that it is answered with.
+    pub(super) fn status(self) -> u16 {
+        self.parts().2.as_u16()
+    }
+
+    /// Its `type`.
+    pub(super) fn urn(self) -> String {
+        format!("urn:the-deployer:problem:{}", self.parts().0)
+    }
+
     /// Whether the same request may succeed in a moment.
     fn is_passing(self) -> bool {
         matches!(self.parts().2, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
     }
+}
+
+/// What went wrong (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Body<'a> {
+    /// Stable, for programs: `urn:the-deployer:problem:not-found`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The kind in words.
+    title: &'a str,
+    /// The status of the answer.
+    status: u16,
+    /// What is wrong, where, and what to do; for people.
+    detail: &'a str,
 }
 
 /// What an answer tells of an error, for whoever makes a page of it.
@@ -202,13 +228,8 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { kind, detail, retry_after } = self;
-        let (name, title, status) = kind.parts();
-        let body = json!({
-            "type": format!("urn:the-deployer:problem:{name}"),
-            "title": title,
-            "status": status.as_u16(),
-            "detail": &detail,
-        });
+        let (_, title, status) = kind.parts();
+        let body = Body { kind: kind.urn(), title, status: kind.status(), detail: &detail };
         let mut response = (status, Json(body)).into_response();
         response.extensions_mut().insert(Shown { title, detail });
         let headers = response.headers_mut();

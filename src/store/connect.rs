@@ -62,6 +62,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (15, "rollbacks", include_str!("../../migrations/0015_rollbacks.sql")),
     (16, "holds", include_str!("../../migrations/0016_holds.sql")),
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
+    (19, "api", include_str!("../../migrations/0019_api.sql")),
 ];
 
 /// The connections to one database.

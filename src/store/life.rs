@@ -10,11 +10,12 @@ use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTim
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::{Lane, Place};
+use crate::model::lock::Lock;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
 use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, holds, inactive, lane, owners};
+use crate::store::{Store, StoreError, Write, holds, inactive, lane, locks, owners};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,6 +71,9 @@ pub enum PushTurn {
         /// The newer one.
         by: DeployId,
     },
+    /// Somebody has locked it since it was planned or asked for. It runs still: who has the claim says
+    /// what becomes of it.
+    Locked(Box<Lock>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -92,7 +96,8 @@ macro_rules! fence {
 }
 
 impl Store {
-    /// The point of no return: asks for the turn to push, unless a newer deployment waits.
+    /// The point of no return: asks for the turn to push, unless a newer deployment waits or somebody
+    /// has locked it since the rules ran: whoever was told that it is locked can rely on it.
     ///
     /// A deployment whose push had begun before gets it again.
     pub async fn begin_push(
@@ -107,8 +112,11 @@ impl Store {
         lane::lock(self, &mut write, repository, target).await?;
         let lane = lane::read(&mut write, repository, target).await?;
         let turn = match superseding(&lane, &claim.deployment) {
-            None => PushTurn::Yes,
             Some(newer) => PushTurn::Superseded { by: newer.id },
+            None => match locked(&mut write, claim, known, now).await? {
+                Some(lock) => PushTurn::Locked(Box::new(lock)),
+                None => PushTurn::Yes,
+            },
         };
         let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
         if move_on(&mut write, claim, state, known).await? == Held::Lost {
@@ -200,6 +208,22 @@ impl Store {
         write.commit().await?;
         Ok(Held::Yes)
     }
+}
+
+/// A lock that stops it. Where a push had begun, that one may have arrived, and is ended.
+async fn locked(
+    write: &mut Write,
+    claim: &Claim,
+    known: &Known,
+    now: Timestamp,
+) -> Result<Option<Lock>, StoreError> {
+    let Deployment { app, contact, state, request, .. } = &claim.deployment;
+    let app = known.app.as_ref().or(app.as_ref()).filter(|_| *state != State::Pushing);
+    let Some(app) = app else { return Ok(None) };
+    let contact = known.contact.as_ref().or(contact.as_ref());
+    let owner = contact.map(|contact| contact.owner.as_str());
+    let found = locks::stop(write.sql(), &request.target, app, owner, now).await?;
+    Ok(found.into_iter().next())
 }
 
 /// The newer one that takes the deployment's place, unless nothing may any more.

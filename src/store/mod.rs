@@ -6,6 +6,7 @@
 //!              │ ▲               │ │                   │  ▲
 //!              │ └── retry_at ◄──┘ │       retry_at ◄──┘──┘ (stays pushing)
 //!              └─────► superseded ◄┘
+//!                      cancelled
 //! ```
 //!
 //! Each operation is one transaction, and writes what the forge is to be told of it in the same
@@ -17,6 +18,7 @@ mod acts; // what people did beside deploying
 mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
+mod cancel; // a person stops a deployment
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
@@ -43,14 +45,15 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub use crate::store::acts::ActTurn;
 pub use crate::store::answers::{Answered, Begun, Repeatable};
+pub use crate::store::cancel::Cancelled;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
-pub use crate::store::locks::Unlocked;
+pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
@@ -73,6 +76,8 @@ pub struct Store {
     kind: Kind,
     writers: Writers,
     audience: Arc<Audience>,
+    /// Rings after each change of this process's.
+    changed: watch::Sender<()>,
 }
 
 impl Store {
@@ -82,7 +87,9 @@ impl Store {
     /// `postgres://…` must exist. A password in the URL appears in no error.
     pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
         let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        Ok(Self { pool, durable, kind, writers: Writers::default(), audience: Arc::default() })
+        let (writers, audience) = (Writers::default(), Arc::default());
+        let changed = watch::Sender::new(());
+        Ok(Self { pool, durable, kind, writers, audience, changed })
     }
 
     /// The same database, with messages for these from now on.
@@ -94,6 +101,11 @@ impl Store {
     /// Whom messages are left for.
     pub fn audience(&self) -> &Audience {
         &self.audience
+    }
+
+    /// Rings after each change that this process makes; what others change it does not hear of.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Closes all connections, after the operations under way.
@@ -137,7 +149,7 @@ impl Store {
             Kind::Postgres => pool.begin().await,
         };
         let transaction = begin.map_err(StoreError::doing(doing))?;
-        Ok(Write { transaction, _turn: turn, doing })
+        Ok(Write { transaction, _turn: turn, doing, changed: self.changed.clone() })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
@@ -180,6 +192,7 @@ struct Write {
     transaction: Transaction<'static, Any>,
     _turn: Option<Turn>,
     doing: &'static str,
+    changed: watch::Sender<()>,
 }
 
 impl Write {
@@ -188,6 +201,8 @@ impl Write {
     }
 
     async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await.map_err(StoreError::doing(self.doing))
+        self.transaction.commit().await.map_err(StoreError::doing(self.doing))?;
+        self.changed.send_replace(());
+        Ok(())
     }
 }

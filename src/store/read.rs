@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use crate::model::deployment::{Deployment, State};
-use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::store::row::{self, Row};
+use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
+use crate::store::row::{self, Row, storable};
 use crate::store::{Store, StoreError};
 
 /// Which deployments to list; what is absent does not restrict.
@@ -21,6 +21,18 @@ pub struct Filter {
     pub repository: Option<RepoName>,
     /// Of this app; it is known once the WAML has been read.
     pub app: Option<AppKey>,
+    /// Asked for by this one, as the forge names them.
+    pub actor: Option<String>,
+    /// Of this image tag.
+    pub tag: Option<ImageTag>,
+    /// The forge's own number of it.
+    pub forge_id: Option<i64>,
+    /// Received at this time or later.
+    pub since: Option<Timestamp>,
+    /// Received before this time.
+    pub until: Option<Timestamp>,
+    /// Only those that have not ended.
+    pub unfinished: bool,
 }
 
 /// One page of a list, newest first.
@@ -78,7 +90,10 @@ impl Store {
         let query = values.into_iter().fold(
             // Only placeholders and a number are put into the text.
             sqlx::query(AssertSqlSafe(sql)),
-            sqlx::query::Query::bind,
+            |query, value| match value {
+                Value::Text(text) => query.bind(text),
+                Value::Number(number) => query.bind(number),
+            },
         );
         let rows = query.fetch_all(&self.pool).await;
         let rows = rows.map_err(StoreError::doing("listing deployments"))?;
@@ -127,21 +142,36 @@ impl Store {
     }
 }
 
+/// What stands for a placeholder.
+enum Value {
+    Text(String),
+    Number(i64),
+}
+
 /// The conditions with numbered placeholders, and their values in that order.
-fn conditions(filter: &Filter, before: Option<&DeployId>) -> (String, Vec<String>) {
-    let Filter { state, target, repository, app } = filter;
+fn conditions(filter: &Filter, before: Option<&DeployId>) -> (String, Vec<Value>) {
+    let Filter { state, target, repository, app, actor, tag, forge_id, since, until, unfinished } =
+        filter;
+    let text = |text: Option<String>| text.map(Value::Text);
+    let time = |at: &Option<Timestamp>| at.map(|at| Value::Number(at.as_millisecond()));
     let given = [
-        ("state =", state.map(|state| state.as_str().to_owned())),
-        ("target =", target.as_ref().map(ToString::to_string)),
-        ("repository =", repository.as_ref().map(ToString::to_string)),
-        ("namespace =", app.as_ref().map(|app| app.namespace.to_string())),
-        ("slug =", app.as_ref().map(|app| app.slug.to_string())),
-        ("id <", before.map(ToString::to_string)),
+        ("state =", text(state.map(|state| state.as_str().to_owned()))),
+        ("target =", text(target.as_ref().map(ToString::to_string))),
+        ("repository =", text(repository.as_ref().map(ToString::to_string))),
+        ("namespace =", text(app.as_ref().map(|app| app.namespace.to_string()))),
+        ("slug =", text(app.as_ref().map(|app| app.slug.to_string()))),
+        ("actor =", text(actor.as_deref().map(storable))),
+        ("tag =", text(tag.as_ref().map(ToString::to_string))),
+        ("forge_id =", forge_id.map(Value::Number)),
+        ("received_at >=", time(since)),
+        ("received_at <", time(until)),
+        ("id <", text(before.map(ToString::to_string))),
     ];
     let given = given.into_iter().filter_map(|(test, value)| Some((test, value?)));
     let (tests, values): (Vec<_>, Vec<_>) = given.unzip();
-    let tests: Vec<_> =
-        tests.iter().zip(1..).map(|(test, number)| format!("{test} ${number}")).collect();
+    let numbered = tests.iter().zip(1..).map(|(test, number)| format!("{test} ${number}"));
+    let mut tests: Vec<_> = numbered.collect();
+    tests.extend(unfinished.then(|| "finished_at IS NULL".to_owned()));
     if tests.is_empty() {
         return (String::new(), values);
     }

@@ -71,6 +71,7 @@ const PURE: &[&str] = &[
     "pipeline",
     "git/layout",
     "git/message",
+    "git/trailers",
     "git/refusal",
     "forge/github/webhook",
     "notify/story",
@@ -91,6 +92,11 @@ const PURE: &[&str] = &[
     "facts/challenge",
     "facts/cache",
     "dashboard",
+    "server/openapi/document",
+    "server/openapi/operation",
+    "server/api/query",
+    "cli/status/shown",
+    "cli/ago",
 ];
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &["pipeline/push"];

@@ -178,7 +178,13 @@ fn bad_files_end_with_code_1_and_never_with_a_panic() {
 fn every_command_has_help() {
     let folder = tempfile::tempdir().unwrap();
     for (name, commands) in [
-        ("bart", &["validate", "render", "explain", "schema", "status", "remove"][..]),
+        (
+            "bart",
+            &[
+                "validate", "render", "explain", "schema", "status", "history", "logs", "open",
+                "remove",
+            ][..],
+        ),
         ("the-deployer", &["serve", "demo", "init", "config"]),
     ] {
         for command in commands {

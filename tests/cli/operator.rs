@@ -45,7 +45,10 @@ fn a_lock_is_placed_shown_and_taken_away() {
     assert!(done(folder, &away).starts_with("unlocked devx/shop on prod-1\n"));
     let again = run(folder, &away);
     assert_eq!(again.status.code(), Some(2));
-    assert!(said(&again).contains(&format!("there is no lock {id} (any more)")), "{again:?}");
+    assert!(
+        said(&again).contains(&format!("there is no lock {id} any more: jo took it away")),
+        "{again:?}"
+    );
     assert_eq!(done(folder, &["locks"]).lines().count(), 1 + 2);
 }
 

@@ -15,13 +15,14 @@ use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, Route, Secr
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::model::release::Release;
+use the_deployer::store::Locked;
 
 use super::provider;
 use crate::git::place::{Place, deploy_files, pushed};
 use crate::harness::database::Database;
 use crate::harness::git::Bare;
 use crate::harness::registry::{self, Entry, PASSWORD, Registry};
-use crate::harness::requests::at;
+use crate::harness::requests::{at, entry};
 use crate::harness::secrets::{Keeper, Trouble};
 
 /// Everything that can be asked, and who asks.
@@ -168,7 +169,8 @@ async fn everything_that_is_asked_is_found_out_at_once() {
             since: at(0),
             until: None,
         };
-        world.db.store.add_lock(&LockId::parse("0000000a").unwrap(), &lock).await.unwrap();
+        let (id, entry) = (LockId::parse("0000000a").unwrap(), entry("lock", 1, "jo", "x", at(0)));
+        assert_eq!(world.db.store.add_lock(&id, &lock, &entry).await.unwrap(), Locked::Yes);
         let facts = world.gather(&world.questions(&commit)).await;
         assert_eq!(facts.taken_at, at(0));
         let found =

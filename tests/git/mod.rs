@@ -12,6 +12,7 @@ mod property;
 mod races;
 mod rollbacks; // latest points at a former revision
 mod removals;
+mod revisions; // an app's history for people
 mod ssh;
 mod signing;
 mod together;

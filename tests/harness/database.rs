@@ -43,6 +43,18 @@ impl Database {
         Url(self.url.clone())
     }
 
+    /// What the audit log has, oldest first: who, what, on which target and app, about what, and why.
+    pub(crate) async fn audited(&self) -> Vec<String> {
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let sql = "SELECT name, act, COALESCE(target, '-'), COALESCE(namespace, '-'), \
+             COALESCE(slug, '-'), subject, reason FROM audit ORDER BY at, id";
+        let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let column = |row: &sqlx::any::AnyRow, n: usize| row.get::<String, _>(n);
+        let line = |row| (0..7).map(|n| column(&row, n)).collect::<Vec<_>>().join(" ");
+        rows.into_iter().map(line).collect()
+    }
+
     /// When the lease on a deployment ends, or its retry is due; in milliseconds.
     pub(crate) async fn lease_end(&self, id: &DeployId) -> i64 {
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();

@@ -1,7 +1,7 @@
 //! Requests to deploy, as short as a test wants them.
 
 use jiff::Timestamp;
-use the_deployer::model::audit::{By, Via};
+use the_deployer::model::audit::{By, Entry, Via};
 use the_deployer::model::event::{DeploymentRequest, PullRequest};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
@@ -59,4 +59,19 @@ pub(crate) fn delivery(n: i64) -> DeliveryId {
 /// Who acts, where it does not matter.
 pub(crate) fn somebody() -> By {
     By { name: "octocat".to_owned(), via: Via::Loopback, from: None, request: None }
+}
+
+/// What the audit log gets of somebody's act `n`.
+pub(crate) fn entry(act: &'static str, n: i64, by: &str, reason: &str, at: Timestamp) -> Entry {
+    Entry {
+        id: id(n),
+        at,
+        by: By { name: by.to_owned(), via: Via::Operator, from: None, request: None },
+        act,
+        target: None,
+        app: None,
+        subject: String::new(),
+        reason: reason.to_owned(),
+        outcome: "done".to_owned(),
+    }
 }

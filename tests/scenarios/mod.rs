@@ -1,6 +1,7 @@
 //! What goes wrong at GitHub and Slack, told in sentences. Each ends right by itself, and says how
 //! long that took by the clock that the test moves.
 
+mod acts; // locks, a cancelled deployment, plans
 mod app; // as an App: tokens end, permissions change
 mod day; // a day of work, by chance, against a model
 mod checks; // why a commit was not deployed

@@ -1,7 +1,9 @@
 //! The real program, over HTTP, with everything that can happen to a process and to its input.
 
 mod access; // who may do what
+mod api; // one app, its revisions, a deployment's log and events
 mod apps; // what is where
+mod bart; // what bart shows of them
 mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
@@ -10,6 +12,7 @@ mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
 mod hand_edits; // what somebody changed beside us
+mod keep_back; // bart keeps back, stops and asks
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone

@@ -3,7 +3,11 @@
 mod intake; // what comes in
 mod records; // what happened
 mod apps; // what is where
+mod app; // one app
+mod history; // an app's revisions
 mod acts; // what people do
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how it is
 mod visitors; // who calls
 mod audit; // who did what

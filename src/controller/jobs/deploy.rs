@@ -3,10 +3,11 @@
 use crate::controller::Parts;
 use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
-use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem};
+use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
+use crate::model::lock::Lock;
 use crate::store::{Claim, Ending, Known, PushTurn, StoreError};
 
 /// How far an attempt came.
@@ -80,8 +81,15 @@ async fn forward<O: Outside>(
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+        PushTurn::Locked(lock) => Err(planned_again(&lock).into()),
         PushTurn::Lost => Err(Stop::Lost),
     }
+}
+
+/// The next attempt meets the rule, and ends with its violation.
+fn planned_again(lock: &Lock) -> Problem {
+    let message = format!("{} locked it while it was planned: {}", lock.by, lock.reason);
+    Problem { remedy: Remedy::Retry { after: None }, message }
 }
 
 /// What an earlier attempt pushed before it died. The plan is not made again for that: by now

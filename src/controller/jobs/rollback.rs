@@ -4,9 +4,10 @@
 use crate::controller::Parts;
 use crate::controller::jobs::deploy::Stop;
 use crate::controller::outcome;
-use crate::controller::outside::{Outside, Restored};
+use crate::controller::outside::{Outside, Problem, Remedy, Restored};
 use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
+use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
 use crate::store::{Claim, Ending, Known, PushTurn};
 
@@ -22,8 +23,18 @@ pub(in crate::controller) async fn forward<O: Outside>(
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, claim, rollback, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+        PushTurn::Locked(lock) => Err(refused(&lock).into()),
         PushTurn::Lost => Err(Stop::Lost),
     }
+}
+
+/// No rule runs for it: it ends with the same words as one that is asked for too late.
+fn refused(lock: &Lock) -> Problem {
+    let message = format!(
+        "{} is locked by {}: {}; `bart unlock` takes the lock away, then roll back again",
+        lock.scope, lock.by, lock.reason
+    );
+    Problem { remedy: Remedy::Reject, message }
 }
 
 async fn push<O: Outside>(

@@ -85,7 +85,7 @@ fn new(objects: &[String]) -> String {
 }
 
 fn change(change: &Change) -> String {
-    let Change { kind, name, how, diff } = change;
+    let Change { kind, name, how, fields: _, more_fields: _, diff } = change;
     let (plus, minus) = lines(change);
     let name = format!("{} <code>{}</code>", html(&cut(kind, 100)), html(&cut(name, 253)));
     format!(

@@ -23,7 +23,7 @@ use crate::model::facts::Facts;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::{Severity, Violation};
-use crate::pipeline::diff::{Change, How, changes, objects, text_diff};
+use crate::pipeline::diff::{Change, between, objects};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
 use crate::waml::Waml;
@@ -118,48 +118,11 @@ fn outlook(rendered: &Rendered, live: &[ManifestFile]) -> Outlook {
         let made = objects(&rendered.files).unwrap_or_default();
         return Outlook::New(made.keys().map(|(kind, _, name)| format!("{kind} {name}")).collect());
     }
-    let (changes, restarts) = match (objects(live), objects(&rendered.files)) {
-        (Some(before), Some(after)) => changes(&before, &after, CONTEXT),
-        // Somebody has edited `latest` by hand.
-        _ => (by_file(live, &rendered.files), Vec::new()),
-    };
+    let (changes, restarts) = between(live, &rendered.files, CONTEXT);
     if changes.is_empty() {
         return Outlook::Same;
     }
-    Outlook::Changes { changes: changes.into_iter().map(without_secrets).collect(), restarts }
-}
-
-/// Manifests have no secrets, unless a company's own templates make some: those are not shown.
-fn without_secrets(change: Change) -> Change {
-    let hidden =
-        change.kind == "Secret" || change.name.to_ascii_lowercase().contains("secret.yaml");
-    if hidden {
-        Change { diff: "@@ a secret is not shown @@\n".to_owned(), ..change }
-    } else {
-        change
-    }
-}
-
-fn by_file(live: &[ManifestFile], rendered: &[ManifestFile]) -> Vec<Change> {
-    let mut names: Vec<&str> = live.iter().chain(rendered).map(|file| file.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let text = |files: &[ManifestFile], name: &str| {
-        let file = files.iter().find(|file| file.name == name);
-        file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
-    };
-    let change = |name: &str| {
-        let (old, new) = (text(live, name), text(rendered, name));
-        let how = match (&old, &new) {
-            (Some(old), Some(new)) if old == new => return None,
-            (None, _) => How::Added,
-            (_, None) => How::Removed,
-            _ => How::Changed,
-        };
-        let diff = text_diff(&old.unwrap_or_default(), &new.unwrap_or_default(), CONTEXT);
-        Some(Change { kind: "File".to_owned(), name: name.to_owned(), how, diff })
-    };
-    names.into_iter().filter_map(change).collect()
+    Outlook::Changes { changes, restarts }
 }
 
 /// What merging would leave behind of what the base's WAML has.

@@ -259,20 +259,6 @@ fn files_that_somebody_edited_are_compared_as_they_are() {
 }
 
 #[test]
-fn a_secret_is_not_shown() {
-    let change = |kind: &str, name: &str| Change {
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        how: How::Changed,
-        diff: "-password: one\n+password: two\n".to_owned(),
-    };
-    for hidden in [change("Secret", "db"), change("File", "secret.yaml")] {
-        assert!(!without_secrets(hidden).diff.contains("password"));
-    }
-    assert!(without_secrets(change("ExternalSecret", "db")).diff.contains("password"));
-}
-
-#[test]
 fn a_huge_difference_is_cut_and_says_what_to_run() {
     let env = |value: &str| {
         let all = (0..600).map(|n| format!("  - {{name: V{n}, value: \"{value}{n}\"}}\n"));

@@ -331,7 +331,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "locks",
         about: "No lock stops the deployment.",
-        source: "the operators of the target: `the-deployer lock`",
+        source: "whoever placed it: `bart lock`",
         weight: Weight::Error,
         check: Check::Facts(locks::check),
     },

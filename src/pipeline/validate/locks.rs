@@ -6,7 +6,8 @@ use crate::model::lock::{Lock, LockScope};
 use crate::model::violation::Violation;
 
 const RULE: &str = "locks";
-const UNLOCK: &str = "unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away";
+const UNLOCK: &str =
+    "unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let wanted = Wanted { rule: RULE, what: "whether a lock stops this", path: None };

@@ -221,7 +221,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
     assert_eq!(
         locked(LockScope::App(t(), app("a")), Some("2026-08-22T08:00:00Z")),
         [
-            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away"
+            "`n/a` on `t` is locked by ada since 2026-08-20 09:30 UTC, until 2026-08-22 08:00 UTC: the database moves [locks] → deploy again after that, or ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
         ]
     );
     for (scope, what) in [
@@ -232,7 +232,7 @@ fn a_lock_stops_whom_it_is_for_until_it_runs_out() {
         assert_eq!(
             locked(scope, None),
             [format!(
-                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `the-deployer locks` shows its id, `the-deployer unlock ID --reason TEXT` takes it away"
+                "{what} is locked by ada since 2026-08-20 09:30 UTC, until it is unlocked: the database moves [locks] → ask ada to unlock it: `bart locks` shows its id, `bart unlock ID --reason TEXT` takes it away"
             )]
         );
     }

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::facts::LiveObject;
-use crate::model::id::{AppKey, IdError, Namespace, Slug, TargetName};
+use crate::model::placed::Spot;
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
 use crate::server::Shared;
+use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, Gone, NotRemoved, Outcome};
 use crate::server::problem::{Kind, Problem};
 
@@ -20,48 +23,71 @@ use crate::server::problem::{Kind, Problem};
 const NAMED: usize = 20;
 
 /// What a caller says.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "RemovalRequest")]
 pub(super) struct Ask {
+    /// Why; one line.
+    #[schemars(length(min = 1, max = 500))]
     reason: String,
+    /// Whether objects that keep data may go, too.
     #[serde(default)]
     with_data: bool,
+    /// Only say what would be removed.
     #[serde(default)]
     dry_run: bool,
 }
 
 /// A removal as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Removal")]
 pub(super) struct View {
     /// `removed`, `already-removed` or `would-remove`.
     outcome: &'static str,
     /// The removal's id; none where it was only asked.
     id: Option<String>,
+    /// The cluster.
     target: String,
+    /// `NAMESPACE/SLUG`
     app: String,
+    /// Who asked.
     actor: String,
+    /// Why.
     reason: String,
+    /// When.
     asked_at: Timestamp,
     /// The commit that took it away.
     commit: Option<String>,
+    /// How it ended; one sentence.
     summary: Option<String>,
     /// Of what was live.
     digest: Option<String>,
+    /// The paths in the manifest repository.
     files: Vec<String>,
+    /// The objects that were live.
     objects: Vec<LiveObject>,
+    /// Those of them that keep data, or of which nobody can tell.
     keeps_data: Vec<LiveObject>,
+    /// What else to know, one sentence each.
     notes: Vec<String>,
+}
+
+/// What is said of [`remove`].
+pub(super) fn remove_operation() -> Operation {
+    Operation::acts("removeApp", "Takes an app off a target, with all its manifests.")
+        .takes::<Ask>()
+        .gives::<View>(200, "What was removed, or would be.")
+        .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
 }
 
 /// Takes an app off a target.
 pub(super) async fn remove<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    path: Result<Path<(String, String, String)>, PathRejection>,
+    path: InPath<(String, String, String)>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
-    let Path((target, namespace, slug)) = path.map_err(|_| bad("the path cannot be read"))?;
-    let (target, app) = app(target, namespace, slug).map_err(|error| bad(error.to_string()))?;
+    let Spot { target, app } = path::spot(path)?;
     shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
     let by = caller.by();
     let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
@@ -69,19 +95,6 @@ pub(super) async fn remove<B: Backend>(
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let gone = shared.state.backend.remove(request).await.map_err(refused)?;
     Ok(Json(view(gone)))
-}
-
-pub(super) fn app(
-    target: String,
-    namespace: String,
-    slug: String,
-) -> Result<(TargetName, AppKey), IdError> {
-    let app = AppKey { namespace: Namespace::parse(namespace)?, slug: Slug::parse(slug)? };
-    Ok((TargetName::parse(target)?, app))
-}
-
-pub(super) fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, detail)
 }
 
 /// Only JSON that says so is taken: a web page can send anything else here in its visitor's name.
@@ -94,7 +107,7 @@ pub(super) fn unread(error: &JsonRejection) -> Problem {
         JsonRejection::BytesRejection(_) => {
             Problem::new(Kind::TooLarge, "the body is too large, or broke off")
         }
-        other => bad(other.body_text()),
+        other => path::bad(other.body_text()),
     }
 }
 

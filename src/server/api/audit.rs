@@ -2,36 +2,53 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::audit::{By, Found, Search, Written};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::server::Shared;
+use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::{Is, Operation, Parameter};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
-const DEFAULT_LIMIT: u32 = 50;
-const KNOWN: &str = "by, act, target, app, since, until, limit, cursor";
+/// The parameters of the audit log.
+const AUDIT: &[Parameter] = &[
+    Parameter::text("by", "Only what this person or token did."),
+    Parameter::text("act", "Only such acts: `rollback`, `lock`, `remove`."),
+    Parameter::text("target", "Only on this target."),
+    Parameter::text("app", "Only on this app: `NAMESPACE/SLUG`."),
+    Parameter::of("since", Is::Time, "Only what was done at this time or later."),
+    Parameter::of("until", Is::Time, "Only what was done before this time."),
+    query::LIMIT,
+    query::CURSOR,
+];
 
 /// One page, newest first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AuditPage")]
 pub(super) struct ListView {
+    /// This page of them.
     entries: Vec<View>,
     /// The `cursor` of the next page.
     next: Option<String>,
 }
 
 /// One act.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
 struct View {
+    /// Names it, and orders entries by time.
     id: String,
+    /// When.
     at: Timestamp,
+    /// Who.
     by: String,
     /// How the name is known: `token`, `github`, `loopback`, `operator`.
     via: &'static str,
@@ -39,25 +56,39 @@ struct View {
     from: Option<String>,
     /// The request's id, as in the log.
     request: Option<String>,
+    /// What: `rollback`, `lock`, `remove`.
     act: String,
+    /// On which target, if on one.
     target: Option<String>,
     /// `namespace/slug`.
     app: Option<String>,
+    /// What else it was about: a lock's id, a deployment's.
     subject: String,
+    /// Why.
     reason: String,
+    /// What became of it; one sentence.
     outcome: String,
+}
+
+/// What is said of [`list`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("listAudit", "Who did what on purpose, newest first.")
+        .admin()
+        .about(
+            "Deployments that came as events are not in it: they are in the list of deployments.",
+        )
+        .query(AUDIT)
+        .gives::<ListView>(200, "One page.")
 }
 
 /// The newest entries that pass the filters.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
     shared.may(&caller, Scope::Admin, &Subject::Everywhere).await?;
-    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
-    let search = read(&pairs).map_err(bad)?;
+    let search = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let found = shared.state.backend.audited(&search).await.map_err(|error| {
         tracing::error!(%error, "the audit log could not be read");
         Problem::new(Kind::Unavailable, "the audit log cannot be read now; come again")
@@ -70,7 +101,7 @@ pub(super) async fn list<B: Backend>(
 /// Reads the parameters, each at most once; the message says which one is wrong.
 fn read(pairs: &[(String, String)]) -> Result<Search, String> {
     query::once(pairs)?;
-    let mut search = Search { limit: DEFAULT_LIMIT, ..Search::default() };
+    let mut search = Search { limit: query::DEFAULT_LIMIT, ..Search::default() };
     for (name, value) in pairs {
         match name.as_str() {
             "by" => search.by = Some(value.clone()),
@@ -81,7 +112,7 @@ fn read(pairs: &[(String, String)]) -> Result<Search, String> {
             "until" => search.until = Some(time(name, value)?),
             "cursor" => search.before = Some(query::id(name, value, DeployId::parse)?),
             "limit" => search.limit = query::limit(value)?,
-            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+            _ => return Err(query::unknown(name, AUDIT)),
         }
     }
     Ok(search)
@@ -144,7 +175,7 @@ mod tests {
         assert_eq!((search.by.as_deref(), search.act.as_deref()), (Some("alice"), Some("lock")));
         assert_eq!(search.app.unwrap().to_string(), "devx/web");
         assert!(search.since < search.until && search.before.is_some());
-        assert_eq!((search.limit, pairs(&[]).unwrap().limit), (7, DEFAULT_LIMIT));
+        assert_eq!((search.limit, pairs(&[]).unwrap().limit), (7, query::DEFAULT_LIMIT));
     }
 
     #[test]

@@ -1,53 +1,100 @@
-//! `/api/v1/deployments` and `/api/v1/deployments/{id}`.
+//! `/api/v1/deployments`, one of them, and what happened to it in order.
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::model::id::DeployId;
+use crate::dashboard::story::{self, Line};
 use crate::server::Shared;
+use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
-use crate::server::api::view::{Detail, ListView, detail};
+use crate::server::api::view::{Detail, ListView};
 use crate::server::auth::Caller;
-use crate::server::ports::{Backend, Fault};
+use crate::server::openapi::Operation;
+use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
+
+/// What happened to a deployment, in order.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeploymentLog")]
+pub(super) struct LogView {
+    /// Oldest first.
+    lines: Vec<LineView>,
+}
+
+/// One thing that happened.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LogLine")]
+struct LineView {
+    /// When.
+    at: Timestamp,
+    /// What, for people; one sentence. Names and code stand between backticks.
+    text: String,
+}
+
+/// What is said of [`list`].
+pub(super) fn list_operation() -> Operation {
+    Operation::reads("listDeployments", "Deployments, newest first.")
+        .query(query::DEPLOYMENTS)
+        .gives::<ListView>(200, "One page.")
+}
 
 /// The newest deployments that pass the filters.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
-    let query = query::read(&pairs).map_err(bad)?;
-    let mut page =
-        shared.state.backend.deployments(&query).await.map_err(|error| unavailable(&error))?;
+    let query = query::read(&path::pairs(pairs)?).map_err(path::bad)?;
+    let page = shared.state.backend.deployments(&query).await;
+    let mut page = page.map_err(|error| path::unavailable(&error))?;
     page.deployments = shared.seen_deployments(&caller, page.deployments).await?;
     Ok(Json(page.into()))
 }
 
-/// One deployment with its stages, violations and statuses.
+/// What is said of [`one`].
+pub(super) fn one_operation() -> Operation {
+    Operation::reads("getDeployment", "A deployment with all that is known of it.")
+        .gives::<Detail>(200, "The deployment.")
+        .fails(&[Kind::NotFound])
+}
+
+/// One deployment with its stages, violations, statuses and changes.
 pub(super) async fn one<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    id: Result<Path<String>, PathRejection>,
+    id: InPath<String>,
 ) -> Result<Json<Detail>, Problem> {
-    let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
-    let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let found = shared.state.backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
-    let (deployment, statuses) = found
-        .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
+    let id = path::deployment(id)?;
+    let backend = &shared.state.backend;
+    let found = backend.deployment(&id).await.map_err(|error| path::unavailable(&error))?;
+    let (deployment, statuses) = found.ok_or_else(|| path::no_deployment(&id))?;
     shared.may_see(&caller, &deployment).await?;
-    Ok(Json(detail(deployment, statuses)))
+    let changes = backend.changes(&deployment).await;
+    Ok(Json(Detail::new(deployment, statuses, backend.page_of(&id), changes)))
 }
 
-fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, detail)
+/// What is said of [`log`].
+pub(super) fn log_operation() -> Operation {
+    Operation::reads("getDeploymentLog", "What happened to a deployment, in order, for people.")
+        .gives::<LogView>(200, "The log so far.")
+        .fails(&[Kind::NotFound])
 }
 
-fn unavailable(error: &Fault) -> Problem {
-    tracing::error!(%error, "deployments could not be read");
-    Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
+/// What happened to one deployment, in order.
+pub(super) async fn log<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    id: InPath<String>,
+) -> Result<Json<LogView>, Problem> {
+    let id = path::deployment(id)?;
+    let found = shared.state.backend.log(&id).await.map_err(|error| path::unavailable(&error))?;
+    let log = found.ok_or_else(|| path::no_deployment(&id))?;
+    shared.may_see(&caller, &log.deployment).await?;
+    let line = |Line { at, text }| LineView { at, text };
+    Ok(Json(LogView { lines: story::lines(&log).into_iter().map(line).collect() }))
 }

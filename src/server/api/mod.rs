@@ -6,38 +6,79 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
 
 use crate::server::Shared;
 use crate::server::auth::{Door, admitted};
+use crate::server::openapi::{self, Routes};
 use crate::server::ports::Backend;
 use crate::server::problem::Problem;
 
+mod app; // one app, and its revisions
+mod app_view; // as callers see them
 mod apps; // what people do with an app
 mod placed; // what is where
-mod deployments; // the handlers
+mod deployments; // what happened
+mod events; // what happens
+mod path; // what stands in a path
 mod audit; // who did what
 mod once; // acts, each done once
 mod whoami; // who calls
+mod cancel; // a deployment is stopped
+mod locks; // what people keep back
+mod plan; // what a deployment would do
 pub(super) mod query; // the list's parameters
 mod rollback; // a former revision made live again, and holds
 mod view; // deployments as callers see them
 
-/// All routes of the API, behind its tokens.
+/// Where all of it is.
+pub(super) const BASE: &str = "/api/v1";
+
+/// All routes that answer in time, behind the API's tokens; and the document of all routes, which
+/// everybody may read.
 pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
-    Router::new()
-        .route("/deployments", get(deployments::list::<B>))
-        .route("/deployments/{id}", get(deployments::one::<B>))
-        .route("/apps", get(placed::list::<B>))
-        .route("/apps/{target}/{namespace}/{app}/remove", post(apps::remove::<B>))
-        .route("/apps/{target}/{namespace}/{app}/rollback", post(rollback::roll_back::<B>))
-        .route("/apps/{target}/{namespace}/{app}/hold", post(rollback::hold::<B>))
-        .route("/apps/{target}/{namespace}/{app}/release", post(rollback::release::<B>))
-        .route("/holds", get(rollback::holds::<B>))
-        .route("/audit", get(audit::list::<B>))
-        .route("/whoami", get(whoami::whoami))
+    let (router, mut described) = working::<B>().apart();
+    described.extend(open::<B>().apart().1);
+    router
         .layer(from_fn_with_state(shared.clone(), once::once::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+        .merge(openapi::served(BASE, described))
+}
+
+/// Those that stay open, which have bounds of their own.
+pub(super) fn streams<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
+    open::<B>().apart().0.layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+}
+
+fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
+    const APP: &str = "/apps/{target}/{namespace}/{app}";
+    Routes::new()
+        .get("/deployments", deployments::list::<B>, deployments::list_operation())
+        .get("/deployments/{id}", deployments::one::<B>, deployments::one_operation())
+        .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
+        .get("/apps", placed::list::<B>, placed::operation())
+        .get(APP, app::one::<B>, app::one_operation())
+        .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
+        .get(
+            &format!("{APP}/revisions/{{revision}}"),
+            app::revision::<B>,
+            app::revision_operation(),
+        )
+        .post(&format!("{APP}/remove"), apps::remove::<B>, apps::remove_operation())
+        .post(&format!("{APP}/rollback"), rollback::roll_back::<B>, rollback::back_operation())
+        .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
+        .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
+        .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
+        .get("/locks", locks::list::<B>, locks::list_operation())
+        .post("/locks", locks::place::<B>, locks::place_operation())
+        .post("/locks/{id}/remove", locks::remove::<B>, locks::remove_operation())
+        .post("/plan", plan::plan::<B>, plan::operation())
+        .get("/holds", rollback::holds::<B>, rollback::holds_operation())
+        .get("/audit", audit::list::<B>, audit::operation())
+        .get("/whoami", whoami::whoami, whoami::operation())
+}
+
+fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {
+    Routes::new().get("/deployments/{id}/events", events::follow::<B>, events::operation())
 }
 
 async fn authenticated<B: Backend>(

@@ -2,26 +2,34 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
+use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Subject};
-use crate::server::ports::{AppsPage, AppsQuery, Backend};
+use crate::server::openapi::{Operation, Parameter};
+use crate::server::ports::{AppLine, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
-const DEFAULT_LIMIT: u32 = 50;
+/// The parameters of the list of apps.
+pub(super) const APPS: &[Parameter] = &[
+    Parameter::text("target", "Only on this target."),
+    Parameter::text("app", "Only this app: `NAMESPACE/SLUG`."),
+    query::LIMIT,
+    query::CURSOR,
+];
 
-const KNOWN: &str = "target, limit, cursor";
-
-/// One page.
-#[derive(Serialize)]
+/// Apps, by target, namespace and name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppPage")]
 pub(super) struct ListView {
+    /// This page of them.
     apps: Vec<View>,
     /// The `cursor` of the next page.
     next: Option<String>,
@@ -30,56 +38,79 @@ pub(super) struct ListView {
 }
 
 /// A manifest repository that cannot be read now.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MissingRepository")]
 struct MissingView {
     /// What the configuration calls it.
     repository: String,
+    /// Why not.
     why: String,
 }
 
 /// An app on a target.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AppOverview")]
 struct View {
+    /// The cluster.
     target: String,
+    /// Its namespace.
     namespace: String,
+    /// Its slug.
     app: String,
     /// The deploy id of the revision that `latest` has; null where somebody edited it by hand.
     live_revision: Option<String>,
+    /// The hosts that it is reached at.
     hosts: Vec<String>,
-    /// As the app's Application says, like the repository.
+    /// The owning team's e-mail address, as the app's Application says.
     owner: Option<String>,
+    /// The service's repository, as the app's Application says.
     repository: Option<String>,
+    /// Whether a lock stops deployments of it.
+    locked: bool,
+    /// Whether automation is held off it.
+    held: bool,
+}
+
+/// What is said of [`list`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("listApps", "What is where, by target, namespace and name.")
+        .about(
+            "It is what the manifest repositories have, and not what clusters run. Where `missing` is \
+             not empty there may be more.",
+        )
+        .query(APPS)
+        .gives::<ListView>(200, "One page.")
 }
 
 /// The apps that pass the filter, by target, namespace and name.
 pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    pairs: InQuery,
 ) -> Result<Json<ListView>, Problem> {
-    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
-    let query = read(&pairs).map_err(bad)?;
+    let query = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.apps(&query).await;
     let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
     page.apps = shared.seen(&caller, page.apps, seen_as).await?;
     Ok(Json(view(page)))
 }
 
-fn seen_as(placed: &Placed) -> Subject {
-    Subject::App(placed.spot.target.clone(), placed.spot.app.clone())
+fn seen_as(line: &AppLine) -> Subject {
+    let spot = &line.placed.spot;
+    Subject::App(spot.target.clone(), spot.app.clone())
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
 fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
     query::once(pairs)?;
-    let mut query = AppsQuery { limit: DEFAULT_LIMIT, ..AppsQuery::default() };
+    let mut query = AppsQuery { limit: query::DEFAULT_LIMIT, ..AppsQuery::default() };
     for (name, value) in pairs {
         match name.as_str() {
             "target" => query.target = Some(query::id(name, value, TargetName::parse)?),
+            "app" => query.app = Some(query::app(value)?),
             "cursor" => query.after = Some(cursor(value)?),
             "limit" => query.limit = query::limit(value)?,
-            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+            _ => return Err(query::unknown(name, APPS)),
         }
     }
     Ok(query)
@@ -92,7 +123,7 @@ fn cursor(value: &str) -> Result<Spot, String> {
 
 fn view(page: AppsPage) -> ListView {
     let AppsPage { apps, next, missing } = page;
-    let one = |placed: Placed| {
+    let one = |AppLine { placed, locked, held }: AppLine| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
             target: target.into(),
@@ -102,6 +133,8 @@ fn view(page: AppsPage) -> ListView {
             hosts: hosts.into_iter().collect(),
             owner,
             repository: repository.map(String::from),
+            locked,
+            held,
         }
     };
     let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });
@@ -123,11 +156,17 @@ mod tests {
 
     #[test]
     fn all_parameters_are_read() {
-        let query = pairs(&[("target", "prod"), ("limit", "7"), ("cursor", "prod/devx/shop")]);
-        let AppsQuery { target, after, limit } = query.unwrap();
+        let query = pairs(&[
+            ("target", "prod"),
+            ("app", "devx/shop"),
+            ("limit", "7"),
+            ("cursor", "prod/devx/shop"),
+        ]);
+        let AppsQuery { target, app, after, limit } = query.unwrap();
+        assert_eq!(app.unwrap().to_string(), "devx/shop");
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
         assert_eq!(after, Spot::parse("prod/devx/shop"));
-        assert_eq!(pairs(&[]).unwrap().limit, DEFAULT_LIMIT);
+        assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
     }
 
     #[test]
@@ -135,7 +174,7 @@ mod tests {
         for (name, value, says) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
-            ("state", "failed", "\"state\" is not known: use target, limit, cursor"),
+            ("state", "failed", "\"state\" is not known: use target, app, limit, cursor"),
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
         }

@@ -1,14 +1,50 @@
 //! The parameters of the list of deployments, and what other lists share. Pure.
 
+use jiff::Timestamp;
+
 use crate::model::deployment::State;
-use crate::model::id::{DeployId, IdError, RepoName, TargetName};
+use crate::model::id::{
+    AppKey, DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName,
+};
+use crate::server::openapi::{Is, Parameter};
 use crate::server::ports::Query;
 
-const DEFAULT_LIMIT: u32 = 50;
+/// So many are on a page where nobody says how many.
+pub(super) const DEFAULT_LIMIT: u32 = 50;
 /// A page is built in memory.
 const MOST: u32 = 200;
+/// No name of a code host is longer; in characters.
+const LONGEST_ACTOR: usize = 100;
 
-const KNOWN: &str = "target, repository, state, limit, cursor";
+/// How many a page has at most.
+pub(super) const LIMIT: Parameter = Parameter::of(
+    "limit",
+    Is::Number(1, MOST as i64),
+    "At most so many; 50 where nothing is said.",
+);
+/// Where a page begins.
+pub(super) const CURSOR: Parameter = Parameter::text(
+    "cursor",
+    "The `next` of the page before; only with the same other parameters.",
+);
+
+/// The parameters of the list of deployments.
+pub(super) const DEPLOYMENTS: &[Parameter] = &[
+    Parameter::text("target", "Only to this target."),
+    Parameter::text("repository", "Only of this service's repository: `OWNER/NAME`."),
+    Parameter::text(
+        "app",
+        "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
+    ),
+    Parameter::of("state", Is::State, "Only in this state."),
+    Parameter::text("actor", "Only those that this person or program asked for."),
+    Parameter::text("tag", "Only of this image tag."),
+    Parameter::of("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
+    Parameter::of("since", Is::Time, "Only those received at this time or later."),
+    Parameter::of("until", Is::Time, "Only those received before this time."),
+    LIMIT,
+    CURSOR,
+];
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
 pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
@@ -19,9 +55,15 @@ pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, Strin
             "target" => query.target = Some(id(name, value, TargetName::parse)?),
             "repository" => query.repository = Some(id(name, value, RepoName::parse)?),
             "cursor" => query.before = Some(id(name, value, DeployId::parse)?),
+            "app" => query.app = Some(app(value)?),
             "state" => query.state = Some(state(value)?),
+            "actor" => query.actor = Some(actor(value)?),
+            "tag" => query.tag = Some(id(name, value, ImageTag::parse)?),
+            "forge_id" => query.forge_id = Some(forge_id(value)?),
+            "since" => query.since = Some(time(name, value)?),
+            "until" => query.until = Some(time(name, value)?),
             "limit" => query.limit = limit(value)?,
-            _ => return Err(format!("{} is not known: use {KNOWN}", shown(name))),
+            _ => return Err(unknown(name, DEPLOYMENTS)),
         }
     }
     Ok(query)
@@ -30,9 +72,23 @@ pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, Strin
 /// The same parameters, for the page that begins after that deployment.
 pub(in crate::server) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
     let kept = pairs.iter().filter(|(name, _)| name != "cursor");
-    // What has been read has no character that means something in a query.
-    let kept = kept.map(|(name, value)| format!("{name}={value}"));
+    let kept = kept.map(|(name, value)| format!("{name}={}", encoded(value)));
     kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
+}
+
+/// The value as it stands in a query (RFC 3986, 3.4).
+fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@".contains(&byte);
+    let byte = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    value.bytes().map(byte).collect()
+}
+
+/// That there is no such parameter, and which there are.
+pub(super) fn unknown(name: &str, known: &[Parameter]) -> String {
+    let names: Vec<_> = known.iter().map(|one| one.name).collect();
+    format!("{} is not known: use {}", shown(name), names.join(", "))
 }
 
 /// Whether each parameter is given once.
@@ -51,6 +107,32 @@ pub(super) fn id<T>(
     parse: impl Fn(String) -> Result<T, IdError>,
 ) -> Result<T, String> {
     parse(value.to_owned()).map_err(|error| format!("{name}: {error}"))
+}
+
+pub(super) fn app(value: &str) -> Result<AppKey, String> {
+    let Some((namespace, slug)) = value.split_once('/') else {
+        return Err(format!("app: {} is not NAMESPACE/SLUG", shown(value)));
+    };
+    let namespace = id("app", namespace, Namespace::parse)?;
+    Ok(AppKey { namespace, slug: id("app", slug, Slug::parse)? })
+}
+
+fn actor(value: &str) -> Result<String, String> {
+    if (1..=LONGEST_ACTOR).contains(&value.chars().count()) {
+        return Ok(value.to_owned());
+    }
+    Err(format!("actor: a name has 1 to {LONGEST_ACTOR} characters"))
+}
+
+fn forge_id(value: &str) -> Result<i64, String> {
+    let number = value.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| format!("forge_id: {} is not a number from 0 on", shown(value)))
+}
+
+fn time(name: &str, value: &str) -> Result<Timestamp, String> {
+    value.parse().map_err(|_| {
+        format!("{name}: {} is not a time; write it like 2026-11-21T05:48:12Z", shown(value))
+    })
 }
 
 fn state(value: &str) -> Result<State, String> {
@@ -85,6 +167,12 @@ mod tests {
             ("target", "prod-cluster-1"),
             ("repository", "acme/shop"),
             ("state", "failed"),
+            ("app", "devx/shop"),
+            ("actor", "octo dev"),
+            ("tag", "1.10"),
+            ("forge_id", "12"),
+            ("since", "2026-11-21T05:48:12Z"),
+            ("until", "2026-11-21T07:48:12+01:00"),
             ("limit", "7"),
             ("cursor", "20261121-054812123-3f9a2c"),
         ]);
@@ -92,8 +180,24 @@ mod tests {
         assert_eq!(query.target.unwrap().as_str(), "prod-cluster-1");
         assert_eq!(query.repository.unwrap().as_str(), "acme/shop");
         assert_eq!((query.state, query.limit), (Some(State::Failed), 7));
+        assert_eq!(query.app.unwrap().to_string(), "devx/shop");
+        assert_eq!((query.actor.as_deref(), query.forge_id), (Some("octo dev"), Some(12)));
+        assert_eq!(query.tag.unwrap().as_str(), "1.10");
+        let time = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(query.since, time("2026-11-21T05:48:12Z"));
+        assert_eq!(query.until, time("2026-11-21T06:48:12Z"));
         assert_eq!(query.before.unwrap().as_str(), "20261121-054812123-3f9a2c");
         assert_eq!(pairs(&[]).unwrap().limit, DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_next_page_has_the_same_parameters_whatever_is_in_them() {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let given = [("app", "devx/shop"), ("actor", "a&b=c d+ü"), ("cursor", "x")];
+        let given: Vec<_> = given.iter().map(own).collect();
+        let cursor = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
+        let wanted = format!("app=devx/shop&actor=a%26b%3Dc%20d%2B%C3%BC&cursor={cursor}");
+        assert_eq!(from(&given, &cursor), wanted);
     }
 
     #[test]
@@ -104,7 +208,17 @@ mod tests {
         assert!(message("state", "x").contains("queued, running, pushing"));
         let target = message("target", "../x");
         assert!(target.starts_with("target: ") && target.contains("../x"), "{target}");
-        assert_eq!(message("tagret", "x"), format!("\"tagret\" is not known: use {KNOWN}"));
+        assert_eq!(
+            message("tagret", "x"),
+            "\"tagret\" is not known: use target, repository, app, state, actor, tag, forge_id, \
+             since, until, limit, cursor"
+        );
+        assert_eq!(message("app", "shop"), "app: \"shop\" is not NAMESPACE/SLUG");
+        assert!(message("app", "devx/Shop").starts_with("app: \"Shop\" is not a legal slug"));
+        assert_eq!(message("actor", ""), "actor: a name has 1 to 100 characters");
+        assert!(message("forge_id", "-1").starts_with("forge_id: \"-1\" is not a number"));
+        assert!(message("since", "yesterday").contains("write it like 2026-11-21T05:48:12Z"));
+        assert!(message("tag", "a b").starts_with("tag: "));
         let twice = pairs(&[("limit", "1"), ("limit", "2")]).unwrap_err();
         assert_eq!(twice, "\"limit\" is given twice");
     }

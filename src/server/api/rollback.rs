@@ -2,54 +2,68 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::placed::Spot;
 use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::Shared;
-use crate::server::api::apps::{app, bad, unread};
+use crate::server::api::apps::unread;
+use crate::server::api::path::{self, InPath, InQuery, bad};
 use crate::server::api::query;
 use crate::server::api::view::{Overview, overview};
 use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
 use crate::server::problem::{Kind, Problem};
 
-type AppPath = Result<Path<(String, String, String)>, PathRejection>;
+type AppPath = InPath<(String, String, String)>;
+
+/// The parameters of the list of holds.
+const HOLDS: &[Parameter] = &[Parameter::text("target", "Only on this target.")];
 
 /// What a caller says who rolls back.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AskBack {
     /// A revision; without one, the one before the live one.
     #[serde(default)]
     to: Option<String>,
+    /// Why; one line.
+    #[schemars(length(min = 1, max = 500))]
     reason: String,
+    /// Only say what would become another.
     #[serde(default)]
     dry_run: bool,
 }
 
 /// What a caller says who holds or releases.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
+    /// Why; one line.
+    #[schemars(length(min = 1, max = 500))]
     reason: String,
 }
 
 /// A rollback as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RollbackAnswer")]
 pub(super) struct BackView {
-    /// Null where it was only asked what would be done.
+    /// The deployment that it is. Null where it was only asked what would be done.
     deployment: Option<Overview>,
     /// What is live now; null where somebody edited it by hand.
     from: Option<VersionView>,
+    /// What becomes live again.
     to: VersionView,
     /// Whether automation is held afterwards.
     hold: bool,
@@ -57,23 +71,37 @@ pub(super) struct BackView {
     changes: Option<Vec<Change>>,
 }
 
-#[derive(Serialize)]
+/// A revision in a few words.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Version")]
 struct VersionView {
+    /// Its deploy id.
     id: String,
+    /// The image tag.
     tag: Option<String>,
+    /// The commit that its WAML was read at.
     commit: Option<String>,
+    /// The service's repository.
     repository: Option<String>,
+    /// Who asked for it.
     actor: Option<String>,
+    /// When it was made.
     at: Option<Timestamp>,
 }
 
 /// A hold as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Hold")]
 pub(super) struct HoldView {
+    /// The cluster.
     target: String,
+    /// `NAMESPACE/SLUG`
     app: String,
+    /// Who took it.
     by: String,
+    /// Why.
     reason: String,
+    /// Since when.
     since: Timestamp,
     /// The rollback that took it; null where a person did.
     rollback: Option<String>,
@@ -84,15 +112,31 @@ pub(super) struct HoldView {
 }
 
 /// One hold, or none.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct OneHold {
+    /// The hold, as it is or was.
     hold: Option<HoldView>,
 }
 
 /// All holds.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Holds")]
 pub(super) struct HoldsView {
+    /// The oldest first.
     holds: Vec<HoldView>,
+}
+
+/// What is said of [`roll_back`].
+pub(super) fn back_operation() -> Operation {
+    Operation::acts("rollBack", "Makes a former revision live again, byte for byte.")
+        .about(
+            "It is a deployment of its own and waits its turn. Where the target says so, automation is \
+             held afterwards: only a person deploys over it, or releases the hold.",
+        )
+        .takes::<AskBack>()
+        .gives::<BackView>(200, "What would be done; nothing was.")
+        .gives::<BackView>(202, "It is recorded, and will be done.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
 /// Makes a former revision live again.
@@ -112,6 +156,14 @@ pub(super) async fn roll_back<B: Backend>(
     Ok((status, Json(back(answer))))
 }
 
+/// What is said of [`hold()`].
+pub(super) fn hold_operation() -> Operation {
+    Operation::acts("holdApp", "Holds automation off an app on a target.")
+        .takes::<Ask>()
+        .gives::<OneHold>(200, "The hold.")
+        .fails(&[Kind::NotFound])
+}
+
 /// Holds automation off an app.
 pub(super) async fn hold<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
@@ -123,6 +175,14 @@ pub(super) async fn hold<B: Backend>(
     let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
     let held = shared.state.backend.hold(target, app, why(&reason)?, caller.by()).await;
     Ok(Json(OneHold { hold: Some(HoldView::of(held.map_err(refused)?)) }))
+}
+
+/// What is said of [`release`].
+pub(super) fn release_operation() -> Operation {
+    Operation::acts("releaseApp", "Ends a hold.")
+        .takes::<Ask>()
+        .gives::<OneHold>(200, "The hold that it was.")
+        .fails(&[Kind::NotFound])
 }
 
 /// Ends a hold.
@@ -140,14 +200,20 @@ pub(super) async fn release<B: Backend>(
     Ok(Json(OneHold { hold: Some(HoldView::of(hold)) }))
 }
 
+/// What is said of [`holds`].
+pub(super) fn holds_operation() -> Operation {
+    Operation::reads("listHolds", "What automation is held off.")
+        .query(HOLDS)
+        .gives::<HoldsView>(200, "The holds.")
+}
+
 /// All holds, or those of a target.
 pub(super) async fn holds<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    pairs: InQuery,
 ) -> Result<Json<HoldsView>, Problem> {
-    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
-    let target = read(&pairs).map_err(bad)?;
+    let target = read(&path::pairs(pairs)?).map_err(bad)?;
     let holds = shared.state.backend.holds(target.as_ref()).await;
     let holds = holds.map_err(|error| unavailable(&error))?;
     let subject = |hold: &Hold| Subject::App(hold.target.clone(), hold.app.clone());
@@ -161,7 +227,7 @@ fn read(pairs: &[(String, String)]) -> Result<Option<TargetName>, String> {
     for (name, value) in pairs {
         match name.as_str() {
             "target" => target = Some(query::id(name, value, TargetName::parse)?),
-            _ => return Err(format!("{} is not known: use target", query::shown(name))),
+            _ => return Err(query::unknown(name, HOLDS)),
         }
     }
     Ok(target)
@@ -172,8 +238,7 @@ async fn allowed<B: Backend>(
     caller: &Caller,
     path: AppPath,
 ) -> Result<(TargetName, AppKey), Problem> {
-    let Path((target, namespace, slug)) = path.map_err(|_| bad("the path cannot be read"))?;
-    let (target, app) = app(target, namespace, slug).map_err(|error| bad(error.to_string()))?;
+    let Spot { target, app } = path::spot(path)?;
     shared.may(caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
     Ok((target, app))
 }

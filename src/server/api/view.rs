@@ -2,6 +2,7 @@
 //! silent change of the API.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::deployment::{Deployment, Pushed, StageTime, State};
@@ -10,58 +11,85 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Severity, Violation};
+use crate::pipeline::diff::Change;
 use crate::server::ports::{Page, StatusRecord};
 
-/// One page.
-#[derive(Serialize)]
+/// Deployments, newest first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeploymentPage")]
 pub(super) struct ListView {
+    /// This page of them.
     deployments: Vec<Overview>,
     /// The `cursor` of the next page.
     next: Option<String>,
 }
 
 /// A deployment in a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Deployment")]
 pub(super) struct Overview {
+    /// Its deploy id; names its revision, too.
     id: String,
+    /// Where it is in its life.
     state: State,
     /// `namespace/slug`, once the WAML has been read.
     app: Option<String>,
+    /// The cluster.
     target: String,
+    /// The service's repository, `OWNER/NAME`.
     repository: String,
+    /// The commit that its WAML is read at.
     commit: String,
+    /// The branch or tag that was asked for, for people.
     #[serde(rename = "ref")]
     git_ref: String,
+    /// The image tag.
     tag: String,
+    /// Who asked for it, as the forge names them.
     actor: String,
+    /// Why, if they said; else empty.
     description: String,
-    /// The forge's number; null while the forge does not have it.
+    /// The forge's own number of it; null while the forge does not have it.
     forge_id: Option<i64>,
     /// Whether a program asked, and no person.
     automatic: bool,
+    /// What makes it a rollback; null where it is none.
     rollback: Option<RollbackView>,
+    /// When its event was stored.
     received_at: Timestamp,
+    /// When it ended.
     finished_at: Option<Timestamp>,
+    /// How it ended, or what it waits for; one sentence for people.
     summary: String,
+    /// The template and its version, `backend-default@latest`.
     template: Option<String>,
     /// Of the repository that the template comes from, if it comes from one.
     templates_commit: Option<String>,
+    /// Where the app is reached.
     address: Option<String>,
+    /// Whether the forge calls the target a production one.
     production: bool,
+    /// How often a worker began on it.
     attempts: u32,
+    /// How many violations stop it.
     errors: usize,
+    /// How many do not.
     warnings: usize,
+    /// What was pushed, if anything was.
     pushed: Option<Pushed>,
 }
 
 /// What makes a deployment a rollback.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Rollback")]
 pub(super) struct RollbackView {
     /// The revision that becomes live again.
     to: String,
     /// The one that was live; null where somebody had edited it by hand.
     from: Option<String>,
+    /// Why.
     reason: String,
+    /// Whether automation is held afterwards.
     hold: bool,
 }
 
@@ -73,24 +101,49 @@ impl RollbackView {
 }
 
 /// A deployment by itself.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeploymentDetail")]
 pub(super) struct Detail {
     #[serde(flatten)]
     overview: Overview,
+    /// How long each stage took, in order.
     stages: Vec<StageTime>,
+    /// Broken rules, and warnings.
     violations: Vec<Violation>,
     /// What somebody had changed by hand in the manifest repository.
     hand_edit: Option<HandEdit>,
+    /// What the forge was or will be told, oldest first.
     statuses: Vec<StatusView>,
+    /// The page of it.
+    log_url: String,
+    /// What it changed in what the cluster syncs, object by object; null where nothing was pushed, or it
+    /// cannot be told any more.
+    changes: Option<Vec<Change>>,
+}
+
+/// A deployment as it is now, in a stream of events.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeploymentPicture")]
+pub(super) struct Picture {
+    #[serde(flatten)]
+    overview: Overview,
+    /// How long each stage took, in order.
+    stages: Vec<StageTime>,
 }
 
 /// What the forge is told.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Status")]
 struct StatusView {
+    /// GitHub's word.
     state: &'static str,
+    /// One sentence.
     description: String,
+    /// When it came to be so.
     at: Timestamp,
+    /// When the forge took it.
     sent_at: Option<Timestamp>,
+    /// Why nobody tries to send it any more.
     parked: Option<String>,
     /// Why there was nothing to say after all: a newer status took its place.
     skipped: Option<String>,
@@ -104,13 +157,42 @@ impl From<Page> for ListView {
     }
 }
 
-/// A deployment as lists have it.
+impl Detail {
+    /// The record, what the forge is told of it, its page, and what it changed.
+    pub(super) fn new(
+        deployment: Deployment,
+        statuses: Vec<StatusRecord>,
+        log_url: String,
+        changes: Option<Vec<Change>>,
+    ) -> Self {
+        let Whole { overview, stages, violations, hand_edit } = whole(deployment);
+        let statuses = statuses.into_iter().map(status).collect();
+        Self { overview, stages, violations, hand_edit, statuses, log_url, changes }
+    }
+}
+
+impl From<Deployment> for Picture {
+    fn from(deployment: Deployment) -> Self {
+        let Whole { overview, stages, .. } = whole(deployment);
+        Self { overview, stages }
+    }
+}
+
+/// A deployment as it stands in a list.
 pub(super) fn overview(deployment: Deployment) -> Overview {
-    detail(deployment, Vec::new()).overview
+    whole(deployment).overview
+}
+
+/// All that there is to see of a record.
+struct Whole {
+    overview: Overview,
+    stages: Vec<StageTime>,
+    violations: Vec<Violation>,
+    hand_edit: Option<HandEdit>,
 }
 
 /// Takes the record apart; a new field asks here whether it is to be seen.
-pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Detail {
+fn whole(deployment: Deployment) -> Whole {
     let Deployment {
         id,
         request,
@@ -169,8 +251,7 @@ pub(super) fn detail(deployment: Deployment, statuses: Vec<StatusRecord>) -> Det
         warnings: count(Severity::Warning),
         pushed,
     };
-    let statuses = statuses.into_iter().map(status).collect();
-    Detail { overview, stages, violations, hand_edit, statuses }
+    Whole { overview, stages, violations, hand_edit }
 }
 
 fn status(record: StatusRecord) -> StatusView {

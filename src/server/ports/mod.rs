@@ -3,16 +3,22 @@
 mod intake; // what comes in from the forge
 mod records; // what happened
 mod apps; // what is where
+mod app; // one app
 mod acts; // what people do beside deploying
+mod locks; // what people stop
+mod plans; // what a deployment would do
 mod condition; // how the program is
 mod visitors; // who calls
 mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
-pub use apps::{Apps, AppsPage, AppsQuery};
+pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
+pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
 pub use audit::{Answers, AuditLog};
 pub use condition::{Check, Condition};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
+pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
+pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};
 pub use records::{Logs, Page, Query, Records, StatusRecord};
 pub use visitors::Visitors;
 
@@ -37,10 +43,13 @@ pub trait Backend:
     + PullRequests
     + Records
     + Apps
+    + App
     + Logs
     + Condition
     + Acts
     + Rollbacks
+    + Locks
+    + Plans
     + Visitors
     + AuditLog
     + Answers
@@ -54,10 +63,13 @@ impl<T> Backend for T where
         + PullRequests
         + Records
         + Apps
+        + App
         + Logs
         + Condition
         + Acts
         + Rollbacks
+        + Locks
+        + Plans
         + Visitors
         + AuditLog
         + Answers

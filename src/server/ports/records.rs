@@ -1,10 +1,12 @@
 //! What happened.
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use crate::dashboard::deployment::Log;
 use crate::model::deployment::{Deployment, ForgeState, State};
-use crate::model::id::{DeployId, RepoName, TargetName};
+use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
+use crate::pipeline::diff::Change;
 use crate::server::ports::Fault;
 
 /// Which deployments to list; what is absent does not restrict.
@@ -16,6 +18,18 @@ pub struct Query {
     pub repository: Option<RepoName>,
     /// In this state.
     pub state: Option<State>,
+    /// Of this app; it is known once the WAML has been read.
+    pub app: Option<AppKey>,
+    /// Asked for by this one.
+    pub actor: Option<String>,
+    /// Of this image tag.
+    pub tag: Option<ImageTag>,
+    /// The forge's own number of it.
+    pub forge_id: Option<i64>,
+    /// Received at this time or later.
+    pub since: Option<Timestamp>,
+    /// Received before this time.
+    pub until: Option<Timestamp>,
     /// Older than this one.
     pub before: Option<DeployId>,
     /// At most so many; at least 1.
@@ -58,6 +72,21 @@ pub trait Records: Send + Sync + 'static {
         &self,
         id: &DeployId,
     ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
+
+    /// One deployment by itself.
+    fn record(
+        &self,
+        id: &DeployId,
+    ) -> impl Future<Output = Result<Option<Deployment>, Fault>> + Send;
+
+    /// What a deployment changed in its app's `latest`; `None` where nobody can tell it (any more).
+    fn changes(&self, deployment: &Deployment) -> impl Future<Output = Option<Vec<Change>>> + Send;
+
+    /// The page of a deployment.
+    fn page_of(&self, id: &DeployId) -> String;
+
+    /// Rings after each change of this process's. Other replicas' are not heard of.
+    fn bell(&self) -> watch::Receiver<()>;
 }
 
 /// What pages show.

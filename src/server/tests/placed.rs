@@ -9,7 +9,7 @@ use crate::model::id::{DeployId, RepoName};
 use crate::model::placed::{Placed, Spot};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
-use crate::server::ports::{Apps, AppsPage, AppsQuery};
+use crate::server::ports::{AppLine, Apps, AppsPage, AppsQuery};
 
 /// The apps `shop` and `cart` on `prod`, and `shop` on `dev`.
 impl Apps for Fake {
@@ -18,13 +18,19 @@ impl Apps for Fake {
         let spots = ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"];
         let spots = spots.map(|text| Spot::parse(text).unwrap()).into_iter();
         let spots = spots.filter(|spot| query.target.as_ref().is_none_or(|t| *t == spot.target));
+        let spots = spots.filter(|spot| query.app.as_ref().is_none_or(|app| *app == spot.app));
         let mut spots: Vec<_> = spots.filter(|spot| Some(spot) > query.after.as_ref()).collect();
         let more = spots.len() > query.limit as usize;
         spots.truncate(query.limit as usize);
         let next = spots.last().filter(|_| more).cloned();
         let missing = [("far".to_owned(), "far.git cannot be reached".to_owned())];
         let missing = if query.target.is_none() { missing.into() } else { BTreeMap::new() };
-        Ok(AppsPage { apps: spots.into_iter().map(placed).collect(), next, missing })
+        let line = |spot: Spot| AppLine {
+            locked: spot.app.slug.as_str() == "cart",
+            held: spot.target.as_str() == "dev",
+            placed: placed(spot),
+        };
+        Ok(AppsPage { apps: spots.into_iter().map(line).collect(), next, missing })
     }
 }
 
@@ -59,10 +65,10 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
         json,
         json!({"apps": [
             {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
-             "hosts": hosts, "owner": null, "repository": null},
+             "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false},
             {"target": "prod", "namespace": "devx", "app": "shop",
              "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
-             "owner": "squad@example.com", "repository": "acme/shop"},
+             "owner": "squad@example.com", "repository": "acme/shop", "locked": false, "held": false},
         ], "next": null, "missing": []})
     );
 }
@@ -87,6 +93,7 @@ async fn pages_follow_one_another_without_a_gap() {
     }
     assert_eq!(all, ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"]);
     assert_eq!(list(&world, "?target=dev").await.0, ["dev/devx/shop"]);
+    assert_eq!(list(&world, "?app=devx/shop").await.0, ["dev/devx/shop", "prod/devx/shop"]);
     assert_eq!(list(&world, "?target=test").await, (vec![], Value::Null));
 }
 
@@ -94,7 +101,7 @@ async fn pages_follow_one_another_without_a_gap() {
 async fn what_is_wrong_is_said() {
     let world = world();
     let wrong = world.get("/api/v1/apps?state=live").await;
-    assert!(wrong.problem(400, "bad-request").contains("target, limit, cursor"));
+    assert!(wrong.problem(400, "bad-request").contains("target, app, limit, cursor"));
     world.fake.inner.lock().unwrap().broken = true;
     let away = world.get("/api/v1/apps").await;
     assert_eq!(away.problem(503, "unavailable"), "m.git does not answer");

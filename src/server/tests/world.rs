@@ -6,20 +6,23 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::audit::By;
-use crate::model::deployment::{Deployment, ForgeState, State as Life};
+use crate::model::deployment::{Deployment, State as Life};
 use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
+use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
 use crate::server::ports::{
-    self, Accepted, Check, Condition, Fault, Inbox, Intake, NotRemoved, NotRolledBack, Noted, Page,
-    PullRequests, Pushes, Query, Records, StatusRecord,
+    self, Accepted, AppNow, Check, Condition, Fault, Inbox, Intake, NotRemoved, NotRolledBack,
+    Noted, PullRequests, Pushes,
 };
 use crate::server::{Limits, State, Webhook, router};
 
@@ -44,6 +47,10 @@ pub(super) struct Inner {
     pub(super) waiting_for: Option<String>,
     /// What was to be removed, in order.
     pub(super) removals: Vec<RemovalRequest>,
+    /// What is locked.
+    pub(super) locks: Vec<Lock>,
+    /// What it has of one app.
+    pub(super) app: Option<AppNow>,
     /// Why the next removal is refused.
     pub(super) not_removed: Option<NotRemoved>,
     /// Who is who, and what was answered and noted.
@@ -58,6 +65,7 @@ pub(super) struct Inner {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fake {
     pub(super) inner: Arc<Mutex<Inner>>,
+    pub(super) bell: watch::Sender<()>,
 }
 
 /// The one time there is.
@@ -151,44 +159,6 @@ impl PullRequests for Fake {
     }
 }
 
-impl Records for Fake {
-    async fn deployments(&self, query: &Query) -> Result<Page, Fault> {
-        self.trouble().await?;
-        let Query { target, repository, state, before, limit } = query;
-        let inner = self.inner.lock().unwrap();
-        let passes = |d: &&Deployment| {
-            target.as_ref().is_none_or(|t| *t == d.request.target)
-                && repository.as_ref().is_none_or(|r| *r == d.request.release.repository)
-                && state.is_none_or(|s| s == d.state)
-                && before.as_ref().is_none_or(|b| d.id < *b)
-        };
-        let all = inner.stored.iter().rev().map(|(_, d)| d).filter(passes).cloned();
-        let mut deployments: Vec<_> = all.collect();
-        let more = deployments.len() > *limit as usize;
-        deployments.truncate(*limit as usize);
-        let next = deployments.last().filter(|_| more).map(|d| d.id.clone());
-        Ok(Page { deployments, next })
-    }
-
-    async fn deployment(
-        &self,
-        id: &DeployId,
-    ) -> Result<Option<(Deployment, Vec<StatusRecord>)>, Fault> {
-        self.trouble().await?;
-        let inner = self.inner.lock().unwrap();
-        let found = inner.stored.iter().map(|(_, d)| d).find(|d| d.id == *id);
-        let told = StatusRecord {
-            state: ForgeState::Queued,
-            description: "waiting for a worker".to_owned(),
-            at: now(),
-            sent_at: None,
-            parked: None,
-            skipped: None,
-        };
-        Ok(found.map(|d| (d.clone(), vec![told])))
-    }
-}
-
 impl Condition for Fake {
     async fn checks(&self) -> Vec<Check> {
         let (silent, waiting_for) = {
@@ -212,6 +182,7 @@ impl Condition for Fake {
 pub(super) struct World {
     pub(super) fake: Fake,
     pub(super) router: axum::Router,
+    pub(super) closing: CancellationToken,
 }
 
 pub(super) fn world() -> World {
@@ -232,7 +203,7 @@ pub(super) fn world_with_admission(
     pages: Pages,
     admission: Admission,
 ) -> World {
-    let fake = Fake::default();
+    let (fake, closing) = (Fake::default(), CancellationToken::new());
     let state = State {
         backend: fake.clone(),
         webhook: Webhook { secret: SECRET.into(), previous: Some(PREVIOUS.into()), rules: rules() },
@@ -240,9 +211,10 @@ pub(super) fn world_with_admission(
         pages,
         admission,
         limits,
+        closing: closing.clone(),
         instance: "test".to_owned(),
     };
-    World { router: router(state), fake }
+    World { router: router(state), fake, closing }
 }
 
 fn rules() -> Rules {

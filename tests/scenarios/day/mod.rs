@@ -11,11 +11,13 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::{Value as Json, json};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
+use the_deployer::store::Locked;
 
 use crate::harness::deployer::{Deployer, on_postgresql, on_sqlite};
 use crate::harness::github::{Ask, Fault};
 use crate::harness::process::client;
 use crate::harness::random::Random;
+use crate::harness::requests::entry;
 use crate::scenarios::day::model::{Asked, Lane, Model};
 
 const APPS: usize = 40;
@@ -32,7 +34,7 @@ struct Day<'d> {
     deployer: &'d mut Deployer,
     random: Random,
     model: Model,
-    /// How many deployments were asked for, rollbacks done, and locks placed.
+    /// How many deployments were asked for, rollbacks done, and locks placed or taken away.
     asked: usize,
     rollbacks: usize,
     locks: u32,
@@ -197,7 +199,9 @@ impl Day<'_> {
         let (by, reason) = ("jo".to_owned(), "the fair".to_owned());
         let lock = Lock { scope, reason, by, since: now, until };
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
-        self.deployer.hands().store().add_lock(&id, &lock).await.unwrap();
+        let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
+        let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
+        assert_eq!(placed, Locked::Yes);
         self.model.locks.push((id, lock));
     }
 
@@ -208,8 +212,9 @@ impl Day<'_> {
             return;
         }
         let (id, _) = self.model.locks.remove(self.random.below(self.model.locks.len()));
-        let store = self.deployer.hands().store();
-        let unlocked = store.remove_lock(&id, "jo", "it is over", now).await.unwrap();
+        self.locks += 1;
+        let entry = entry("unlock", i64::from(self.locks), "jo", "it is over", now);
+        let unlocked = self.deployer.hands().store().remove_lock(&id, &entry).await.unwrap();
         assert!(matches!(unlocked, the_deployer::store::Unlocked::Yes(_)), "{unlocked:?}");
     }
 

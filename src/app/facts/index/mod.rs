@@ -27,7 +27,7 @@ use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
 use crate::model::facts::{LiveObject, Route};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::placed::{Listed, Missing, Spot};
+use crate::model::placed::{Listed, Missing, Placed, Spot};
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -99,12 +99,13 @@ impl Indexes {
         }
     }
 
-    /// Apps after that one in the order of their spots, of one target or of all; what others have
+    /// Apps after that one in the order of their spots, of one target or of all, of one name or of all; what others have
     /// pushed to a server counts if it was asked within half a minute. Takes a little longer than
     /// `patience` at the most: a server that is silent is missing by then.
     pub(super) async fn page(
         &self,
         target: Option<&TargetName>,
+        app: Option<&AppKey>,
         after: Option<&Spot>,
         most: usize,
         now: Timestamp,
@@ -121,9 +122,12 @@ impl Indexes {
         let mut apps = Vec::new();
         for one in targets {
             let after = after.filter(|spot| spot.target == one).map(|spot| spot.app.clone());
+            let app = app.cloned();
             let left = most - apps.len();
             let Some((place, index)) = self.indexed(&one).filter(|_| left > 0) else { break };
-            match blocking(&index, move |index| index.page(after.as_ref(), left)).await {
+            match blocking(&index, move |index| index.page(app.as_ref(), after.as_ref(), left))
+                .await
+            {
                 Ok(found) => apps.extend(found),
                 Err(NotKnown(why)) => drop(missing.insert(place.name().to_owned(), why)),
             }
@@ -132,6 +136,36 @@ impl Indexes {
             Some((_, why)) if missing.len() == places.len() => Err(NotKnown::new(why.clone())),
             _ => Ok(Listed { apps, missing }),
         }
+    }
+
+    /// One app, if there is such a one.
+    pub(super) async fn app(
+        &self,
+        spot: &Spot,
+        now: Timestamp,
+        patience: Duration,
+    ) -> Result<Option<Placed>, NotKnown> {
+        let place = self.place(&spot.target)?;
+        let (targets, missing) = self.targets_now(&[place], now, patience).await;
+        if let Some(why) = missing.into_values().next() {
+            return Err(NotKnown::new(why));
+        }
+        // One that has no manifests gets no index: a caller can name many.
+        let indexed = self.indexed(&spot.target).filter(|_| targets.contains(&spot.target));
+        let Some((_, index)) = indexed else { return Ok(None) };
+        let app = spot.app.clone();
+        blocking(&index, move |index| index.app(&app)).await
+    }
+
+    /// Asks the server of a target's repository, if that was not done just now; whether it has the
+    /// branch.
+    pub(super) async fn current(
+        &self,
+        target: &TargetName,
+        now: Timestamp,
+        patience: Duration,
+    ) -> Result<bool, NotKnown> {
+        self.place(target)?.freshen_in(patience, now, FRESH).await.map(|seen| seen.branch)
     }
 
     /// The targets of these repositories, as their servers have them; and the repositories that

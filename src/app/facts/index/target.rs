@@ -107,22 +107,34 @@ impl Index {
         Ok(Looked { routes, live })
     }
 
-    /// Apps after that one, in order. Blocks.
+    /// Apps after that one, in order; only that one, where one is named. Blocks.
     pub(super) fn page(
         &mut self,
+        only: Option<&AppKey>,
         after: Option<&AppKey>,
         most: usize,
     ) -> Result<Vec<Placed>, NotKnown> {
         self.update()?;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let placed = |(app, known): (&AppKey, &Known)| Placed {
+        let all = self.apps.range((from, Bound::Unbounded));
+        let all = all.filter(|(app, _)| only.is_none_or(|only| only == *app)).take(most);
+        Ok(all.map(|(app, known)| self.placed(app, known)).collect())
+    }
+
+    /// One app. Blocks.
+    pub(super) fn app(&mut self, app: &AppKey) -> Result<Option<Placed>, NotKnown> {
+        self.update()?;
+        Ok(self.apps.get(app).map(|known| self.placed(app, known)))
+    }
+
+    fn placed(&self, app: &AppKey, known: &Known) -> Placed {
+        Placed {
             spot: Spot { target: self.target.clone(), app: app.clone() },
             live: known.live.clone(),
             hosts: known.hosts.clone(),
             owner: known.whose.owner.clone(),
             repository: known.whose.repository.clone(),
-        };
-        Ok(self.apps.range((from, Bound::Unbounded)).take(most).map(placed).collect())
+        }
     }
 
     fn others(&mut self, app: &AppKey, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {

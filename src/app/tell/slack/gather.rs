@@ -53,6 +53,7 @@ pub(super) async fn last_good(
         target: Some(request.target.clone()),
         repository: Some(request.release.repository.clone()),
         app: deployment.app.clone(),
+        ..Filter::default()
     };
     let page = world.store.deployments(&filter, Some(&deployment.id), 1).await;
     let page = page.map_err(|error| of_store(&error))?;

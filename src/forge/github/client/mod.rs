@@ -39,6 +39,7 @@ mod kept; // files that were read
 mod pages; // lists, page by page
 mod people; // who somebody is
 mod pulls; // what a pull request changes
+mod refs; // which commit a branch stands for
 mod statuses; // statuses of deployments
 mod visitor; // who somebody is that comes with a token of their own
 mod text; // texts cut to what GitHub takes, paths escaped

@@ -73,12 +73,12 @@ async fn more_apps_than_are_kept_are_refused_before_one_is_read_and_others_are_k
     let NotKnown(why) = second.update().unwrap_err();
     assert!(why.contains("with prod-2") && why.contains("more than 3 apps"), "{why}");
     assert_eq!((second.apps.len(), second.follower.files_read(), count.apps()), (0, 0, 2));
-    assert_eq!(first.page(None, 9).unwrap().len(), 2, "nobody else is refused");
+    assert_eq!(first.page(None, None, 9).unwrap().len(), 2, "nobody else is refused");
     has(&repo, "prod-1", &["a", "b", "c"]);
     assert_eq!((first.update(), count.apps()), (Ok(()), 3), "its own count for what they are");
     has(&repo, "prod-1", &["a", "b", "c", "d"]);
     let files = first.follower.files_read();
-    assert!(first.page(None, 9).is_err(), "half an index is none");
+    assert!(first.page(None, None, 9).is_err(), "half an index is none");
     assert_eq!((first.apps.len(), first.follower.files_read(), count.apps()), (3, files, 3));
     has(&repo, "prod-1", &["a"]);
     assert_eq!(first.update(), Ok(()));

@@ -1,0 +1,200 @@
+//! A dry run: everything that a deployment asks and decides, and nothing of what it does.
+
+use std::sync::Arc;
+
+use crate::app::outside::World;
+use crate::app::problem;
+use crate::controller::outside::{Problem, Remedy};
+use crate::forge::error::ForgeError;
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, ImageTag, RepoName};
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::pipeline::dry_run::{self, DryRun, Outcome};
+use crate::pipeline::preview::live;
+use crate::pipeline::{Input, questions};
+use crate::server::ports::{At, Fault, NotPlanned, Plan, PlanRequest};
+use crate::waml::Waml;
+
+/// What would come of a deployment now.
+pub(super) async fn plan(world: &World, request: PlanRequest) -> Result<Plan, NotPlanned> {
+    let _place = world.planners.dry_run().ok_or(NotPlanned::Busy)?;
+    let commit = commit(world, &request).await?;
+    let bytes = waml(world, &request, commit.as_ref()).await?;
+    let this = world.clone();
+    match world.planners.beside(move || this.parse(&bytes)).await? {
+        Ok(waml) => Asked { world, request, commit, waml: Arc::new(waml) }.planned().await,
+        Err(rejection) => {
+            let PlanRequest { target, tag, .. } = request;
+            let run = dry_run::refused(rejection);
+            Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
+        }
+    }
+}
+
+/// The commit that is meant.
+async fn commit(world: &World, request: &PlanRequest) -> Result<Option<CommitSha>, NotPlanned> {
+    match &request.at {
+        None => Ok(None),
+        Some(At::Commit(commit)) => Ok(Some(commit.clone())),
+        Some(At::Ref(git_ref)) => match world.forge.commit_of(&request.repository, git_ref).await {
+            Ok(commit) => Ok(Some(commit)),
+            Err(error @ ForgeError::NoRef { .. }) => Err(NotPlanned::Missing(error.to_string())),
+            Err(error) => Err(problem::of_forge(&error).into()),
+        },
+    }
+}
+
+/// The WAML that is meant.
+async fn waml(
+    world: &World,
+    request: &PlanRequest,
+    commit: Option<&CommitSha>,
+) -> Result<Vec<u8>, NotPlanned> {
+    if let Some(text) = &request.waml {
+        return Ok(text.clone().into_bytes());
+    }
+    let nothing = || NotPlanned::Unmeant("say `commit`, `ref` or `waml`".to_owned());
+    let commit = commit.ok_or_else(nothing)?;
+    let (path, limit) = (&world.waml.path, world.waml.max_bytes);
+    let read = world.forge.file(&request.repository, commit, path, limit).await;
+    Ok(read.map_err(|error| problem::of_forge(&error))?)
+}
+
+/// One dry run, with a WAML that could be read.
+struct Asked<'a> {
+    world: &'a World,
+    request: PlanRequest,
+    commit: Option<CommitSha>,
+    waml: Arc<Waml>,
+}
+
+impl Asked<'_> {
+    async fn planned(self) -> Result<Plan, NotPlanned> {
+        let ours = self.is_ours().await?;
+        let live = self.live(ours).await?;
+        let tag = self.tag(&live).await?;
+        let notes = self.notes(&live, ours).await?;
+        let run = self.run(tag.clone(), live).await?;
+        if !ours && run.outcome != Outcome::Refused {
+            // The rule could not know, and nobody may look into another repository's app.
+            let said = "whose app this is cannot be found out now: ask again in a moment";
+            return Err(NotPlanned::Unavailable(said.to_owned()));
+        }
+        let pods = (!run.restarts.is_empty())
+            .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
+        let notes = notes.into_iter().chain(pods).collect();
+        let (app, target) = (Some(self.waml.app.clone()), self.request.target);
+        Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
+    }
+
+    /// Whether the app is nobody else's: a WAML may have any name in it.
+    async fn is_ours(&self) -> Result<bool, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let found = self.world.store.ownership(target, app).await.map_err(Fault::new)?;
+        let is_us = |theirs: &RepoName| {
+            theirs.as_str().eq_ignore_ascii_case(self.request.repository.as_str())
+        };
+        Ok(found.app.as_ref().is_none_or(is_us))
+    }
+
+    /// What is live there. Where there is no such target, a rule says so.
+    async fn live(&self, ours: bool) -> Result<Vec<ManifestFile>, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        if !ours || self.world.clusters.find(target).is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(self.world.live(app, target).await?)
+    }
+
+    /// The tag that was named, or the live one.
+    async fn tag(&self, live: &[ManifestFile]) -> Result<ImageTag, NotPlanned> {
+        if let Some(tag) = &self.request.tag {
+            return Ok(tag.clone());
+        }
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let succeeded = self.world.succeeded(app, target).await?;
+        let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
+        tag.ok_or_else(|| {
+            NotPlanned::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
+        })
+    }
+
+    fn release(&self, tag: ImageTag) -> Release {
+        let nobodys = || CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
+        let commit = self.commit.clone().unwrap_or_else(nobodys);
+        Release { repository: self.request.repository.clone(), commit, tag }
+    }
+
+    async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, NotPlanned> {
+        let (planners, clusters) = (&self.world.planners, self.world.clusters.clone());
+        let input = Input {
+            waml: Arc::clone(&self.waml),
+            target: self.request.target.clone(),
+            release: self.release(tag),
+            templates: self.world.templates.now(),
+        };
+        let asking = move || {
+            let questions = questions::of(&input, &clusters);
+            (input, questions)
+        };
+        let (input, questions) = planners.beside(asking).await?;
+        let clusters = self.world.clusters.clone();
+        let asked = questions.is_some();
+        let facts = match questions {
+            Some(mut questions) => {
+                if self.commit.is_none() {
+                    questions.target.policies.branches = None;
+                }
+                self.world.facts.gather(&questions, clusters).await
+            }
+            None => Facts::unasked(self.world.clock.now(), clusters),
+        };
+        let run = planners.beside(move || dry_run::of(&input, &facts, &live)).await?;
+        if !asked && run.outcome != Outcome::Refused {
+            return Err(Fault::new("no rule refused what nobody could ask about").into());
+        }
+        Ok(run)
+    }
+
+    async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let mut notes = Vec::new();
+        if ours && live.is_empty() {
+            notes.push(format!("nothing of {app} is deployed to {target} yet"));
+        }
+        if !live.is_empty() && self.edited().await? {
+            let said = "somebody has edited what is live by hand: the changes are against that";
+            notes.push(said.to_owned());
+        }
+        if ours
+            && let Some(id) = self.world.store.deploying(target, app).await.map_err(Fault::new)?
+        {
+            notes.push(format!(
+                "deployment {id} is under way or waits, and may change what is live"
+            ));
+        }
+        if self.commit.is_none() {
+            notes.push("no commit was named, so nobody looked which branch it is on".to_owned());
+        }
+        Ok(notes)
+    }
+
+    async fn edited(&self) -> Result<bool, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let repository = &self.world.manifests_of(target)?.repository;
+        let history = repository.history(target, app).await;
+        let history = history.map_err(|error| problem::of_write(&error))?;
+        Ok(history.live.is_none() && !history.revisions.is_empty())
+    }
+}
+
+impl From<Problem> for NotPlanned {
+    fn from(Problem { remedy, message }: Problem) -> Self {
+        match remedy {
+            Remedy::Late { .. } => Self::Missing(message),
+            Remedy::Reject => Self::Unmeant(message),
+            Remedy::Retry { .. } | Remedy::GiveUp => Self::Unavailable(message),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `bart history`: what was deployed, and which revisions one can go back to.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::ago::ago;
+use super::client::{List, Server};
+use super::deployment;
+use super::error::{CliError, Outcome};
+use super::here::About;
+use super::offline;
+use super::output::{self, BOLD, Format, NOTE};
+use crate::clock::Clock;
+use crate::model::deployment::State;
+use crate::model::id::{AppKey, ImageTag, TargetName};
+
+/// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
+///
+/// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
+/// target; one of them is live, and `rollback` goes back to another. What neither the service nor the
+/// commit knows is `-`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart history                       deployments of the app in this folder
+  bart history prod-cluster-1        revisions on a target
+  bart history --state failed --since 2026-11-01T00:00:00Z
+  bart history --all --limit 50      deployments of every app")]
+pub(super) struct History {
+    /// The target whose revisions are shown
+    #[arg(value_parser = offline::target, conflicts_with_all = ["all", "to", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
+    target: Option<TargetName>,
+    #[command(flatten)]
+    about: About,
+    /// Of every app
+    #[arg(long)]
+    all: bool,
+    /// Only to this target
+    #[arg(long, value_name = "TARGET", value_parser = offline::target)]
+    to: Option<TargetName>,
+    /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
+    #[arg(long, value_parser = state)]
+    state: Option<State>,
+    /// Only those that this person or program asked for
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// Only of this image tag
+    #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
+    tag: Option<ImageTag>,
+    /// Only those received at this time or later: 2026-11-21T05:48:12Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+    /// Only those received before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<Timestamp>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    limit: u32,
+    /// The `next` of an earlier answer: goes on where that ended
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// The revisions that are kept. Unknown fields are from a newer service, and left out.
+#[derive(Debug, Serialize, Deserialize)]
+struct Revisions {
+    revisions: Vec<Revision>,
+    hand_edited: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Revision {
+    id: String,
+    tree: String,
+    live: bool,
+    tag: Option<String>,
+    commit: Option<String>,
+    repository: Option<String>,
+    actor: Option<String>,
+    reason: Option<String>,
+    at: Option<Timestamp>,
+    template: Option<String>,
+    digest: Option<String>,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    State::parse(text).ok_or_else(|| {
+        let words: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        format!("use one of {}", words.join(", "))
+    })
+}
+
+impl History {
+    pub(super) async fn run(self) -> Outcome {
+        match &self.target {
+            Some(target) => self.revisions(target).await,
+            None => self.deployments().await,
+        }
+    }
+
+    async fn deployments(&self) -> Outcome {
+        let list: List = self.server.get("/api/v1/deployments", &self.query()?).await?;
+        if self.output.is_data() {
+            return output::data(self.output, &list);
+        }
+        if list.deployments.is_empty() {
+            return output::print("no such deployments\n");
+        }
+        output::print(&deployment::table(&list.deployments))?;
+        if let Some(next) = &list.next {
+            output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
+        }
+        Ok(())
+    }
+
+    fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
+        let mut query = vec![("limit", self.limit.to_string())];
+        if !self.all {
+            query.push(self.about.parameter()?);
+        }
+        query.extend(self.to.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.state.iter().map(|state| ("state", state.as_str().to_owned())));
+        query.extend(self.actor.iter().map(|actor| ("actor", actor.clone())));
+        query.extend(self.tag.iter().map(|tag| ("tag", tag.to_string())));
+        query.extend(self.since.iter().map(|at| ("since", at.to_string())));
+        query.extend(self.until.iter().map(|at| ("until", at.to_string())));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        Ok(query)
+    }
+
+    async fn revisions(&self, target: &TargetName) -> Outcome {
+        let app = self.about.app()?;
+        let AppKey { namespace, slug } = &app;
+        let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
+        let Some(found) = self.server.find::<Revisions>(&path).await? else {
+            return Err(CliError::refused(format!("{app} was never deployed to {target}"))
+                .hint("`bart status` shows where it is"));
+        };
+        if self.output.is_data() {
+            return output::data(self.output, &found);
+        }
+        output::print(&format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", table(&found)))
+    }
+}
+
+fn table(found: &Revisions) -> String {
+    let now = Clock::system().now();
+    let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |one: &Revision| {
+        let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
+        [
+            one.id.clone(),
+            if one.live { "live".to_owned() } else { String::new() },
+            or(&one.tag),
+            or(&commit),
+            or(&one.actor),
+            one.at.map_or_else(|| "-".to_owned(), |at| ago(now, at)),
+            or(&one.reason),
+        ]
+    };
+    let header = ["REVISION", "", "TAG", "COMMIT", "BY", "WHEN", "REASON"];
+    let mut text = output::table(header, found.revisions.iter().map(row).collect());
+    if found.hand_edited {
+        text += &format!(
+            "\n{NOTE}note{NOTE:#}: none of them is live: somebody edited the manifests by hand\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,261 @@
+//! `bart lock`, `unlock` and `locks`: what is not to be deployed for a while, and why.
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::client::Server;
+use super::error::{CliError, Outcome};
+use super::here::About;
+use super::offline;
+use super::output::{self, BOLD, DIM, Format, GOOD};
+use crate::model::id::TargetName;
+use crate::model::lock::LockId;
+use crate::model::removal;
+
+/// Keeps deployments back, until the lock ends or somebody takes it away.
+///
+/// Whoever deploys meanwhile is refused with the reason and your name. From when the lock is there on,
+/// nothing that it is for begins to be pushed; what is live stays live.
+///
+/// Stops the app of the working folder on a target, unless something else is said. What concerns others
+/// too (a whole target, everything) needs the right of an operator.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart lock prod-cluster-1 --reason 'the database moves' --for 2h
+  bart lock prod-cluster-1 --app devx/my-app --reason 'under investigation'
+  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22T08:00:00Z
+  bart lock --owner squad@example.com --reason 'nobody is on call'
+  bart lock --everything --reason 'an incident'
+
+Exit codes: 0 locked, 1 refused, 2 wrong usage or no answer.")]
+pub(super) struct Lock {
+    /// The target
+    #[arg(value_parser = offline::target, required_unless_present_any = ["everything", "owner"])]
+    target: Option<TargetName>,
+    /// Every app on the target, not this one alone
+    #[arg(long, requires = "target", conflicts_with_all = ["app", "everything", "owner"])]
+    all: bool,
+    /// Everything on all targets
+    #[arg(long, conflicts_with_all = ["target", "app", "owner"])]
+    everything: bool,
+    /// Every app of this owner, as WAMLs say it, on all targets
+    #[arg(long, value_name = "EMAIL", conflicts_with_all = ["target", "app"])]
+    owner: Option<String>,
+    #[command(flatten)]
+    about: About,
+    /// Why; shown to whoever is stopped
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    /// Until when: 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    until: Option<Timestamp>,
+    /// For how long: `2h`, `90m`
+    #[arg(long = "for", value_name = "DURATION")]
+    lasting: Option<SignedDuration>,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Takes a lock away: one by its id, or those of the app of the working folder on a target.
+///
+/// Locks of a whole target, a team or everything are taken away by their ids, which `bart locks` shows.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart unlock 3f9a2c41 --reason 'it is over'
+  bart unlock prod-cluster-1 --reason 'the database has moved'
+
+Exit codes: 0 unlocked, 1 refused, 2 wrong usage or no answer.")]
+pub(super) struct Unlock {
+    /// The lock's id, or the target
+    #[arg(value_name = "ID|TARGET")]
+    what: String,
+    #[command(flatten)]
+    about: About,
+    /// Why; it is kept with the lock
+    #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
+    reason: String,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Lists what is locked: whom each lock stops, who placed it, until when, and why.
+///
+/// All locks, or those that can stop what is named: with a target also the locks on everything, and
+/// those of all owners.
+#[derive(Debug, Args)]
+pub(super) struct Locks {
+    /// Only what can stop a deployment to this target
+    #[arg(value_parser = offline::target)]
+    target: Option<TargetName>,
+    /// Only what can stop apps of this owner
+    #[arg(long, value_name = "EMAIL")]
+    owner: Option<String>,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+struct Ask<'a> {
+    scope: Scope,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    lasting: Option<String>,
+}
+
+/// A list of locks.
+#[derive(Debug, Serialize, Deserialize)]
+struct List {
+    locks: Vec<Placed>,
+}
+
+/// A lock.
+#[derive(Debug, Serialize, Deserialize)]
+struct Placed {
+    id: String,
+    scope: Scope,
+    reason: String,
+    by: String,
+    since: Timestamp,
+    until: Option<Timestamp>,
+}
+
+/// Whom it stops.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Scope {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    everything: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app: Option<String>,
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.target, &self.app, &self.owner) {
+            (Some(target), Some(app), _) => write!(f, "{app} on {target}"),
+            (Some(target), None, _) => write!(f, "everything on {target}"),
+            (None, _, Some(owner)) => write!(f, "the apps of {owner}"),
+            (None, _, None) => f.write_str("everything"),
+        }
+    }
+}
+
+impl Lock {
+    pub(super) async fn run(self) -> Outcome {
+        let ask = Ask {
+            scope: self.scope()?,
+            reason: &self.reason,
+            until: self.until,
+            lasting: self.lasting.map(|lasting| lasting.to_string()),
+        };
+        let placed: Placed = self.server.post("/api/v1/locks", &ask).await?;
+        if self.output.is_data() {
+            return output::data(self.output, &placed);
+        }
+        let Placed { id, scope, until, .. } = placed;
+        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        output::print(&format!(
+            "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
+        ))
+    }
+
+    fn scope(&self) -> Result<Scope, CliError> {
+        if self.everything {
+            return Ok(Scope { everything: Some(true), ..Scope::default() });
+        }
+        if let Some(owner) = &self.owner {
+            return Ok(Scope { owner: Some(owner.clone()), ..Scope::default() });
+        }
+        let target = self.target.as_ref().map(ToString::to_string);
+        let app = if self.all { None } else { Some(self.about.app()?.to_string()) };
+        Ok(Scope { target, app, ..Scope::default() })
+    }
+}
+
+impl Unlock {
+    pub(super) async fn run(self) -> Outcome {
+        let ids = match LockId::parse(self.what.as_str()) {
+            Ok(id) => vec![id.to_string()],
+            Err(_) => self.of_app().await?,
+        };
+        let mut locks = Vec::new();
+        for id in ids {
+            let path = format!("/api/v1/locks/{id}/remove");
+            let lock: Placed = self.server.post(&path, &json!({"reason": self.reason})).await?;
+            if !self.output.is_data() {
+                output::print(&format!("{GOOD}unlocked{GOOD:#} {}\n", lock.scope))?;
+            }
+            locks.push(lock);
+        }
+        if self.output.is_data() { output::data(self.output, &List { locks }) } else { Ok(()) }
+    }
+
+    /// The locks that are the app's own on that target.
+    async fn of_app(&self) -> Result<Vec<String>, CliError> {
+        let target = offline::target(&self.what).map_err(|error| {
+            CliError::usage(format!("{} is neither a lock's id nor a target: {error}", self.what))
+                .hint("`bart locks` shows the ids")
+        })?;
+        let app = self.about.app()?.to_string();
+        let query = [("target", target.to_string()), ("app", app.clone())];
+        let list: List = self.server.get("/api/v1/locks", &query).await?;
+        let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
+        let ids: Vec<String> = own.map(|lock| lock.id).collect();
+        if ids.is_empty() {
+            let message = format!("{app} on {target} has no lock of its own");
+            let hint = format!("`bart locks {target}` shows what else stops it");
+            return Err(CliError::refused(message).hint(hint));
+        }
+        Ok(ids)
+    }
+}
+
+impl Locks {
+    pub(super) async fn run(self) -> Outcome {
+        let mut query = Vec::new();
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        if self.about.is_said() {
+            query.push(("app", self.about.app()?.to_string()));
+        }
+        let list: List = self.server.get("/api/v1/locks", &query).await?;
+        if self.output.is_data() {
+            return output::data(self.output, &list);
+        }
+        if list.locks.is_empty() {
+            return output::print("nothing is locked\n");
+        }
+        output::print(&table(&list.locks))
+    }
+}
+
+fn table(locks: &[Placed]) -> String {
+    let row = |Placed { id, scope, reason, by, since, until }: &Placed| {
+        let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
+        [id.clone(), scope.to_string(), by.clone(), since.to_string(), until, reason.clone()]
+    };
+    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
+    output::table(header, locks.iter().map(row).collect())
+}

@@ -1,0 +1,172 @@
+//! `bart open`: the page of a deployment, the app, and whatever its WAML links to, in a browser.
+
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::client::{Detail, List, Server};
+use super::error::{CliError, Outcome};
+use super::here::{self, About};
+use super::output::{self, Format};
+use super::{logs, offline};
+use crate::model::id::{DeployId, TargetName};
+
+/// Opens a page in the browser: of a deployment, the app itself, or a link of the WAML.
+///
+/// WHAT is `page` (of the newest deployment; the default), a deployment's id, `app` (where the app is
+/// reached), `service` (the newest deployments of all apps), or the name of a link in the WAML. Letters
+/// may be of either case. The browser is the one of the variable BROWSER, or the system's.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  bart open                       the page of the newest deployment
+  bart open app --target dev      the app
+  bart open runbook               the link that the WAML calls so
+  bart open --list                all of them
+  bart open app --print           only the address")]
+pub(super) struct Open {
+    /// What to open
+    #[arg(default_value = "page")]
+    what: String,
+    /// On this target
+    #[arg(long, short, value_parser = offline::target)]
+    target: Option<TargetName>,
+    /// Print the address, and open nothing
+    #[arg(long)]
+    print: bool,
+    /// List what there is to open
+    #[arg(long, conflicts_with_all = ["print"])]
+    list: bool,
+    #[command(flatten)]
+    about: About,
+    #[command(flatten)]
+    server: Server,
+    /// How to print the list or the address
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// Something that can be opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Place {
+    name: String,
+    url: String,
+}
+
+impl Open {
+    pub(super) async fn run(self) -> Outcome {
+        if self.list {
+            return self.listed().await;
+        }
+        let place = self.place().await?;
+        let url = reqwest::Url::parse(&place.url).ok();
+        // Anything else might be a program to a system's opener.
+        let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+            return Err(CliError::refused(format!("{:?} is no address of a page", place.url)));
+        };
+        match (self.print, self.output) {
+            (true, Format::Text) => output::print(&format!("{url}\n")),
+            (true, data) => output::data(data, &place),
+            (false, _) => open(&url),
+        }
+    }
+
+    async fn place(&self) -> Result<Place, CliError> {
+        let what = self.what.to_lowercase();
+        let named = |url: String| Place { name: self.what.clone(), url };
+        match what.as_str() {
+            "page" => self.page(None).await.map(named),
+            "app" => self.address().await.map(named),
+            "service" => Ok(named(self.server.server.clone())),
+            _ => match DeployId::parse(what.as_str()) {
+                Ok(id) => self.page(Some(id)).await.map(named),
+                Err(_) => self.link(&what),
+            },
+        }
+    }
+
+    async fn page(&self, id: Option<DeployId>) -> Result<String, CliError> {
+        let id = match id {
+            Some(id) => id,
+            None => logs::newest(&self.server, &self.about, self.target.as_ref()).await?,
+        };
+        let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        // An older service does not say it.
+        let here = || format!("{}/deployments/{id}", self.server.server.trim_end_matches('/'));
+        Ok(detail.log_url.unwrap_or_else(here))
+    }
+
+    /// Where the newest release that arrived is reached.
+    async fn address(&self) -> Result<String, CliError> {
+        let mut query = vec![("limit", "1".to_owned()), ("state", "succeeded".to_owned())];
+        query.push(self.about.parameter()?);
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        let list: List = self.server.get("/api/v1/deployments", &query).await?;
+        let address = list.deployments.into_iter().next().and_then(|one| one.address);
+        address.ok_or_else(|| {
+            CliError::refused(
+                "the app has no address there: it has no ingress, or was not deployed",
+            )
+            .hint("`bart status` shows where it is")
+        })
+    }
+
+    fn link(&self, what: &str) -> Result<Place, CliError> {
+        let links = links().unwrap_or_default();
+        let found = links.iter().find(|link| link.name.to_lowercase() == what);
+        found.cloned().ok_or_else(|| {
+            let names: Vec<_> = links.iter().map(|link| link.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            CliError::usage(format!("there is nothing called {:?} to open", self.what)).hint(
+                format!(
+                    "use page, app, service, a deployment's id, or a link of the WAML: {names}"
+                ),
+            )
+        })
+    }
+
+    async fn listed(&self) -> Outcome {
+        let mut places =
+            vec![Place { name: "service".to_owned(), url: self.server.server.clone() }];
+        // What is not there cannot be opened.
+        let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
+        let found = found
+            .into_iter()
+            .filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? }));
+        places.extend(found);
+        places.extend(links().unwrap_or_default());
+        if self.output.is_data() {
+            return output::data(self.output, &places);
+        }
+        let rows = places.into_iter().map(|place| [place.name, place.url]);
+        output::print(&output::table(["WHAT", "ADDRESS"], rows.collect()))
+    }
+}
+
+fn links() -> Result<Vec<Place>, CliError> {
+    let found = here::waml()?;
+    let place = |link: &crate::waml::document::Link| Place {
+        name: link.name.clone(),
+        url: link.url.clone(),
+    };
+    Ok(found.waml.links.iter().map(place).collect())
+}
+
+#[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]
+fn open(url: &reqwest::Url) -> Outcome {
+    let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser = std::env::var_os("BROWSER").filter(|name| !name.is_empty());
+    let browser = browser.unwrap_or_else(|| system.into());
+    let mut command = Command::new(&browser);
+    command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let failed = |why: String| {
+        CliError::io(format!("{} did not open it: {why}", browser.to_string_lossy()))
+            .hint(format!("open it by hand: {url}"))
+    };
+    match command.status() {
+        Ok(status) if status.success() => output::print(&format!("{url}\n")),
+        Ok(status) => Err(failed(status.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

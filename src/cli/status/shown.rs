@@ -1,0 +1,276 @@
+//! Where apps are, as a terminal shows it. Pure.
+
+use jiff::Timestamp;
+
+use super::{App, Everything, Hold, Lock, OneApp, Placed, Target};
+use crate::cli::ago::ago;
+use crate::cli::client::Overview;
+use crate::cli::deployment;
+use crate::cli::follow::Readiness;
+use crate::cli::output::{self, BAD, BOLD, DIM, NOTE};
+use crate::model::deployment::State;
+
+/// An app on its targets.
+pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
+    let known = found.targets.iter().find_map(|target| target.state.as_ref());
+    let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
+    let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
+    let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, whose.join("  "));
+    let rows: Vec<_> = found.targets.iter().map(|target| row(target, now)).collect();
+    if rows.is_empty() {
+        text += "it is on no target yet\n";
+    } else {
+        text += &coloured(&output::table(["TARGET", "LIVE", "SINCE", "BY", "STATE"], rows));
+    }
+    let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
+    let under_way: Vec<_> = states().flat_map(|(_, app)| &app.under_way).collect();
+    if !under_way.is_empty() {
+        text += &format!("\n{BOLD}under way{BOLD:#}\n");
+        text += &under_way.iter().map(|one| going(one)).collect::<String>();
+    }
+    let locks: Vec<_> =
+        states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l))).collect();
+    if !locks.is_empty() {
+        text += &format!("\n{BOLD}locked{BOLD:#}\n");
+        text += &locks.iter().map(|(target, lock)| locked(target, lock, now)).collect::<String>();
+    }
+    for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
+        let Hold { by, reason, since } = hold;
+        text +=
+            &format!("\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n", ago(now, *since));
+    }
+    text + &waits(&found.service)
+}
+
+/// The table with its words coloured: in it colours would count as characters.
+fn coloured(table: &str) -> String {
+    let words = [
+        ("edited by hand", BAD),
+        (" failed", BAD),
+        ("Argo CD not told", BAD),
+        ("locked", NOTE),
+        ("held", NOTE),
+        ("never deployed", DIM),
+    ];
+    words.into_iter().fold(table.to_owned(), |text, (word, colour)| {
+        text.replace(word, &format!("{colour}{word}{colour:#}"))
+    })
+}
+
+/// One target's line.
+fn row(target: &Target, now: Timestamp) -> [String; 5] {
+    let none = || "-".to_owned();
+    let Some(app) = &target.state else {
+        return [target.target.clone(), none(), none(), none(), "never deployed".to_owned()];
+    };
+    let live = app.live.as_ref();
+    [
+        target.target.clone(),
+        live.map_or_else(none, |live| live.tag.clone().unwrap_or_else(|| live.revision.clone())),
+        live.and_then(|live| live.at).map_or_else(none, |at| ago(now, at)),
+        live.and_then(|live| live.actor.clone()).unwrap_or_else(none),
+        state(app),
+    ]
+}
+
+/// What there is to say of an app on a target, in a few words.
+fn state(app: &App) -> String {
+    let mut words = Vec::new();
+    match (&app.live, app.hand_edited) {
+        (Some(_), _) => words.push("live".to_owned()),
+        (None, true) => words.push("edited by hand".to_owned()),
+        (None, false) => words.push("not there".to_owned()),
+    }
+    words.extend(app.under_way.iter().map(|one| format!("{} {}", one.tag, one.state.as_str())));
+    let failed = app.last.as_ref().filter(|last| last.state == State::Failed);
+    words.extend(failed.map(|last| format!("{} failed", last.tag)));
+    words.extend((!app.locks.is_empty()).then(|| "locked".to_owned()));
+    words.extend(app.hold.as_ref().map(|_| "held".to_owned()));
+    words.extend(match app.sync.state.as_str() {
+        "waiting" => Some("Argo CD not told yet".to_owned()),
+        "given-up" => Some("Argo CD not told".to_owned()),
+        _ => None,
+    });
+    words.join(", ")
+}
+
+fn going(one: &Overview) -> String {
+    let colour = deployment::colour(one.state);
+    let Overview { id, tag, target, actor, summary, .. } = one;
+    let state = one.state.as_str();
+    format!("  {id}  {colour}{state}{colour:#}  {tag} to {target} by {actor}: {summary}\n")
+}
+
+fn locked(target: &str, lock: &Lock, now: Timestamp) -> String {
+    let Lock { id, scope, reason, by, since, until } = lock;
+    let named = |key: &str| scope.get(key).and_then(serde_json::Value::as_str);
+    let what = match (named("app"), named("owner"), named("target")) {
+        (Some(_), _, _) => "this app",
+        (_, Some(_), _) => "the team's apps",
+        (_, _, Some(_)) => "all on it",
+        _ => "everything",
+    };
+    let until = until.map_or(String::new(), |at| format!(", until {at}"));
+    format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", ago(now, *since))
+}
+
+/// What the service waits for; nothing where it is ready.
+fn waits(service: &Readiness) -> String {
+    if service.ready {
+        return String::new();
+    }
+    let waiting = service.checks.iter().filter_map(|check| {
+        let why = check.waiting_for.as_ref()?;
+        Some(format!("  {}: {why}\n", check.name))
+    });
+    format!("\n{BAD}the service waits{BAD:#}\n{}", waiting.collect::<String>())
+}
+
+/// All apps.
+pub(super) fn of_all(found: &Everything) -> String {
+    let row = |one: &Placed| {
+        let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let mut state = Vec::new();
+        state.extend(one.live_revision.is_none().then_some("edited by hand"));
+        state.extend(one.locked.then_some("locked"));
+        state.extend(one.held.then_some("held"));
+        [
+            format!("{}/{}", one.namespace, one.app),
+            one.target.clone(),
+            or(&one.live_revision),
+            or(&one.owner),
+            state.join(", "),
+        ]
+    };
+    let mut text = match found.apps.as_slice() {
+        [] => "no app is on any target yet\n".to_owned(),
+        apps => {
+            let header = ["APP", "TARGET", "LIVE REVISION", "OWNER", "STATE"];
+            coloured(&output::table(header, apps.iter().map(row).collect()))
+        }
+    };
+    for missing in &found.missing {
+        let said = |key: &str| missing.get(key).and_then(serde_json::Value::as_str).unwrap_or("?");
+        text +=
+            &format!("{NOTE}missing{NOTE:#}: what is in {}: {}\n", said("repository"), said("why"));
+    }
+    if !found.under_way.is_empty() {
+        text += &format!("\n{BOLD}under way{BOLD:#}\n");
+        text += &found.under_way.iter().map(going).collect::<String>();
+    }
+    text + &waits(&found.service)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(ready: bool) -> Readiness {
+        let checks = serde_json::json!({"ready": ready, "checks": [
+            {"name": "database", "ready": true, "waiting_for": null},
+            {"name": "manifest repository main", "ready": ready,
+             "waiting_for": (!ready).then_some("git.example.com does not answer")},
+        ]});
+        serde_json::from_value(checks).unwrap()
+    }
+
+    fn deployment(state: &str) -> serde_json::Value {
+        serde_json::json!({
+            "id": "20261121-115900000-3f9a2c", "state": state, "app": "devx/shop", "target": "prod",
+            "repository": "acme/shop", "tag": "1.11", "actor": "jo", "summary": "waiting for a worker",
+            "received_at": "2026-11-21T11:59:00Z", "finished_at": null, "template": null,
+            "errors": 0, "warnings": 0,
+        })
+    }
+
+    fn app(more: &serde_json::Value) -> App {
+        let mut app = serde_json::json!({
+            "repository": "acme/shop", "owner": "squad@example.com", "hosts": [],
+            "live": {"revision": "20261121-090000000-3f9a2c", "tag": "1.10", "commit": null,
+                     "at": "2026-11-21T09:00:00Z", "actor": "alice"},
+            "hand_edited": false, "under_way": [], "last": null, "locks": [],
+            "sync": {"state": "by-itself", "why": null, "told_at": null},
+        });
+        for (key, value) in more.as_object().unwrap() {
+            app[key] = value.clone();
+        }
+        serde_json::from_value(app).unwrap()
+    }
+
+    #[test]
+    fn an_app_is_shown_with_all_that_stands_in_its_way() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let lock = serde_json::json!({"id": "0123abcd", "scope": {"target": "prod"}, "reason": "books",
+            "by": "Jo", "since": "2026-11-21T10:00:00Z", "until": "2026-11-22T00:00:00Z"});
+        let full = serde_json::json!({"locks": [lock], "under_way": [deployment("queued")],
+            "sync": {"state": "given-up", "why": "no token", "told_at": null},
+            "hold": {"by": "ann", "reason": "1.11 loses orders", "since": "2026-11-21T11:30:00Z"}});
+        let edited =
+            serde_json::json!({"live": null, "hand_edited": true, "last": deployment("failed")});
+        let target = |name: &str, state| Target { target: name.to_owned(), state };
+        let found = OneApp {
+            app: "devx/shop".to_owned(),
+            targets: vec![
+                target("dev", None),
+                target("prod", Some(app(&full))),
+                target("test", Some(app(&edited))),
+            ],
+            service: ready(false),
+        };
+        let text = anstream::adapter::strip_str(&of_app(&found, now)).to_string();
+        insta::assert_snapshot!(text, @"
+        devx/shop  acme/shop  squad@example.com
+
+        TARGET  LIVE  SINCE    BY     STATE
+        dev     -     -        -      never deployed
+        prod    1.10  3 h ago  alice  live, 1.11 queued, locked, held, Argo CD not told
+        test    -     -        -      edited by hand, 1.11 failed
+
+        under way
+          20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
+
+        locked
+          prod  0123abcd  all on it, by Jo, 2 h ago, until 2026-11-22T00:00:00Z: books
+
+        held
+          prod  by ann, 30 min ago: 1.11 loses orders
+
+        the service waits
+          manifest repository main: git.example.com does not answer
+        ");
+    }
+
+    #[test]
+    fn all_apps_are_shown_with_what_goes_on() {
+        let placed = |app: &str, live: Option<&str>, locked| Placed {
+            target: "prod".to_owned(),
+            namespace: "devx".to_owned(),
+            app: app.to_owned(),
+            live_revision: live.map(str::to_owned),
+            hosts: Vec::new(),
+            owner: live.map(|_| "squad@example.com".to_owned()),
+            repository: None,
+            locked,
+            held: locked,
+        };
+        let found = Everything {
+            apps: vec![
+                placed("cart", None, false),
+                placed("shop", Some("20261121-090000000-3f9a2c"), true),
+            ],
+            missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
+            under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
+            service: ready(true),
+        };
+        let text = anstream::adapter::strip_str(&of_all(&found)).to_string();
+        insta::assert_snapshot!(text, @"
+        APP        TARGET  LIVE REVISION              OWNER              STATE
+        devx/cart  prod    -                          -                  edited by hand
+        devx/shop  prod    20261121-090000000-3f9a2c  squad@example.com  locked, held
+        missing: what is in far: it cannot be reached
+
+        under way
+          20261121-115900000-3f9a2c  running  1.11 to prod by jo: waiting for a worker
+        ");
+    }
+}

@@ -1,0 +1,139 @@
+//! What happened to a deployment, in order: one sentence each, in the words of its page. Pure.
+
+use jiff::Timestamp;
+
+use crate::dashboard::deployment::Log;
+use crate::dashboard::messages;
+use crate::dashboard::{stages, words};
+use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
+use crate::model::notice::Sink;
+use crate::model::rollback::Rollback;
+use crate::model::violation::{Severity, Violation};
+use crate::store::Told;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// When.
+    pub at: Timestamp,
+    /// What: one sentence. Names and code stand between backticks.
+    pub text: String,
+}
+
+/// All that happened so far.
+pub fn lines(log: &Log) -> Vec<Line> {
+    let Log { deployment, told, places: _ } = log;
+    let mut lines = vec![Line { at: deployment.received_at, text: asked(deployment) }];
+    lines.extend(told.iter().filter_map(step));
+    lines.extend(ended(deployment));
+    lines.extend(told.iter().filter_map(delivered));
+    // What is told of one moment stays in the order above.
+    lines.sort_by_key(|line| line.at);
+    lines
+}
+
+fn asked(deployment: &Deployment) -> String {
+    let request = &deployment.request;
+    let release = &request.release;
+    if let Some(Rollback { to, reason, .. }) = &deployment.rollback {
+        let (who, target) = (&request.actor, &request.target);
+        return format!(
+            "{who} asked to go back to `{}` on {target}, revision {to}: {reason}",
+            release.tag
+        );
+    }
+    let why = match request.description.trim() {
+        "" => String::new(),
+        why => format!(": {why}"),
+    };
+    format!(
+        "{} asked for `{}` of {} on {}, commit {}{why}",
+        request.actor,
+        release.tag,
+        release.repository,
+        request.target,
+        release.commit.short(),
+    )
+}
+
+/// The deployment's own steps are those that the forge is told of; its end has more to it.
+fn step(told: &Told) -> Option<Line> {
+    let text = match (&told.sink, told.status.state) {
+        (Sink::Forge, ForgeState::InProgress) => "a worker has begun".to_owned(),
+        (Sink::Forge, ForgeState::Inactive) => told.status.description().to_owned(),
+        _ => return None,
+    };
+    Some(Line { at: told.at, text })
+}
+
+/// How far it came, and how it ended.
+fn ended(deployment: &Deployment) -> Vec<Line> {
+    let Some(at) = deployment.finished_at else { return Vec::new() };
+    let mut texts = Vec::new();
+    texts.extend(read(deployment));
+    texts.extend(deployment.hand_edit.as_ref().map(|edit| format!("edited by hand: {edit}")));
+    texts.extend(deployment.violations.iter().map(violation));
+    texts.extend(deployment.pushed.as_ref().map(pushed));
+    texts.extend(took(deployment));
+    texts.push(end(deployment));
+    texts.into_iter().map(|text| Line { at, text }).collect()
+}
+
+fn read(deployment: &Deployment) -> Option<String> {
+    let (app, template) = (deployment.app.as_ref()?, deployment.template.as_ref()?);
+    Some(format!("it is {app}, made by the template `{template}`"))
+}
+
+fn violation(violation: &Violation) -> String {
+    let what = match violation.severity {
+        Severity::Error => "violation",
+        Severity::Warning => "warning",
+    };
+    let help = violation.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+    format!("{what}: {violation}{help}")
+}
+
+fn pushed(pushed: &Pushed) -> String {
+    let Pushed { commit, changed, digest: _, files } = pushed;
+    let files = words::count(files.len(), "file");
+    if *changed {
+        format!("{files} pushed with commit {} of the manifest repository", commit.short())
+    } else {
+        format!("the manifest repository had these {files} already: no commit was made")
+    }
+}
+
+fn took(deployment: &Deployment) -> Option<String> {
+    let each = deployment.stages.iter().filter(|time| time.micros > 0);
+    let each = each.map(|time| format!("{} {}", time.stage.as_str(), words::duration(time.micros)));
+    let each: Vec<_> = each.collect();
+    let total = words::duration(stages::total(&deployment.stages));
+    let attempts = match deployment.attempts {
+        0 | 1 => String::new(),
+        more => format!(", at the last of {more} attempts"),
+    };
+    (!each.is_empty()).then(|| format!("it took {total}{attempts}: {}", each.join(", ")))
+}
+
+fn end(deployment: &Deployment) -> String {
+    let state = words::state(deployment.state);
+    match (deployment.state, deployment.summary.trim()) {
+        (_, "") => state.to_owned(),
+        // The sentence says it.
+        (State::Superseded | State::Cancelled, summary) => summary.to_owned(),
+        (_, summary) => format!("{state}: {summary}"),
+    }
+}
+
+/// Who heard of it, and who did not.
+fn delivered(told: &Told) -> Option<Line> {
+    let whom = messages::whom(&told.sink);
+    let what = told.status.state.as_str();
+    match (told.sent_at, &told.parked) {
+        (Some(at), _) => Some(Line { at, text: format!("{whom}: `{what}` sent") }),
+        (None, Some(why)) => {
+            Some(Line { at: told.at, text: format!("{whom}: `{what}` given up, {why}") })
+        }
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! DRY RUN: what a deployment would do to a target, compared with what is live there. Pure.
+//!
+//! All rules run, as for the deployment itself: what it would meet now is in it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::facts::Facts;
+use crate::model::revision::{Digest, ManifestFile};
+use crate::model::violation::{Rejection, Severity, Violation};
+use crate::pipeline::diff::{self, Change};
+use crate::pipeline::render::Rendered;
+use crate::pipeline::{Input, plan};
+
+/// What a deployment would come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DryRun {
+    /// In a word.
+    pub outcome: Outcome,
+    /// The template and its version; none where rules refuse it.
+    pub template: Option<String>,
+    /// Of what would be deployed.
+    pub digest: Option<Digest>,
+    /// The objects that would not be the same, in order.
+    pub changes: Vec<Change>,
+    /// The workloads whose pods would be replaced: `Deployment my-app`.
+    pub restarts: Vec<String>,
+    /// Why it would be refused.
+    pub violations: Vec<Violation>,
+    /// What would not stop it.
+    pub warnings: Vec<Violation>,
+}
+
+/// What a deployment would come to, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It would be deployed, and something would be different.
+    Changes,
+    /// It would succeed, and nothing would be different.
+    Unchanged,
+    /// Rules speak against it.
+    Refused,
+}
+
+/// Lines around those that differ.
+const CONTEXT: usize = 3;
+
+/// What would come of it, with what the app's `latest` holds there now.
+pub fn of(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
+    match plan(input, facts) {
+        Ok(rendered) => planned(rendered, live),
+        Err(rejection) => refused(rejection),
+    }
+}
+
+/// One that rules refuse.
+pub fn refused(rejection: Rejection) -> DryRun {
+    let stops = |violation: &Violation| violation.severity == Severity::Error;
+    let (violations, warnings) = rejection.violations.into_iter().partition(stops);
+    DryRun {
+        outcome: Outcome::Refused,
+        template: None,
+        digest: None,
+        changes: Vec::new(),
+        restarts: Vec::new(),
+        violations,
+        warnings,
+    }
+}
+
+fn planned(rendered: Rendered, live: &[ManifestFile]) -> DryRun {
+    let (changes, restarts) = diff::between(live, &rendered.files, CONTEXT);
+    DryRun {
+        outcome: if changes.is_empty() { Outcome::Unchanged } else { Outcome::Changes },
+        template: Some(rendered.template),
+        digest: Some(rendered.digest),
+        changes,
+        restarts,
+        violations: Vec::new(),
+        warnings: rendered.warnings,
+    }
+}

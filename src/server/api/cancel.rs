@@ -1,0 +1,82 @@
+//! `/api/v1/deployments/{id}/cancel`: a deployment that has not begun to push is stopped.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::model::deployment::Deployment;
+use crate::model::id::DeployId;
+use crate::model::removal::reason;
+use crate::server::Shared;
+use crate::server::api::apps::unread;
+use crate::server::api::path::bad;
+use crate::server::api::view::{Overview, overview};
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::Operation;
+use crate::server::ports::{Backend, Fault, NotCancelled};
+use crate::server::problem::{Kind, Problem};
+
+/// What a caller says.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CancelRequest")]
+pub(super) struct Ask {
+    /// Why, for whoever looks at it later.
+    reason: String,
+}
+
+/// What is said of [`cancel`].
+pub(super) fn operation() -> Operation {
+    Operation::acts("cancelDeployment", "Ends a deployment whose push has not begun.")
+        .takes::<Ask>()
+        .gives::<Overview>(200, "It is cancelled.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
+}
+
+/// Ends a deployment that waits, or whose push has not begun.
+pub(super) async fn cancel<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<Json<Overview>, Problem> {
+    let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
+    let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
+    let Json(Ask { reason: text }) = ask.map_err(|error| unread(&error))?;
+    let backend = &shared.state.backend;
+    let found = backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
+    let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
+    shared.may(&caller, Scope::Deploy, &subject(&deployment)).await?;
+    let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
+    let cancelled = backend.cancel(&id, reason, caller.by()).await.map_err(refused)?;
+    Ok(Json(overview(cancelled)))
+}
+
+/// Its app, or, while the WAML has not been read, its repository on the target.
+fn subject(deployment: &Deployment) -> Subject {
+    let request = &deployment.request;
+    match &deployment.app {
+        Some(app) => Subject::App(request.target.clone(), app.clone()),
+        None => {
+            let repository = request.release.repository.clone();
+            Subject::Repository(repository, Some(request.target.clone()))
+        }
+    }
+}
+
+fn refused(error: NotCancelled) -> Problem {
+    match error {
+        NotCancelled::Unknown(_) => Problem::new(Kind::NotFound, error.to_string()),
+        NotCancelled::TooLate(detail) => Problem::new(Kind::Conflict, detail),
+        NotCancelled::Fault(error) => unavailable(&error),
+    }
+}
+
+fn unavailable(error: &Fault) -> Problem {
+    tracing::error!(%error, "a deployment could not be cancelled");
+    Problem::new(Kind::Unavailable, "it cannot be cancelled now; come again")
+}

@@ -1,0 +1,169 @@
+//! `/api/v1/deployments/{id}/events`: a deployment as it goes on, as server-sent events
+//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+//!
+//! An event carries the whole picture, and its id is a digest of it: who comes again with the last one
+//! hears nothing twice, and misses nothing that still counts. Changes of this process ring a bell;
+//! other replicas' are found by looking each second. A stream may be open for longer than other
+//! requests, so that there is a bound of its own on how many are, and each ends some time.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::model::deployment::Deployment;
+use crate::model::id::DeployId;
+use crate::server::Shared;
+use crate::server::api::path::{self, InPath};
+use crate::server::api::view::Picture;
+use crate::server::auth::Caller;
+use crate::server::openapi::{Answer, Operation, Parameter};
+use crate::server::ports::Backend;
+use crate::server::problem::{Kind, Problem};
+
+/// Bells that ring together are answered by one look.
+const TOGETHER: Duration = Duration::from_millis(50);
+/// Proxies close what is silent for a minute.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// When a client comes again after the end.
+const COME_AGAIN: Duration = Duration::from_secs(2);
+
+const RESUME: &[Parameter] = &[Parameter::text(
+    "Last-Event-ID",
+    "The id of the last event that was heard: while it is the current one, it is not sent again.",
+)];
+
+/// What is said of [`follow`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("followDeployment", "A deployment as it goes on, as server-sent events.")
+        .about(
+            "Events are called `deployment`; their data is the deployment as it is now, and their id \
+             changes whenever that does. The stream ends after the event of a final state, when the \
+             service stops, and after about an hour: come again with the last id.",
+        )
+        .headers(RESUME)
+        .answers(Answer::of::<Picture>(
+            200,
+            "A stream of events; the data of each is such an object.",
+            "text/event-stream",
+        ))
+        .answers(Answer::empty(204, "It has ended, and you have heard of it: do not come again."))
+        .fails(&[Kind::NotFound])
+}
+
+/// Tells of one deployment until it has ended.
+pub(super) async fn follow<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    id: InPath<String>,
+) -> Result<Response, Problem> {
+    let id = path::deployment(id)?;
+    let bell = shared.state.backend.bell();
+    let record = look(&shared, &id).await?;
+    shared.may_see(&caller, &record).await?;
+    let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let (first, ended) = (told(&record), record.state.is_final());
+    if ended && heard == Some(first.version.as_str()) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let Ok(slot) = shared.streams.clone().try_acquire_owned() else {
+        tracing::warn!(limit = shared.state.limits.streams, "too many streams at once");
+        let detail = "too many deployments are followed at once; come again";
+        return Err(Problem::new(Kind::Overloaded, detail));
+    };
+    let heard = heard.map(str::to_owned);
+    let (left, waiting) = (shared.state.limits.looks, Some((first, ended)));
+    let following = Following { shared, id, bell, heard, waiting, left, _slot: slot };
+    let events = futures::stream::unfold(Some(following), |following| async {
+        let (event, following) = next(following?).await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    let alive = KeepAlive::new().interval(HEARTBEAT).text("still here");
+    Ok(Sse::new(events).keep_alive(alive).into_response())
+}
+
+/// A stream that is open.
+struct Following<B> {
+    shared: Arc<Shared<B>>,
+    id: DeployId,
+    bell: watch::Receiver<()>,
+    /// The version that was told last.
+    heard: Option<String>,
+    /// What was looked up and not told yet, and whether that is the end.
+    waiting: Option<(Told, bool)>,
+    /// How many looks are left.
+    left: u32,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// One picture, and what it is known by.
+struct Told {
+    version: String,
+    data: String,
+}
+
+/// The next event, and the stream after it if it goes on.
+async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<Following<B>>)> {
+    loop {
+        if let Some((told, ended)) = following.waiting.take() {
+            if following.heard.as_deref() != Some(told.version.as_str()) {
+                following.heard = Some(told.version.clone());
+                return Some((told.event(), (!ended).then_some(following)));
+            }
+            if ended {
+                return None;
+            }
+        }
+        if !following.wait().await {
+            return None;
+        }
+        // What cannot be read now is asked for again by who comes again.
+        let record = look(&following.shared, &following.id).await.ok()?;
+        following.waiting = Some((told(&record), record.state.is_final()));
+    }
+}
+
+impl<B: Backend> Following<B> {
+    /// Waits until there may be something new; `false` when the stream is to end.
+    async fn wait(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        let rung = async {
+            let _ = self.bell.changed().await;
+            tokio::time::sleep(TOGETHER).await;
+            self.bell.mark_unchanged();
+        };
+        tokio::select! {
+            () = self.shared.state.closing.cancelled() => false,
+            _ = tokio::time::timeout(self.shared.state.limits.look, rung) => true,
+        }
+    }
+}
+
+impl Told {
+    fn event(self) -> Event {
+        let Self { version, data } = self;
+        Event::default().event("deployment").id(version).retry(COME_AGAIN).data(data)
+    }
+}
+
+/// The picture of a record. Equal pictures have the same version, whoever draws them.
+fn told(record: &Deployment) -> Told {
+    let data = serde_json::to_string(&Picture::from(record.clone())).unwrap_or_default();
+    let digest = Sha256::digest(&data);
+    Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
+}
+
+async fn look<B: Backend>(shared: &Shared<B>, id: &DeployId) -> Result<Deployment, Problem> {
+    let found = shared.state.backend.record(id).await;
+    let found = found.map_err(|error| path::unavailable(&error))?;
+    found.ok_or_else(|| path::no_deployment(id))
+}

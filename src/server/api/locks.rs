@@ -1,0 +1,300 @@
+//! `/api/v1/locks`: what people keep back, and why.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
+use crate::model::removal::reason;
+use crate::server::Shared;
+use crate::server::api::apps::unread;
+use crate::server::api::path::bad;
+use crate::server::api::query;
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::{Operation, Parameter};
+use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
+use crate::server::problem::{Kind, Problem};
+
+const KNOWN: &str = "target, owner, app";
+
+/// As long as an e-mail address may be.
+const LONGEST_OWNER: usize = 254;
+
+/// A lock that somebody wants.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LockRequest")]
+pub(super) struct Ask {
+    /// Whom it stops.
+    scope: ScopeView,
+    /// Why; shown to whoever is stopped.
+    reason: String,
+    /// Until when; absent: until it is taken away.
+    #[serde(default)]
+    until: Option<Timestamp>,
+    /// For how long: `2h`.
+    #[serde(default, rename = "for")]
+    #[schemars(with = "Option<String>")]
+    lasting: Option<SignedDuration>,
+}
+
+/// Why a lock is taken away.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "UnlockRequest")]
+pub(super) struct Away {
+    /// Why.
+    reason: String,
+}
+
+/// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
+/// `{"target": T, "app": "NAMESPACE/SLUG"}`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "LockScope")]
+pub(super) struct ScopeView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Every deployment.
+    everything: Option<bool>,
+    /// Every deployment to a cluster; with `app`, that app's there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Every app of a team, by the WAML's `owner`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    /// `namespace/slug`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    app: Option<String>,
+}
+
+/// A lock as callers see it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lock")]
+pub(super) struct View {
+    /// Eight hexadecimal digits.
+    id: String,
+    /// Whom it stops.
+    scope: ScopeView,
+    /// Why.
+    reason: String,
+    /// Who placed it.
+    by: String,
+    /// Since when.
+    since: Timestamp,
+    /// Until when; null: until it is taken away.
+    until: Option<Timestamp>,
+}
+
+/// The locks that are placed now, oldest first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LockPage")]
+pub(super) struct ListView {
+    /// All of them.
+    locks: Vec<View>,
+}
+
+/// What the list may be asked.
+const QUERY: &[Parameter] = &[
+    Parameter::text("target", "Those that can stop a deployment to this cluster."),
+    Parameter::text("owner", "Those that can stop an app of this team."),
+    Parameter::text("app", "Those that can stop this app, `namespace/slug`."),
+];
+
+/// What is said of [`list`].
+pub(super) fn list_operation() -> Operation {
+    Operation::reads("listLocks", "What people keep back now, and why.")
+        .query(QUERY)
+        .gives::<ListView>(200, "The locks, oldest first.")
+}
+
+/// What is said of [`place`].
+pub(super) fn place_operation() -> Operation {
+    Operation::acts("placeLock", "Keeps deployments back, with a reason.")
+        .about(
+            "A lock of an app needs the right to deploy it, one of a team the right to deploy \
+             everything, one of a cluster or of everything `admin`.",
+        )
+        .takes::<Ask>()
+        .gives::<View>(201, "The lock.")
+        .fails(&[Kind::Conflict])
+}
+
+/// What is said of [`remove`].
+pub(super) fn remove_operation() -> Operation {
+    Operation::acts("removeLock", "Takes a lock away.")
+        .takes::<Away>()
+        .gives::<View>(200, "The lock that was taken away.")
+        .fails(&[Kind::NotFound, Kind::Conflict])
+}
+
+/// The locks that can stop what is asked for. One of an app is seen by who may see the app.
+pub(super) async fn list<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Json<ListView>, Problem> {
+    let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
+    let filter = filter(&pairs).map_err(bad)?;
+    let all = shared.state.backend.locks(&filter).await.map_err(|error| unavailable(&error))?;
+    let mut locks = Vec::with_capacity(all.len());
+    for (id, lock) in all {
+        let may = match &lock.scope {
+            LockScope::App(target, app) => {
+                let subject = Subject::App(target.clone(), app.clone());
+                shared.may(&caller, Scope::Read, &subject).await.is_ok()
+            }
+            LockScope::Everything | LockScope::Target(_) | LockScope::Owner(_) => true,
+        };
+        if may {
+            locks.push(view(&id, lock));
+        }
+    }
+    Ok(Json(ListView { locks }))
+}
+
+/// Places a lock.
+pub(super) async fn place<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<(StatusCode, Json<View>), Problem> {
+    let Json(Ask { scope, reason: text, until, lasting }) = ask.map_err(|error| unread(&error))?;
+    let scope = scope.read().map_err(unmeant)?;
+    may(&shared, &caller, &scope).await?;
+    let reason = reason(&text).map_err(unmeant)?;
+    let ends = match (until, lasting) {
+        (Some(_), Some(_)) => return Err(unmeant("say `until` or `for`, and not both")),
+        (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
+    };
+    let request = LockRequest { scope, reason, ends };
+    let placed = shared.state.backend.lock(request, caller.by()).await.map_err(refused)?;
+    Ok((StatusCode::CREATED, Json(view(&placed.0, placed.1))))
+}
+
+/// Takes a lock away.
+pub(super) async fn remove<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    ask: Result<Json<Away>, JsonRejection>,
+) -> Result<Json<View>, Problem> {
+    let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
+    let id = LockId::parse(id).map_err(|error| bad(error.to_string()))?;
+    let Json(Away { reason: text }) = ask.map_err(|error| unread(&error))?;
+    let backend = &shared.state.backend;
+    let there = backend.placed(&id).await.map_err(|error| unavailable(&error))?;
+    let there = there.ok_or_else(|| kept(NotUnlocked::Unknown(id.clone())))?;
+    may(&shared, &caller, &there.scope).await?;
+    let reason = reason(&text).map_err(unmeant)?;
+    let lock = backend.unlock(&id, reason, caller.by()).await.map_err(kept)?;
+    Ok(Json(view(&id, lock)))
+}
+
+/// Who may place and take away a lock of that scope: who may deploy all that it stops; what many
+/// teams share is the operators'.
+async fn may<B: Backend>(
+    shared: &Shared<B>,
+    caller: &Caller,
+    scope: &LockScope,
+) -> Result<(), Problem> {
+    let (right, subject) = match scope {
+        LockScope::App(target, app) => (Scope::Deploy, Subject::App(target.clone(), app.clone())),
+        LockScope::Owner(_) => (Scope::Deploy, Subject::Everywhere),
+        LockScope::Target(target) => (Scope::Admin, Subject::Target(target.clone())),
+        LockScope::Everything => (Scope::Admin, Subject::Everywhere),
+    };
+    shared.may(caller, right, &subject).await
+}
+
+impl ScopeView {
+    fn read(self) -> Result<LockScope, String> {
+        let Self { everything, target, owner, app } = self;
+        let target =
+            target.map(TargetName::parse).transpose().map_err(|error| error.to_string())?;
+        match (everything, target, owner, app) {
+            (Some(true), None, None, None) => Ok(LockScope::Everything),
+            (None, Some(target), None, None) => Ok(LockScope::Target(target)),
+            (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, read_app(&app)?)),
+            (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
+            _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
+                      {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
+                .to_owned()),
+        }
+    }
+}
+
+fn read_app(text: &str) -> Result<AppKey, String> {
+    let wrong = || format!("app: {} is not NAMESPACE/SLUG", query::shown(text));
+    let (namespace, slug) = text.split_once('/').ok_or_else(wrong)?;
+    let namespace = Namespace::parse(namespace).map_err(|error| format!("app: {error}"))?;
+    Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(|error| format!("app: {error}"))? })
+}
+
+fn owner_of(text: &str) -> Result<String, String> {
+    let owner = text.trim();
+    let legal = !owner.is_empty()
+        && owner.chars().count() <= LONGEST_OWNER
+        && !owner.chars().any(char::is_control);
+    if legal { Ok(owner.to_owned()) } else { Err("owner: write the WAML's `owner`".to_owned()) }
+}
+
+/// Reads the parameters, each at most once; the message says which one is wrong.
+fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
+    query::once(pairs)?;
+    let mut filter = LockFilter::default();
+    for (name, value) in pairs {
+        match name.as_str() {
+            "target" => filter.target = Some(query::id(name, value, TargetName::parse)?),
+            "owner" => filter.owner = Some(owner_of(value)?),
+            "app" => filter.app = Some(read_app(value)?),
+            _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
+        }
+    }
+    Ok(filter)
+}
+
+fn view(id: &LockId, lock: Lock) -> View {
+    let Lock { scope, reason, by, since, until } = lock;
+    let mut shown = ScopeView::default();
+    match scope {
+        LockScope::Everything => shown.everything = Some(true),
+        LockScope::Target(target) => shown.target = Some(target.into()),
+        LockScope::Owner(owner) => shown.owner = Some(owner),
+        LockScope::App(target, app) => {
+            (shown.target, shown.app) = (Some(target.into()), Some(app.to_string()));
+        }
+    }
+    View { id: id.to_string(), scope: shown, reason, by, since, until }
+}
+
+fn unmeant(detail: impl Into<String>) -> Problem {
+    Problem::new(Kind::Unprocessable, detail)
+}
+
+fn unavailable(error: &Fault) -> Problem {
+    tracing::error!(%error, "locks could not be read or written");
+    Problem::new(Kind::Unavailable, "locks cannot be read or written now; come again")
+}
+
+fn refused(error: NotLocked) -> Problem {
+    match error {
+        NotLocked::Unmeant(detail) => unmeant(detail),
+        NotLocked::TooMany => Problem::new(Kind::Conflict, error.to_string()),
+        NotLocked::Fault(error) => unavailable(&error),
+    }
+}
+
+fn kept(error: NotUnlocked) -> Problem {
+    match error {
+        NotUnlocked::Unknown(_) => Problem::new(Kind::NotFound, error.to_string()),
+        NotUnlocked::Gone(detail) => Problem::new(Kind::Conflict, detail),
+        NotUnlocked::Fault(error) => unavailable(&error),
+    }
+}

@@ -1,0 +1,155 @@
+//! `/api/v1/plan`: what a deployment would do.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
+use crate::model::violation::Violation;
+use crate::pipeline::diff::Change;
+use crate::pipeline::dry_run::{DryRun, Outcome};
+use crate::server::Shared;
+use crate::server::api::apps::unread;
+use crate::server::auth::{Caller, Scope, Subject};
+use crate::server::openapi::Operation;
+use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
+use crate::server::problem::{Kind, Problem};
+
+/// A deployment that somebody thinks of.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PlanRequest")]
+pub(super) struct Ask {
+    /// The service's repository, `OWNER/NAME`.
+    repository: String,
+    /// The cluster.
+    target: String,
+    /// Absent: the tag that is live there.
+    #[serde(default)]
+    tag: Option<String>,
+    /// The commit whose WAML is meant.
+    #[serde(default)]
+    commit: Option<String>,
+    /// A branch or a tag of git.
+    #[serde(default, rename = "ref")]
+    git_ref: Option<String>,
+    /// The WAML's text, in place of that at the commit.
+    #[serde(default)]
+    waml: Option<String>,
+}
+
+/// What would come of it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Plan")]
+pub(super) struct View {
+    /// `changes`, `unchanged` or `refused`.
+    outcome: Outcome,
+    /// `namespace/slug`; null where the WAML cannot be read.
+    app: Option<String>,
+    /// The cluster.
+    target: String,
+    /// The image tag that it was planned with.
+    tag: Option<String>,
+    /// The commit that the WAML is of; null where its text was given alone.
+    commit: Option<String>,
+    /// The template and its version.
+    template: Option<String>,
+    /// Of what would be written.
+    digest: Option<String>,
+    /// What would become another, object by object.
+    changes: Vec<Change>,
+    /// Why it would be refused.
+    violations: Vec<Violation>,
+    /// What would not stop it.
+    warnings: Vec<Violation>,
+    /// What else there is to know, one sentence each.
+    notes: Vec<String>,
+}
+
+/// What is said of [`plan`].
+pub(super) fn operation() -> Operation {
+    Operation::reads("plan", "What a deployment would change, or why it would be refused.")
+        .about("Nothing is recorded, and nothing is written.")
+        .takes::<Ask>()
+        .gives::<View>(200, "What would come of it.")
+        .fails(&[Kind::NotFound, Kind::Overloaded])
+}
+
+/// What would come of a deployment; changes nothing.
+pub(super) async fn plan<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<Json<View>, Problem> {
+    let Json(ask) = ask.map_err(|error| unread(&error))?;
+    let request = read(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
+    let subject = Subject::Repository(request.repository.clone(), Some(request.target.clone()));
+    shared.may(&caller, Scope::Read, &subject).await?;
+    Ok(Json(view(shared.state.backend.plan(request).await.map_err(refused)?)))
+}
+
+fn read(ask: Ask) -> Result<PlanRequest, String> {
+    let Ask { repository, target, tag, commit, git_ref, waml } = ask;
+    let text = |error: IdError| error.to_string();
+    let at = match (commit, git_ref) {
+        (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
+        (Some(commit), None) => Some(At::Commit(CommitSha::parse(commit).map_err(text)?)),
+        (None, Some(git_ref)) => Some(At::Ref(checked(git_ref)?)),
+        (None, None) if waml.is_none() => {
+            return Err("say which WAML is meant: with `commit`, `ref` or `waml`".to_owned());
+        }
+        (None, None) => None,
+    };
+    Ok(PlanRequest {
+        repository: RepoName::parse(repository).map_err(text)?,
+        target: TargetName::parse(target).map_err(text)?,
+        tag: tag.map(ImageTag::parse).transpose().map_err(text)?,
+        at,
+        waml,
+    })
+}
+
+/// What git takes for a name of a branch or a tag, as far as it matters on the way there.
+fn checked(git_ref: String) -> Result<String, String> {
+    let legal = (1..=255).contains(&git_ref.len())
+        && !git_ref.starts_with(['-', '/', '.'])
+        && !git_ref.contains("..")
+        && git_ref.chars().all(|c| c.is_alphanumeric() || "/-_.+#@=,".contains(c));
+    if legal { Ok(git_ref) } else { Err("ref: write a branch, a tag or a commit".to_owned()) }
+}
+
+/// Takes the plan apart; a new field asks here whether it is to be seen.
+fn view(plan: Plan) -> View {
+    let Plan { run, app, target, tag, commit, notes } = plan;
+    let DryRun { outcome, template, digest, changes, restarts: _, violations, warnings } = run;
+    View {
+        outcome,
+        app: app.map(|app| app.to_string()),
+        target: target.into(),
+        tag: tag.map(String::from),
+        commit: commit.map(String::from),
+        template,
+        digest: digest.map(|digest| digest.0),
+        changes,
+        violations,
+        warnings,
+        notes,
+    }
+}
+
+fn refused(error: NotPlanned) -> Problem {
+    match error {
+        NotPlanned::Busy => Problem::new(Kind::Overloaded, error.to_string()),
+        NotPlanned::Missing(detail) => Problem::new(Kind::NotFound, detail),
+        NotPlanned::Unmeant(detail) => Problem::new(Kind::Unprocessable, detail),
+        NotPlanned::Unavailable(detail) => Problem::new(Kind::Unavailable, detail),
+        NotPlanned::Fault(error) => {
+            tracing::error!(%error, "a dry run failed");
+            Problem::new(Kind::Unavailable, "it cannot be planned now; come again")
+        }
+    }
+}

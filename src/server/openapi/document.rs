@@ -1,0 +1,192 @@
+//! Operations become an OpenAPI document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
+//!
+//! Its schemas are JSON Schema 2020-12, which 3.1 takes as they are.
+
+use std::collections::BTreeMap;
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value as Json, json};
+
+use crate::model::deployment::State;
+use crate::server::openapi::Described;
+use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
+use crate::server::problem::{self, Kind};
+
+const SCHEMAS: &str = "/components/schemas";
+
+const ABOUT: &str = "What is deployed where, what happened, and what people do about it. \
+    Times are RFC 3339 in UTC. Answers may get new keys; a client leaves those out that it does not \
+    know. Errors are `application/problem+json` (RFC 9457): `type` is stable and for programs, \
+    `detail` is for people.";
+
+/// How any route may fail.
+const ANY: &[Kind] = &[
+    Kind::BadRequest,
+    Kind::Unauthorized,
+    Kind::Forbidden,
+    Kind::TooMany,
+    Kind::Unavailable,
+    Kind::Overloaded,
+    Kind::TookTooLong,
+    Kind::Internal,
+];
+/// How a route with a body may fail as well.
+const WITH_BODY: &[Kind] = &[
+    Kind::SlowBody,
+    Kind::KeyInUse,
+    Kind::TooLarge,
+    Kind::UnsupportedMediaType,
+    Kind::Unprocessable,
+    Kind::KeyReused,
+];
+/// How no route fails that anybody may call.
+const OF_CALLERS: &[Kind] = &[Kind::Unauthorized, Kind::Forbidden, Kind::TooMany];
+
+/// The document, as text that ends with a newline.
+pub(super) fn of(base: &str, all: &[Described]) -> String {
+    let mut shapes = Shapes::new();
+    let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
+    for Described { method, path, operation } in all {
+        let described = shapes.operation(path, operation);
+        let place = paths.entry(format!("{base}{path}")).or_default();
+        place.insert((*method).to_owned(), described);
+    }
+    let document = json!({
+        "openapi": "3.1.1",
+        "info": {"title": "the-deployer", "version": "1", "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": shapes.components(),
+            "securitySchemes": {"token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token of the service's configuration, or a person's of GitHub.",
+            }},
+        },
+    });
+    // Our own values have string keys: they can be written.
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}
+
+/// What types look like, each described once.
+struct Shapes {
+    given: SchemaGenerator,
+    taken: SchemaGenerator,
+}
+
+impl Shapes {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.meta_schema = None;
+            settings.definitions_path = SCHEMAS.into();
+        });
+        // What is taken is small, and may look otherwise than what is given under the same name.
+        let taken = settings.clone().for_deserialize().with(|all| all.inline_subschemas = true);
+        Self { given: settings.for_serialize().into_generator(), taken: taken.into_generator() }
+    }
+
+    fn operation(&mut self, path: &str, operation: &Operation) -> Json {
+        let Operation { id, summary, about, needs, query, headers, body, answers, fails } =
+            operation;
+        let needed = needs.map(|right| format!("Needs the right to `{right}`."));
+        let about = [about.map(str::to_owned), needed].into_iter().flatten();
+        let mut parameters: Vec<Json> =
+            in_path(path).map(|name| path_parameter(path, name)).collect();
+        parameters.extend(query.iter().map(|one| parameter("query", one)));
+        parameters.extend(headers.iter().map(|one| parameter("header", one)));
+        let security = needs.map_or_else(|| json!([]), |_| json!([{"token": []}]));
+        let mut described = json!({
+            "operationId": id,
+            "summary": summary,
+            "description": about.collect::<Vec<_>>().join("\n\n"),
+            "parameters": parameters,
+            "responses": self.responses(answers, needs.is_some(), body.is_some(), fails),
+            "security": security,
+        });
+        if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {
+            let schema = shape(&mut self.taken);
+            let content = json!({"application/json": {"schema": schema}});
+            map.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+        }
+        described
+    }
+
+    fn responses(
+        &mut self,
+        answers: &[Answer],
+        guarded: bool,
+        body: bool,
+        fails: &[Kind],
+    ) -> BTreeMap<String, Json> {
+        let of_body = WITH_BODY.iter().filter(|_| body);
+        let any = ANY.iter().filter(|kind| guarded || !OF_CALLERS.contains(kind));
+        let mut failures: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+        for kind in any.chain(of_body).chain(fails) {
+            let kinds = failures.entry(kind.status()).or_default();
+            if !kinds.contains(kind) {
+                kinds.push(*kind);
+            }
+        }
+        let failures = failures.into_iter().map(|(status, kinds)| (status, self.failure(&kinds)));
+        let failures: Vec<_> = failures.collect();
+        let answers = answers.iter().map(|answer| (answer.status, self.answer(answer)));
+        let all = answers.chain(failures).map(|(status, said)| (status.to_string(), said));
+        all.collect()
+    }
+
+    fn answer(&mut self, answer: &Answer) -> Json {
+        let Answer { status: _, about, content } = answer;
+        match content {
+            None => json!({"description": about}),
+            Some((kind, shape)) => {
+                let mut content = Map::new();
+                content.insert((*kind).to_owned(), json!({"schema": shape(&mut self.given)}));
+                json!({"description": about, "content": content})
+            }
+        }
+    }
+
+    fn failure(&mut self, kinds: &[Kind]) -> Json {
+        let one = |kind: &Kind| format!("`{}`: {}", kind.urn(), kind.documented().2);
+        let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
+        let schema = self.given.subschema_for::<problem::Body>();
+        let content = json!({"application/problem+json": {"schema": schema}});
+        json!({"description": about, "content": content})
+    }
+
+    fn components(&mut self) -> Map<String, Json> {
+        self.given.take_definitions(true)
+    }
+}
+
+/// The names between braces.
+fn in_path(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn path_parameter(path: &str, name: &str) -> Json {
+    let about = match name {
+        "target" => "The target: one cluster.",
+        "namespace" => "The app's namespace.",
+        "app" => "The app's slug.",
+        "revision" => "The deploy id that names the revision.",
+        _ if path.starts_with("/deployments/") => "The deployment's deploy id.",
+        _ => "Its id.",
+    };
+    json!({
+        "name": name, "in": "path", "required": true, "description": about,
+        "schema": {"type": "string"},
+    })
+}
+
+fn parameter(place: &str, parameter: &Parameter) -> Json {
+    let Parameter { name, about, kind } = parameter;
+    let schema = match kind {
+        Is::Text => json!({"type": "string"}),
+        Is::Time => json!({"type": "string", "format": "date-time"}),
+        Is::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Is::State => json!({"type": "string", "enum": State::ALL.map(State::as_str)}),
+    };
+    json!({"name": name, "in": place, "required": false, "description": about, "schema": schema})
+}

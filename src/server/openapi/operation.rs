@@ -1,0 +1,163 @@
+//! What is said of one route: what it takes, what it gives, how it fails.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::server::problem::Kind;
+
+/// What a route does, for who writes a client.
+pub(crate) struct Operation {
+    /// Its name in generated clients.
+    pub(super) id: &'static str,
+    /// One sentence.
+    pub(super) summary: &'static str,
+    /// What else there is to know.
+    pub(super) about: Option<&'static str>,
+    /// Which right it needs: `read`, `deploy`, `admin`; none, where anybody may call it.
+    pub(super) needs: Option<&'static str>,
+    pub(super) query: &'static [Parameter],
+    pub(super) headers: &'static [Parameter],
+    pub(super) body: Option<Shape>,
+    pub(super) answers: Vec<Answer>,
+    /// How it fails beside what any route does.
+    pub(super) fails: &'static [Kind],
+}
+
+/// A parameter of the query, or a header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+    /// What it may be.
+    pub(crate) kind: Is,
+}
+
+/// What a parameter may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Is {
+    /// Any text of that kind.
+    Text,
+    /// A moment, as RFC 3339 writes it.
+    Time,
+    /// A whole number from the first to the second.
+    Number(i64, i64),
+    /// A state of a deployment.
+    State,
+}
+
+impl Parameter {
+    /// A text.
+    pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, kind: Is::Text }
+    }
+
+    /// Something else.
+    pub(crate) const fn of(name: &'static str, kind: Is, about: &'static str) -> Self {
+        Self { name, about, kind }
+    }
+}
+
+/// Any act may be repeated under a name.
+const ONCE: &[Parameter] = &[Parameter::text(
+    "Idempotency-Key",
+    "New for each act, up to 100 visible characters. For 24 hours a repeat with it does nothing, and \
+     gets the answer that the first one got.",
+)];
+
+/// Makes the schema of a type.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+/// One way in which a route answers.
+pub(crate) struct Answer {
+    pub(super) status: u16,
+    pub(super) about: &'static str,
+    /// The type of the content, and its shape; none where there is no content.
+    pub(super) content: Option<(&'static str, Shape)>,
+}
+
+impl Operation {
+    /// An operation that needs the right to read.
+    pub(crate) fn reads(id: &'static str, summary: &'static str) -> Self {
+        Self {
+            id,
+            summary,
+            about: None,
+            needs: Some("read"),
+            query: &[],
+            headers: &[],
+            body: None,
+            answers: Vec::new(),
+            fails: &[],
+        }
+    }
+
+    /// One that needs the right to deploy.
+    pub(crate) fn acts(id: &'static str, summary: &'static str) -> Self {
+        Self { needs: Some("deploy"), headers: ONCE, ..Self::reads(id, summary) }
+    }
+
+    /// The same for what concerns many apps.
+    pub(crate) fn admin(self) -> Self {
+        Self { needs: Some("admin"), ..self }
+    }
+
+    /// One that anybody may call.
+    pub(crate) fn open(id: &'static str, summary: &'static str) -> Self {
+        Self { needs: None, ..Self::reads(id, summary) }
+    }
+
+    /// With more to know.
+    pub(crate) fn about(self, text: &'static str) -> Self {
+        Self { about: Some(text), ..self }
+    }
+
+    /// With these in the query.
+    pub(crate) fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+
+    /// With these headers.
+    pub(crate) fn headers(self, headers: &'static [Parameter]) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// Takes a body.
+    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+        Self { body: Some(|generator| generator.subschema_for::<T>()), ..self }
+    }
+
+    /// Answers with JSON.
+    pub(crate) fn gives<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        let shape: Shape = |generator| generator.subschema_for::<T>();
+        self.answers(Answer { status, about, content: Some(("application/json", shape)) })
+    }
+
+    /// Answers with something else.
+    pub(crate) fn answers(mut self, answer: Answer) -> Self {
+        self.answers.push(answer);
+        self
+    }
+
+    /// Fails in these ways, too.
+    pub(crate) fn fails(self, fails: &'static [Kind]) -> Self {
+        Self { fails, ..self }
+    }
+}
+
+impl Answer {
+    /// One without content.
+    pub(crate) fn empty(status: u16, about: &'static str) -> Self {
+        Self { status, about, content: None }
+    }
+
+    /// One with content of another type than JSON.
+    pub(crate) fn of<T: JsonSchema>(
+        status: u16,
+        about: &'static str,
+        content_type: &'static str,
+    ) -> Self {
+        let shape: Shape = |generator| generator.subschema_for::<T>();
+        Self { status, about, content: Some((content_type, shape)) }
+    }
+}

@@ -1,0 +1,83 @@
+//! A deployment that has not begun to push is stopped by a person.
+
+use sqlx::any::AnyRow;
+
+use crate::model::audit::Entry;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::DeployId;
+use crate::model::status::ForgeStatus;
+use crate::store::row::{self, Row, storable};
+use crate::store::{Store, StoreError, Write, audit, lane};
+
+/// What became of a deployment that was to be cancelled.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "it may go on"]
+pub enum Cancelled {
+    /// It has ended; what it is now.
+    Yes(Box<Deployment>),
+    /// Its push has begun, and may have arrived. Nothing was changed.
+    Pushing,
+    /// It had ended before. Nothing was changed.
+    Ended(Box<Deployment>),
+    /// There is no such deployment.
+    NotThere,
+}
+
+const DOING: &str = "cancelling a deployment";
+
+impl Store {
+    /// Ends a deployment that waits, or that a worker is at and has not begun to push: the worker loses
+    /// its claim. The entry says who does it, and gets what it is about.
+    pub async fn cancel(&self, id: &DeployId, entry: &Entry) -> Result<Cancelled, StoreError> {
+        let mut write = self.begin_durable(DOING).await?;
+        let Some(found) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
+        let release = &found.request.release;
+        // With the lane locked, no worker can be given the turn to push meanwhile.
+        lane::lock(self, &mut write, &release.repository, &found.request.target).await?;
+        let Some(row) = end(&mut write, id, entry).await? else {
+            return Ok(match read(&mut write, id).await? {
+                Some(now) if now.state.is_final() => Cancelled::Ended(Box::new(now)),
+                Some(_) => Cancelled::Pushing,
+                None => Cancelled::NotThere,
+            });
+        };
+        let cancelled = row::deployment(&Row::new(row))?;
+        let status = ForgeStatus::cancelled(&entry.by.name, &entry.reason);
+        self.tell(&mut write, id, &status, entry.at).await?;
+        let about = Entry {
+            target: Some(cancelled.request.target.clone()),
+            app: cancelled.app.clone(),
+            subject: format!("deployment {id} of {}", release.repository),
+            ..entry.clone()
+        };
+        audit::note(&mut write, &about).await?;
+        write.commit().await?;
+        Ok(Cancelled::Yes(Box::new(cancelled)))
+    }
+}
+
+async fn read(write: &mut Write, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
+    let row = sqlx::query("SELECT * FROM deployments WHERE id = $1").bind(id.as_str());
+    let row = row.fetch_optional(write.sql()).await.map_err(StoreError::doing(DOING))?;
+    row.map(|row| row::deployment(&Row::new(row))).transpose()
+}
+
+/// Ends it, unless its push has begun or it has ended.
+async fn end(
+    write: &mut Write,
+    id: &DeployId,
+    entry: &Entry,
+) -> Result<Option<AnyRow>, StoreError> {
+    let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
+    sqlx::query(
+        "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
+         WHERE id = $1 AND state IN ('queued', 'running') RETURNING *",
+    )
+    .bind(id.as_str())
+    .bind(State::Cancelled.as_str())
+    .bind(entry.at.as_millisecond())
+    .bind(storable(&summary))
+    .fetch_optional(write.sql())
+    .await
+    .map_err(StoreError::doing(DOING))
+}
