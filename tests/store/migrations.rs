@@ -177,6 +177,9 @@ async fn looks_right(store: &Store, version: i64) {
     if version >= 15 {
         assert!(find(-115).rollback.as_ref().unwrap().hold);
     }
+    if version >= 19 {
+        assert!(find(119).request.automatic);
+    }
     if version >= 16 {
         let holds = store.holds(None).await.unwrap();
         assert_eq!(holds.len(), 1, "one was released: {holds:?}");

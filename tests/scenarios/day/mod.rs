@@ -34,7 +34,7 @@ struct Day<'d> {
     deployer: &'d mut Deployer,
     random: Random,
     model: Model,
-    /// How many deployments were asked for, rollbacks done, and locks placed.
+    /// How many deployments were asked for, rollbacks done, and locks placed or taken away.
     asked: usize,
     rollbacks: usize,
     locks: u32,
@@ -199,9 +199,17 @@ impl Day<'_> {
         let (by, reason) = ("jo".to_owned(), "the fair".to_owned());
         let lock = Lock { scope, reason, by, since: now, until };
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
+<<<<<<< HEAD
         let entry = entry("lock", 1_000_000 + i64::from(self.locks), "jo", "the fair", now);
         let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
         assert_eq!(placed, Locked::Yes);
+||||||| merged common ancestors
+        self.deployer.hands().store().add_lock(&id, &lock).await.unwrap();
+=======
+        let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
+        let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
+        assert_eq!(placed, Locked::Yes);
+>>>>>>> record
         self.model.locks.push((id, lock));
     }
 
@@ -212,10 +220,19 @@ impl Day<'_> {
             return;
         }
         let (id, _) = self.model.locks.remove(self.random.below(self.model.locks.len()));
+<<<<<<< HEAD
         let store = self.deployer.hands().store();
         let number = i64::from_str_radix(id.as_str(), 16).unwrap();
         let entry = entry("unlock", 2_000_000 + number, "jo", "it is over", now);
         let unlocked = store.remove_lock(&id, &entry).await.unwrap();
+||||||| merged common ancestors
+        let store = self.deployer.hands().store();
+        let unlocked = store.remove_lock(&id, "jo", "it is over", now).await.unwrap();
+=======
+        self.locks += 1;
+        let entry = entry("unlock", i64::from(self.locks), "jo", "it is over", now);
+        let unlocked = self.deployer.hands().store().remove_lock(&id, &entry).await.unwrap();
+>>>>>>> record
         assert!(matches!(unlocked, the_deployer::store::Unlocked::Yes(_)), "{unlocked:?}");
     }
 
