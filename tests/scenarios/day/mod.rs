@@ -199,17 +199,9 @@ impl Day<'_> {
         let (by, reason) = ("jo".to_owned(), "the fair".to_owned());
         let lock = Lock { scope, reason, by, since: now, until };
         let id = LockId::parse(format!("{:08x}", self.locks)).unwrap();
-<<<<<<< HEAD
-        let entry = entry("lock", 1_000_000 + i64::from(self.locks), "jo", "the fair", now);
-        let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
-        assert_eq!(placed, Locked::Yes);
-||||||| merged common ancestors
-        self.deployer.hands().store().add_lock(&id, &lock).await.unwrap();
-=======
         let entry = entry("lock", i64::from(self.locks), "jo", "the fair", now);
         let placed = self.deployer.hands().store().add_lock(&id, &lock, &entry).await.unwrap();
         assert_eq!(placed, Locked::Yes);
->>>>>>> record
         self.model.locks.push((id, lock));
     }
 
@@ -220,19 +212,9 @@ impl Day<'_> {
             return;
         }
         let (id, _) = self.model.locks.remove(self.random.below(self.model.locks.len()));
-<<<<<<< HEAD
-        let store = self.deployer.hands().store();
-        let number = i64::from_str_radix(id.as_str(), 16).unwrap();
-        let entry = entry("unlock", 2_000_000 + number, "jo", "it is over", now);
-        let unlocked = store.remove_lock(&id, &entry).await.unwrap();
-||||||| merged common ancestors
-        let store = self.deployer.hands().store();
-        let unlocked = store.remove_lock(&id, "jo", "it is over", now).await.unwrap();
-=======
         self.locks += 1;
         let entry = entry("unlock", i64::from(self.locks), "jo", "it is over", now);
         let unlocked = self.deployer.hands().store().remove_lock(&id, &entry).await.unwrap();
->>>>>>> record
         assert!(matches!(unlocked, the_deployer::store::Unlocked::Yes(_)), "{unlocked:?}");
     }
 
