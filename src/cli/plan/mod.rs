@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::client::Server;
 use super::diagnostics::Sources;
 use super::error::{CliError, Outcome};
-use super::here::{self, About};
+use super::here::{self, Whose};
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
 use crate::model::id::{ImageTag, TargetName};
@@ -47,7 +47,7 @@ pub(super) struct Plan {
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    about: About,
+    whose: Whose,
     #[command(flatten)]
     server: Server,
     /// How to print the result
@@ -152,7 +152,7 @@ impl Plan {
     fn ask(&self, tag: Option<ImageTag>) -> Result<(Ask, Sources), CliError> {
         let mut sources = Sources::default();
         let mut ask = Ask {
-            repository: self.about.repository()?.to_string(),
+            repository: self.whose.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),
             commit: None,
