@@ -96,7 +96,7 @@ impl Backend {
         )))
     }
 
-    fn holds_on(&self, target: &TargetName) -> bool {
+    pub(super) fn holds_on(&self, target: &TargetName) -> bool {
         let policies = self.world.clusters.find(target).map(|target| target.policies);
         policies.unwrap_or_default().holds != Holds::Off
     }
@@ -153,10 +153,7 @@ impl Backend {
     async fn accept(&self, new: &NewRollback, by: By) -> Result<Deployment, NotRolledBack> {
         let app = &new.app;
         match self.inbox.roll_back(new, &entry(new, by, self.world.clock.now())).await {
-            Ok(RollbackTurn::Yes) => {
-                let stored = self.recorded(&new.id).await?;
-                Ok(stored.ok_or_else(|| Fault::new("a rollback that was stored is gone"))?)
-            }
+            Ok(RollbackTurn::Yes) => Ok(new.deployment(self.world.clock.now())),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),
