@@ -47,7 +47,7 @@ impl Backend {
             let away = from.map(|from| from.request.release);
             let lane =
                 self.lane(target, app).await?.unwrap_or(to.request.release.repository.clone());
-            let new = self.new(&request, &choice, to, (away, lane, hold), &by);
+            let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
             answer.deployment = Some(self.accept(&new, by).await?);
         }
         Ok(answer)
@@ -117,7 +117,7 @@ impl Backend {
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }
 
-    fn new(
+    fn put_together(
         &self,
         request: &RollbackRequest,
         choice: &Choice,
