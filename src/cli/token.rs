@@ -69,6 +69,7 @@ impl Token {
         let limits = [("targets", targets), ("apps", apps)].into_iter();
         let limits = limits.filter(|(_, globs)| !globs.is_empty());
         entry.extend(limits.map(|(key, globs)| (key.to_owned(), json!(globs))));
+        let entry = serde_json::Value::Object(entry);
         match output {
             data @ (Format::Json | Format::Yaml) => {
                 output::data(data, &json!({"token": made.text, "config": entry}))
