@@ -237,7 +237,11 @@ async fn take(
     let claim =
         Claim { deployment: row::deployment(&row)?, failures: row.count("failures")?, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
-        store.tell(write, id, &ForgeStatus::in_progress(), now).await?;
+        let begun = match claim.deployment.rollback {
+            Some(_) => ForgeStatus::rolling_back(),
+            None => ForgeStatus::in_progress(),
+        };
+        store.tell(write, id, &begun, now).await?;
     }
     Ok(Some(claim))
 }
