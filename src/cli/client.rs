@@ -7,6 +7,7 @@ use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use super::error::CliError;
 use super::settings::logins;
@@ -14,6 +15,9 @@ use crate::model::deployment::{StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::CommitSha;
 use crate::model::violation::Violation;
+
+/// Keys that we do not know: those of a newer service. Programs get them as they came.
+pub(super) type More = serde_json::Map<String, Json>;
 
 /// Where the service is, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -31,9 +35,11 @@ pub(super) struct Server {
 pub(super) struct List {
     pub(super) deployments: Vec<Overview>,
     pub(super) next: Option<String>,
+    #[serde(flatten)]
+    pub(super) more: More,
 }
 
-/// A deployment in a list. Unknown fields are from a newer service, and left out.
+/// A deployment in a list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Overview {
     pub(super) id: String,
@@ -55,9 +61,11 @@ pub(super) struct Overview {
     pub(super) templates_commit: Option<CommitSha>,
     pub(super) errors: usize,
     pub(super) warnings: usize,
+    #[serde(flatten)]
+    pub(super) more: More,
 }
 
-/// A deployment by itself.
+/// A deployment by itself. Keys that we do not know are in the overview's `more`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Detail {
     #[serde(flatten)]
@@ -73,13 +81,29 @@ pub(super) struct Detail {
     pub(super) changes: Option<Vec<Change>>,
 }
 
-/// What a deployment changed in one object.
+/// What a deployment changes in one object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) how: String,
+    #[serde(default)]
+    pub(super) fields: Vec<Field>,
+    #[serde(default)]
+    pub(super) more_fields: usize,
     pub(super) diff: String,
+    #[serde(flatten)]
+    pub(super) more: More,
+}
+
+/// A value that becomes another; null where there is none.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Field {
+    pub(super) path: String,
+    pub(super) before: Json,
+    pub(super) after: Json,
+    #[serde(flatten)]
+    pub(super) more: More,
 }
 
 /// What the forge is told.
@@ -88,6 +112,8 @@ pub(super) struct Status {
     pub(super) state: String,
     pub(super) description: String,
     pub(super) at: jiff::Timestamp,
+    #[serde(flatten)]
+    pub(super) more: More,
 }
 
 /// An answer that is an error (RFC 9457).
