@@ -97,8 +97,7 @@ async fn status_shows_what_is_live_what_goes_on_and_what_never_was() {
     assert!(all.contains(&id) && all.contains("v2 to prod-cluster-1"), "{all}");
     let (code, one) = place.bart(&["status", &id]).await;
     assert_eq!(code, 0);
-    for part in ["changes\n", "added    Deployment shop", "statuses", "https://deploy.example.com/"]
-    {
+    for part in ["changes\n", "+ Deployment shop", "statuses", "https://deploy.example.com/"] {
         assert!(one.contains(part), "no {part:?} in {one}");
     }
     let (code, other) =
