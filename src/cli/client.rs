@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
+use reqwest::header::{HeaderName, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,6 +14,7 @@ use serde_json::Value as Json;
 
 use super::error::CliError;
 use super::settings::logins;
+use crate::clock;
 use crate::model::deployment::{StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::CommitSha;
@@ -119,6 +123,8 @@ pub(super) struct Status {
 /// An answer that is an error (RFC 9457).
 #[derive(Debug, Deserialize)]
 struct Problem {
+    #[serde(default)]
+    r#type: String,
     title: String,
     detail: Option<String>,
 }
@@ -126,16 +132,27 @@ struct Problem {
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Streams have a sign of life every few seconds.
 const SILENCE: Duration = Duration::from_secs(60);
+/// Before an act whose answer was lost is asked for again, with its key.
+const PAUSE: Duration = Duration::from_millis(500);
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
+/// The problem of a repeat whose first is not done yet.
+const AT_WORK: &str = ":idempotency-key-in-use";
+static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A client for one question.
+/// A client for one question to a code host; it goes where a repository has moved to.
 pub(super) fn client() -> Result<reqwest::Client, CliError> {
     made(reqwest::Client::builder().timeout(TIMEOUT))
 }
 
-/// A client for an answer without an end, which is not silent for long.
+/// A client for one question to the service: it goes nowhere else, and takes no token there.
+pub(super) fn service_client() -> Result<reqwest::Client, CliError> {
+    made(reqwest::Client::builder().timeout(TIMEOUT).redirect(Policy::none()))
+}
+
+/// A client for an answer of the service without an end, which is not silent for long.
 pub(super) fn patient_client() -> Result<reqwest::Client, CliError> {
-    made(reqwest::Client::builder().connect_timeout(TIMEOUT).read_timeout(SILENCE))
+    let patient = reqwest::Client::builder().connect_timeout(TIMEOUT).read_timeout(SILENCE);
+    made(patient.redirect(Policy::none()))
 }
 
 fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
@@ -144,12 +161,12 @@ fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))
 }
 
-/// Whether a token of GitHub's may go to that address: by https, or without leaving this machine.
+/// Whether a token may go to that address: by https, or without leaving this machine.
 ///
 /// # Errors
 /// When everybody on the way could read it.
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
-    let url = reqwest::Url::parse(address)
+    let url = Url::parse(address)
         .map_err(|error| CliError::usage(format!("{address} is not an address: {error}")))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -167,14 +184,15 @@ pub(super) fn unreachable(address: &str, error: &reqwest::Error) -> CliError {
 }
 
 impl Server {
-    /// Asks for a path below the service's address.
+    /// Asks for a path below the service's address; that it will not say is a [`CliError::refused`].
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, CliError> {
-        let answer = self.send(client()?.get(self.address(path, query)?)).await?;
-        answer.map_err(|refusal| CliError::io(refusal.to_string()))
+        let request = service_client()?.get(self.address(path, query)?);
+        let (status, body) = self.answer(self.authorized(request)?).await?;
+        self.read(status, &body)
     }
 
     /// The same for what may not be there.
@@ -182,16 +200,51 @@ impl Server {
         &self,
         path: &str,
     ) -> Result<Option<T>, CliError> {
-        Ok(self.send(client()?.get(self.address(path, &[])?)).await?.ok())
+        let request = service_client()?.get(self.address(path, &[])?);
+        let (status, body) = self.answer(self.authorized(request)?).await?;
+        if status == StatusCode::NOT_FOUND { Ok(None) } else { self.read(status, &body).map(Some) }
     }
 
     /// Asks the service to do something; that it will not is a [`CliError::refused`].
+    ///
+    /// Where no answer arrives it is asked once more, with the same key: nothing is done twice.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, CliError> {
-        self.send(client()?.post(self.address(path, &[])?).json(body)).await?
+        let key = clock::random_digits();
+        match self.told(path, body, Some(&key)).await {
+            Err(lost) if lost.is_passing() => {
+                tokio::time::sleep(PAUSE).await;
+                self.told(path, body, Some(&key)).await
+            }
+            answered => answered,
+        }
+    }
+
+    /// Asks the service what it thinks of something; nothing is done.
+    pub(super) async fn consult<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, CliError> {
+        self.told(path, body, None).await
+    }
+
+    async fn told<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: Option<&str>,
+    ) -> Result<T, CliError> {
+        let request = service_client()?.post(self.address(path, &[])?).json(body);
+        let request = match key {
+            Some(key) => request.header(&KEY, key),
+            None => request,
+        };
+        let (status, body) = self.answer(self.authorized(request)?).await?;
+        self.read(status, &body)
     }
 
     /// The request with who asks.
@@ -205,71 +258,199 @@ impl Server {
         })
     }
 
-    /// The answer; within, where the service was reached and says no to the request itself.
-    async fn send<T: DeserializeOwned>(
+    /// What comes back, whole.
+    pub(super) async fn answer(
         &self,
         request: reqwest::RequestBuilder,
-    ) -> Result<Result<T, CliError>, CliError> {
-        let sent = self.authorized(request)?.send().await;
-        let response = sent.map_err(|error| self.unreachable(&error))?;
+    ) -> Result<(StatusCode, Vec<u8>), CliError> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
-        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
-        if !status.is_success() {
-            let error = self.refused(status, &body);
-            return if matches!(status.as_u16(), 404 | 409 | 422) {
-                Ok(Err(error))
-            } else {
-                Err(error)
-            };
+        if status.is_redirection() {
+            return Err(self.moved(&response));
         }
-        serde_json::from_slice(&body).map(Ok).map_err(|error| {
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Ok((status, body.to_vec()))
+    }
+
+    fn read<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Result<T, CliError> {
+        if !status.is_success() {
+            return Err(self.refused(status, body));
+        }
+        serde_json::from_slice(body).map_err(|error| {
             CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
         })
     }
 
     /// What says who we are: the token that was given, else the login at this service.
     pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
-        if self.token.is_some() {
-            return Ok(self.token.clone());
+        let known = match &self.token {
+            Some(token) => Some(token.clone()),
+            None => logins::at(&self.server)?.map(|login| login.token),
+        };
+        if known.is_some() {
+            only_safely(&self.server)?;
         }
-        let Some(login) = logins::at(&self.server)? else { return Ok(None) };
-        only_safely(&self.server)?;
-        Ok(Some(login.token))
+        Ok(known)
     }
 
     /// An address below the service's.
-    pub(super) fn address(
-        &self,
-        path: &str,
-        query: &[(&str, String)],
-    ) -> Result<reqwest::Url, CliError> {
+    pub(super) fn address(&self, path: &str, query: &[(&str, String)]) -> Result<Url, CliError> {
         let text = format!("{}{path}", self.server.trim_end_matches('/'));
-        reqwest::Url::parse_with_params(&text, query).map_err(|error| {
+        Url::parse_with_params(&text, query).map_err(|error| {
             CliError::usage(format!("{} is not an address: {error}", self.server))
                 .hint("write it like https://deployer.example.com")
         })
     }
 
-    /// That the service cannot be reached.
+    /// That the service cannot be reached, which may pass.
     pub(super) fn unreachable(&self, error: &reqwest::Error) -> CliError {
         unreachable(&self.server, error)
             .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
+            .passing()
     }
 
-    /// What an answer that is an error says.
-    pub(super) fn refused(&self, status: reqwest::StatusCode, body: &[u8]) -> CliError {
+    /// That it is elsewhere; nobody is followed with a token.
+    pub(super) fn moved(&self, response: &reqwest::Response) -> CliError {
+        let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        let to = to.and_then(|to| response.url().join(to).ok());
+        let error = CliError::usage(format!("{} leads elsewhere", self.server));
+        match to {
+            Some(to) => error.hint(format!(
+                "if that is the service, set the server to {}",
+                base(&to, response.url(), &self.server)
+            )),
+            None => error.hint("name the service's own address with --server or BART_SERVER"),
+        }
+    }
+
+    /// What an answer that is an error says. Whatever is wrong with the request itself is a refusal; what
+    /// lies with the service may pass.
+    pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<Problem> = serde_json::from_slice(body).ok();
+        let at_work = problem.as_ref().is_some_and(|problem| problem.r#type.ends_with(AT_WORK));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let message = format!("{} refuses: {said}", self.server);
-        if matches!(status.as_u16(), 404 | 409 | 422) {
-            return CliError::refused(message);
-        }
-        let error = CliError::io(message);
-        match status.as_u16() {
+        let hint = |error: CliError| match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
             429 => error.hint("wait for a minute"),
             _ => error,
+        };
+        hint(match status.as_u16() {
+            408 => CliError::io(message).passing(),
+            409 if at_work => CliError::io(message).passing(),
+            429 => CliError::io(message),
+            400..500 => CliError::refused(message),
+            500.. => CliError::io(message).passing(),
+            _ => CliError::io(message),
+        })
+    }
+}
+
+/// The service's address, by where one question to it was sent on to.
+fn base(to: &Url, asked: &Url, server: &str) -> String {
+    let (mut to, server) = (to.clone(), Url::parse(server).ok());
+    to.set_query(None);
+    to.set_fragment(None);
+    let prefix = server.as_ref().map_or("", |server| server.path().trim_end_matches('/'));
+    let below = asked.path().strip_prefix(prefix).unwrap_or_default();
+    to.as_str().trim_end_matches(below).trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::extract::Request;
+    use axum::response::IntoResponse as _;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    /// A service that gives these answers one after the other, and keeps the requests' keys and tokens.
+    async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<String>; 2]>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        let all: Vec<_> = answers.iter().map(|(code, text)| (*code, (*text).to_owned())).collect();
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let header = |name| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
+            let mut seen = seen.lock().unwrap();
+            let (code, text) = all[seen.len()].clone();
+            seen.push([header("idempotency-key"), header("authorization")]);
+            let status = StatusCode::from_u16(code).unwrap();
+            std::future::ready(if status.is_redirection() {
+                (status, [("location", text)]).into_response()
+            } else {
+                (status, text).into_response()
+            })
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        (Server { server, token: Some("secret".into()) }, asked)
+    }
+
+    fn said(error: &CliError) -> String {
+        format!("{error:?}")
+    }
+
+    #[tokio::test]
+    async fn an_act_without_an_answer_is_asked_for_again_with_its_key() {
+        let in_use = r#"{"type": "urn:the-deployer:problem:idempotency-key-in-use", "title": "t"}"#;
+        for first in [(503, ""), (409, in_use)] {
+            let (server, asked) = service(&[first, (200, r#"{"done": 1}"#)]).await;
+            let done: Json = server.post("/act", &json!({})).await.unwrap();
+            assert_eq!(done["done"], 1);
+            let asked = asked.lock().unwrap();
+            assert!(asked[0][0].is_some() && asked[0] == asked[1], "{asked:?}");
+        }
+        let (server, asked) = service(&[(409, "{}"), (200, "{}"), (200, "{}")]).await;
+        assert!(server.post::<Json>("/act", &json!({})).await.is_err(), "a refusal stands");
+        let _: Json = server.post("/act", &json!({})).await.unwrap();
+        let _: Json = server.consult("/plan", &json!({})).await.unwrap();
+        let asked = asked.lock().unwrap();
+        assert!(asked[0][0] != asked[1][0] && asked[2][0].is_none(), "a key for each: {asked:?}");
+    }
+
+    #[tokio::test]
+    async fn nobody_is_followed_elsewhere_with_a_token() {
+        let (other, strangers) = service(&[(200, "{}")]).await;
+        let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.server))]).await;
+        let error = server.get::<Json>("/act", &[]).await.unwrap_err();
+        let wanted = format!("set the server to {}/x\"", other.server);
+        assert!(said(&error).contains(&wanted), "{error:?}");
+        assert!(strangers.lock().unwrap().is_empty());
+        let clear =
+            Server { server: "http://deployer.example.com".to_owned(), token: server.token };
+        assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
+    }
+
+    #[tokio::test]
+    async fn only_what_is_not_there_is_not_found() {
+        let (server, _) = service(&[(404, "{}"), (409, "{}"), (422, "{}"), (200, "1")]).await;
+        assert_eq!(server.find::<Json>("/x").await.unwrap(), None);
+        for _ in 0..2 {
+            assert!(server.find::<Json>("/x").await.is_err());
+        }
+        assert_eq!(server.find::<Json>("/x").await.unwrap(), Some(json!(1)));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_request_is_a_refusal() {
+        let server = Server { server: "http://x".to_owned(), token: None };
+        for (status, kind) in [
+            (400, "Refused"),
+            (401, "Refused"),
+            (403, "Refused"),
+            (404, "Refused"),
+            (422, "Refused"),
+            (408, "Passing"),
+            (429, "Io"),
+            (500, "Passing"),
+            (503, "Passing"),
+        ] {
+            let error = server.refused(StatusCode::from_u16(status).unwrap(), b"{}");
+            assert!(said(&error).contains(&format!("kind: {kind}")), "{status}: {error:?}");
         }
     }
 }

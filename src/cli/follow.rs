@@ -46,9 +46,8 @@ pub(super) struct Following<'a> {
 impl Server {
     /// Whether the service is ready; it answers with an error's status while it is not.
     pub(super) async fn ready(&self) -> Result<Readiness, CliError> {
-        let request = client::client()?.get(self.address("/readyz", &[])?);
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let request = client::service_client()?.get(self.address("/readyz", &[])?);
+        let (_, body) = self.answer(request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
         })
