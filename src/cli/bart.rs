@@ -41,7 +41,7 @@ Environment:
   BART_CONFIG        the file with your settings
   BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN
                      count as well
-  NO_COLOR           no colour, whatever it is set to
+  NO_COLOR           no colour, if it is set and not empty
   HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
 
 Results go to standard output, everything else to standard error. Colour is for terminals only. For programs

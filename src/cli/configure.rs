@@ -97,7 +97,8 @@ impl Configure {
 }
 
 fn place() -> Result<std::path::PathBuf, CliError> {
-    let arguments: Vec<String> = std::env::args().collect();
+    let arguments: Vec<String> =
+        std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect();
     settings::path(&arguments, &crate::config::environment()).ok_or_else(|| {
         CliError::usage("there is no folder for settings")
             .hint("set HOME or XDG_CONFIG_HOME, or name a file with BART_CONFIG")

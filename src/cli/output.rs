@@ -2,6 +2,7 @@
 //!
 //! The one file that writes to standard output and standard error for commands.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use clap::ValueEnum;
@@ -42,13 +43,14 @@ pub const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 /// For what to look at.
 pub const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// Prints text on standard output; styles are taken out where it is no terminal.
+/// Prints text on standard output; styles are taken out where it is no terminal, and what others might do
+/// to a terminal by names and messages of theirs always.
 ///
 /// # Errors
 /// When standard output is closed: then there is nobody to print for.
 pub fn print(text: &str) -> Result<(), CliError> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(closed)
+    out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).map_err(closed)
 }
 
 /// A table without lines, as wide as the terminal. Only the last column is folded: what is left of
@@ -72,7 +74,56 @@ pub fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> Strin
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| CliError::io(error.to_string()))?;
-    print(&format!("{text}\n"))
+    print(&format!("{}\n", escaped(&text)))
+}
+
+/// A JSON text with the control characters that the format allows written as escapes: only texts have them.
+fn escaped(json: &str) -> Cow<'_, str> {
+    let strange = |c: char| c.is_control() && c != '\n';
+    if !json.contains(strange) {
+        return json.into();
+    }
+    let shown = |c: char| {
+        if strange(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+    };
+    json.chars().map(shown).collect::<String>().into()
+}
+
+/// The text with lines, tabs and styles (`ESC [ … m`); every other control character is replaced by one that
+/// can be seen.
+fn harmless(text: &str) -> Cow<'_, str> {
+    const SEEN: char = '\u{fffd}';
+    let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c| !plain(c)) {
+        let (before, strange) = rest.split_at(at);
+        out.push_str(before);
+        let length = style(strange).or_else(|| strange.starts_with("\r\n").then_some(1));
+        let length = match length {
+            Some(length) if strange.starts_with('\x1b') => {
+                out.push_str(strange.get(..length).unwrap_or_default());
+                length
+            }
+            Some(length) => length,
+            None => {
+                out.push(SEEN);
+                strange.chars().next().map_or(1, char::len_utf8)
+            }
+        };
+        rest = strange.get(length..).unwrap_or_default();
+    }
+    (out + rest).into()
+}
+
+/// How long the style is that the text begins with, in bytes (ECMA-48, 8.3.117, "SGR").
+fn style(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix("\x1b[")?;
+    let end = inside.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'))?;
+    inside.get(end..)?.starts_with('m').then_some(end + 3)
 }
 
 /// Prints a value for programs on standard output, as they asked for it.
@@ -89,6 +140,11 @@ pub fn data(format: Format, value: &impl Serialize) -> Result<(), CliError> {
 
 /// Prints text on standard error. A closed one is no reason to fail.
 pub fn note(text: &str) {
+    draw(&harmless(text));
+}
+
+/// Draws on standard error what moves the cursor; whose texts are in it has filtered them.
+pub fn draw(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = err.write_all(text.as_bytes());
 }
@@ -124,6 +180,31 @@ fn closed(error: std::io::Error) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_wrote_does_nothing_to_a_terminal() {
+        for (text, shown) in [
+            ("a\tü\n", "a\tü\n"),
+            ("\x1b[1;38:5:1mbold\x1b[0m", "\x1b[1;38:5:1mbold\x1b[0m"),
+            ("\x1b[2Jx", "\u{fffd}[2Jx"),
+            ("\x1b]0;title\x07", "\u{fffd}]0;title\u{fffd}"),
+            ("\u{9b}2J\x7f", "\u{fffd}2J\u{fffd}"),
+            ("good\rbad\r\n", "good\u{fffd}bad\n"),
+            ("\x1b[", "\u{fffd}["),
+            ("\x1b[1", "\u{fffd}[1"),
+            ("\x1b\x1b[m", "\u{fffd}\x1b[m"),
+        ] {
+            assert_eq!(harmless(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_with_escapes() {
+        let json = serde_json::to_string(&["a\u{9b}b\x7f\x1b"]).unwrap();
+        let text = escaped(&json);
+        assert_eq!(text, r#"["a\u009bb\u007f\u001b"]"#);
+        assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap()[0], "a\u{9b}b\x7f\x1b");
+    }
 
     #[test]
     fn a_table_keeps_its_columns_where_a_line_begins_with_an_empty_cell() {

@@ -48,6 +48,7 @@ async fn who_types_the_code_is_logged_in_at_this_service_alone() {
     std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o644)).unwrap();
     let said = developer.runs(&[], &["status", "--server", process.address()]).await;
     said.ended(0, &["others can read", "chmod 600"]);
+    assert_eq!(said.err.matches("others can read").count(), 1, "{}", said.err);
     let said = developer.runs(&[], &["logout", "--server", process.address()]).await;
     said.ended(0, &["logged out"]);
     assert!(!std::fs::read_to_string(&kept).unwrap().contains(GIVEN));

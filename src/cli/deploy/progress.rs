@@ -67,7 +67,7 @@ impl Progress {
         if self.live {
             let width = terminal_size::terminal_size_of(std::io::stderr());
             let width = width.map_or(WIDTH, |(width, _)| usize::from(width.0));
-            output::note(&frame(rows, self.drawn, self.tick, width, seconds));
+            output::draw(&frame(rows, self.drawn, self.tick, width, seconds));
             (self.drawn, self.tick) = (rows.len(), self.tick + 1);
             return;
         }

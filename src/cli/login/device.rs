@@ -77,7 +77,7 @@ pub(super) async fn log_in(
 fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
     let Codes { user_code, verification_uri, .. } = codes;
     let plain = user_code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if !plain || user_code.len() > 40 || !verification_uri.starts_with(web_url) {
+    if !plain || user_code.len() > 40 || !is_below(verification_uri, web_url) {
         return Err(CliError::io(format!("{web_url} does not answer like GitHub")));
     }
     output::note(&format!(
@@ -85,6 +85,13 @@ fn show(codes: &Codes, web_url: &str) -> Result<(), CliError> {
          Waiting for you there; Ctrl-C gives up, and nothing is kept.\n"
     ));
     Ok(())
+}
+
+/// Whether an address is of the same host as another, port and all.
+fn is_below(address: &str, web_url: &str) -> bool {
+    let origin = |text: &str| reqwest::Url::parse(text).ok().map(|url| url.origin());
+    let (address, web) = (origin(address), origin(web_url));
+    address.is_some_and(|origin| origin.is_tuple() && Some(origin) == web)
 }
 
 async fn ask(
@@ -178,6 +185,22 @@ mod tests {
 
     fn after(json: &str) -> Next {
         next(serde_json::from_str(json).unwrap(), 5, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_code_is_typed_at_github_and_nowhere_else() {
+        for (address, is_github) in [
+            ("https://github.com/login/device", true),
+            ("https://github.com:443/login/device", true),
+            ("https://github.com.evil.example/login/device", false),
+            ("https://github.com@evil.example/login/device", false),
+            ("http://github.com/login/device", false),
+            ("https://github.com:8443/login/device", false),
+            ("javascript:alert(1)", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_below(address, "https://github.com"), is_github, "{address}");
+        }
     }
 
     #[test]

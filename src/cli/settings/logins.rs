@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -34,6 +35,9 @@ struct Kept {
     until: Option<Timestamp>,
 }
 
+/// Logins are read for each request.
+static WARNED: Once = Once::new();
+
 type All = BTreeMap<String, Kept>;
 
 /// Where logins are kept on this machine.
@@ -58,10 +62,12 @@ pub(in crate::cli) fn at(server: &str) -> Result<Option<Login>, CliError> {
     let Some(Kept { name, api_url, token, until }) = all.remove(&key(server)) else {
         return Ok(None);
     };
-    if private::is_open_to_others(&path) {
-        let path = path.display();
-        output::warning(&format!("others can read {path}: run `chmod 600 '{path}'`"));
-    }
+    WARNED.call_once(|| {
+        if private::is_open_to_others(&path) {
+            let path = path.display();
+            output::warning(&format!("others can read {path}: run `chmod 600 '{path}'`"));
+        }
+    });
     Ok(Some(Login { name, api_url, token: token.into(), until }))
 }
 
