@@ -38,7 +38,7 @@ pub(super) struct History {
     #[arg(long)]
     all: bool,
     /// Only to this target
-    #[arg(id = "only", long = "target", short, alias = "to", value_name = "TARGET", value_parser = offline::target)]
+    #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET", value_parser = offline::target)]
     only: Option<TargetName>,
     /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
     #[arg(long, value_parser = state)]

@@ -171,6 +171,23 @@ async fn people_may_here_what_github_lets_them_and_everything_they_do_is_written
 }
 
 #[tokio::test]
+async fn bart_ends_with_one_where_it_may_not() {
+    let place = Place::new().await;
+    for (token, words) in [(CI, "`read`"), ("tdp_nobodys", "bart login")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
+        let rollback = ["rollback", "prod-cluster-1", "--app", "devx/shop", "--reason", "x"];
+        command.current_dir(place.home.path("")).env_clear().args(rollback);
+        command.env("BART_SERVER", place.process.address()).env("BART_TOKEN", token);
+        command.env("HOME", place.home.path("")).stdin(std::process::Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+    place.done();
+}
+
+#[tokio::test]
 async fn while_github_is_down_tokens_of_ours_work_and_people_are_told_why_not() {
     let place = Place::new().await;
     let alice = place.github.token_of("alice");
