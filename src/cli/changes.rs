@@ -14,19 +14,22 @@ const LONGEST: usize = 100;
 /// What is shown of an object that becomes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
+    /// Its name.
+    Names,
     /// The values that differ, by their paths.
     Fields,
     /// The lines that differ.
     Lines,
 }
 
-/// Object by object. By fields, those where nothing but the version is another share a line.
+/// Object by object. Where lines are not shown, objects where nothing but the version is another share one.
 pub(super) fn page(changes: &[Change], shown: Shown) -> String {
     // Each object carries the version; that it is another goes without saying.
     let (labelled, told): (Vec<&Change>, Vec<&Change>) =
-        changes.iter().partition(|change| shown == Shown::Fields && is_only_the_version(change));
+        changes.iter().partition(|change| shown != Shown::Lines && is_only_the_version(change));
     let object = |change: &Change| {
         let inside = match shown {
+            Shown::Names => String::new(),
             Shown::Fields => fields(change),
             Shown::Lines => lines(&change.diff),
         };

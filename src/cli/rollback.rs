@@ -207,7 +207,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
-    text += &changes::page(changes.as_deref().unwrap_or_default(), Shown::Fields);
+    // Who only asks wants to know it all.
+    let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
+    text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
     if *hold {
         text += &format!(
             "{NOTE}hold{NOTE:#}: automation does not deploy over it; `bart unhold {target} --reason TEXT` ends that\n"
