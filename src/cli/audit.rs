@@ -56,7 +56,8 @@ impl Audit {
         operator.close().await;
         match output {
             data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &entries.iter().map(as_json).collect::<Vec<_>>())?;
+                let entries: Vec<_> = entries.iter().map(as_json).collect();
+                output::data(data, &json!({"entries": entries, "next": next}))?;
             }
             Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
             Format::Text => output::print(&table(&entries))?,

@@ -4,7 +4,8 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::client::Server;
+use super::client::{More, Server};
+use super::columns;
 use super::error::Outcome;
 use super::here::About;
 use super::offline;
@@ -38,7 +39,7 @@ pub(super) struct Builds {
     output: Format,
 }
 
-/// What the service answers. Unknown fields are from a newer service, and left out.
+/// What the service answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
     image: String,
@@ -46,6 +47,8 @@ struct List {
     tags: usize,
     complete: bool,
     notes: Vec<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,6 +58,8 @@ struct Build {
     created: Option<Timestamp>,
     commit: Option<String>,
     live: Vec<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 impl Builds {
@@ -81,10 +86,11 @@ fn text(list: &List, now: Timestamp) -> String {
         let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
         let age = build.created.map_or_else(|| "-".to_owned(), |at| age(now.duration_since(at)));
         let live = build.live.join(", ");
-        [build.tag.clone(), age, commit.to_owned(), format!("{GOOD}{live}{GOOD:#}")]
+        [build.tag.clone(), age, commit.to_owned(), live]
     };
     let header = ["TAG", "AGE", "COMMIT", "LIVE ON"];
     let table = output::table(header, builds.iter().map(row).collect());
+    let table = columns::last(&table, "LIVE ON", |live| format!("{GOOD}{live}{GOOD:#}"));
     format!("{DIM}{image}{DIM:#}\n{table}")
 }
 
@@ -114,6 +120,22 @@ pub(super) fn age(age: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_is_as_wide_with_colour_as_without() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
+        "notes": [], "later": 1, "builds": [
+            {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",
+             "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
+            {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},
+        ]});
+        let read: List = serde_json::from_value(list.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
+        let text = text(&read, now);
+        assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
+        assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
+    }
 
     #[test]
     fn an_age_has_its_largest_unit() {

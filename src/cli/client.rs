@@ -11,13 +11,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub(super) use super::answers::{Change, Detail, Field, List, More, Overview};
 use super::error::CliError;
 use super::settings::logins;
 use crate::clock;
-use crate::model::deployment::{StageTime, State};
-use crate::model::hand_edit::HandEdit;
-use crate::model::id::CommitSha;
-use crate::model::violation::Violation;
 
 /// Where the service is, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -28,70 +25,6 @@ pub(super) struct Server {
     /// An API token of the service's; give it by the variable, so that it is in no process list
     #[arg(long, env = "BART_TOKEN", hide_env_values = true, hide = true)]
     pub(super) token: Option<SecretString>,
-}
-
-/// A page of deployments.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct List {
-    pub(super) deployments: Vec<Overview>,
-    pub(super) next: Option<String>,
-}
-
-/// A deployment in a list. Unknown fields are from a newer service, and left out.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Overview {
-    pub(super) id: String,
-    pub(super) state: State,
-    pub(super) app: Option<String>,
-    pub(super) target: String,
-    pub(super) repository: String,
-    pub(super) tag: String,
-    pub(super) actor: String,
-    #[serde(default)]
-    pub(super) forge_id: Option<i64>,
-    pub(super) received_at: jiff::Timestamp,
-    pub(super) finished_at: Option<jiff::Timestamp>,
-    pub(super) summary: String,
-    pub(super) template: Option<String>,
-    #[serde(default)]
-    pub(super) address: Option<String>,
-    #[serde(default)]
-    pub(super) templates_commit: Option<CommitSha>,
-    pub(super) errors: usize,
-    pub(super) warnings: usize,
-}
-
-/// A deployment by itself.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Detail {
-    #[serde(flatten)]
-    pub(super) overview: Overview,
-    pub(super) stages: Vec<StageTime>,
-    pub(super) violations: Vec<Violation>,
-    #[serde(default)]
-    pub(super) hand_edit: Option<HandEdit>,
-    pub(super) statuses: Vec<Status>,
-    #[serde(default)]
-    pub(super) log_url: Option<String>,
-    #[serde(default)]
-    pub(super) changes: Option<Vec<Change>>,
-}
-
-/// What a deployment changed in one object.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Change {
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) how: String,
-    pub(super) diff: String,
-}
-
-/// What the forge is told.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Status {
-    pub(super) state: String,
-    pub(super) description: String,
-    pub(super) at: jiff::Timestamp,
 }
 
 /// An answer that is an error (RFC 9457).

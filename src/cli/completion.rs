@@ -71,7 +71,7 @@ fn with_targets(command: clap::Command) -> clap::Command {
     let wanting: Vec<clap::Id> = command
         .get_arguments()
         .map(clap::Arg::get_id)
-        .filter(|id| matches!(id.as_str(), "target" | "targets"))
+        .filter(|id| matches!(id.as_str(), "target" | "targets" | "only"))
         .cloned()
         .collect();
     let command = wanting.into_iter().fold(command, |command, id| {

@@ -1,5 +1,6 @@
 //! Deployments as a terminal shows them: a table of many, a page of one.
 
+use super::changes::{self, Shown};
 use super::client::{Change, Detail, Overview};
 use super::diagnostics::{self, Sources};
 use super::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
@@ -67,20 +68,7 @@ pub(super) fn page(detail: &Detail) -> String {
 /// What it changed, object by object.
 fn changed(changes: Option<&[Change]>) -> String {
     let Some(changes) = changes.filter(|all| !all.is_empty()) else { return String::new() };
-    let one = |change: &Change| {
-        let Change { kind, name, how, diff } = change;
-        format!("  {how:<8} {kind} {name}\n{}", coloured(diff))
-    };
-    format!("\n{BOLD}changes{BOLD:#}\n{}", changes.iter().map(one).collect::<String>())
-}
-
-fn coloured(diff: &str) -> String {
-    let line = |line: &str| match line.as_bytes().first() {
-        Some(b'+') => format!("    {GOOD}{line}{GOOD:#}\n"),
-        Some(b'-') => format!("    {BAD}{line}{BAD:#}\n"),
-        _ => format!("    {DIM}{line}{DIM:#}\n"),
-    };
-    diff.lines().map(line).collect()
+    format!("\n{BOLD}changes{BOLD:#}\n{}", changes::page(changes, Shown::Lines))
 }
 
 /// `backend-default@latest (0f3a5c7d)`

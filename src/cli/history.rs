@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ago::ago;
-use super::client::{List, Server};
+use super::client::{List, More, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
@@ -25,20 +25,21 @@ use crate::model::id::{AppKey, ImageTag, TargetName};
 Examples:
   bart history                       deployments of the app in this folder
   bart history prod-cluster-1        revisions on a target
+  bart history --target dev          deployments to one target
   bart history --state failed --since 2026-11-01T00:00:00Z
   bart history --all --limit 50      deployments of every app")]
 pub(super) struct History {
     /// The target whose revisions are shown
-    #[arg(value_parser = offline::target, conflicts_with_all = ["all", "to", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
-    target: Option<TargetName>,
+    #[arg(id = "target", value_parser = offline::target, conflicts_with_all = ["all", "only", "state", "actor", "tag", "since", "until", "limit", "cursor"])]
+    kept_on: Option<TargetName>,
     #[command(flatten)]
     about: About,
     /// Of every app
     #[arg(long)]
     all: bool,
     /// Only to this target
-    #[arg(long, value_name = "TARGET", value_parser = offline::target)]
-    to: Option<TargetName>,
+    #[arg(id = "only", long = "target", short = 't', alias = "to", value_name = "TARGET", value_parser = offline::target)]
+    only: Option<TargetName>,
     /// Only in this state: queued, running, pushing, succeeded, failed, superseded or cancelled
     #[arg(long, value_parser = state)]
     state: Option<State>,
@@ -67,11 +68,13 @@ pub(super) struct History {
     output: Format,
 }
 
-/// The revisions that are kept. Unknown fields are from a newer service, and left out.
+/// The revisions that are kept.
 #[derive(Debug, Serialize, Deserialize)]
 struct Revisions {
     revisions: Vec<Revision>,
     hand_edited: bool,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,6 +90,8 @@ struct Revision {
     at: Option<Timestamp>,
     template: Option<String>,
     digest: Option<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -98,7 +103,7 @@ fn state(text: &str) -> Result<State, String> {
 
 impl History {
     pub(super) async fn run(self) -> Outcome {
-        match &self.target {
+        match &self.kept_on {
             Some(target) => self.revisions(target).await,
             None => self.deployments().await,
         }
@@ -124,7 +129,7 @@ impl History {
         if !self.all {
             query.push(self.about.parameter()?);
         }
-        query.extend(self.to.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.only.iter().map(|target| ("target", target.to_string())));
         query.extend(self.state.iter().map(|state| ("state", state.as_str().to_owned())));
         query.extend(self.actor.iter().map(|actor| ("actor", actor.clone())));
         query.extend(self.tag.iter().map(|tag| ("tag", tag.to_string())));

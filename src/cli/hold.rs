@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::client::Server;
+use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
@@ -51,10 +51,12 @@ struct Ask {
     output: Format,
 }
 
-/// What the service answers. Unknown fields are from a newer service, and left out.
+/// What the service answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     hold: Placed,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +69,8 @@ struct Placed {
     rollback: Option<String>,
     from: Option<String>,
     to: Option<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 impl Hold {

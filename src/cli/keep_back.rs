@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::client::Server;
+use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
@@ -124,6 +124,8 @@ struct Ask<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
     locks: Vec<Placed>,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// A lock.
@@ -135,6 +137,8 @@ struct Placed {
     by: String,
     since: Timestamp,
     until: Option<Timestamp>,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// Whom it stops.
@@ -149,6 +153,8 @@ struct Scope {
     owner: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     app: Option<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 impl std::fmt::Display for Scope {
@@ -209,7 +215,11 @@ impl Unlock {
             }
             locks.push(lock);
         }
-        if self.output.is_data() { output::data(self.output, &List { locks }) } else { Ok(()) }
+        if self.output.is_data() {
+            output::data(self.output, &List { locks, more: More::new() })
+        } else {
+            Ok(())
+        }
     }
 
     /// The locks that are the app's own on that target.
@@ -252,7 +262,7 @@ impl Locks {
 }
 
 fn table(locks: &[Placed]) -> String {
-    let row = |Placed { id, scope, reason, by, since, until }: &Placed| {
+    let row = |Placed { id, scope, reason, by, since, until, more: _ }: &Placed| {
         let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
         [id.clone(), scope.to_string(), by.clone(), since.to_string(), until, reason.clone()]
     };

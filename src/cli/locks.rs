@@ -45,6 +45,9 @@ pub(super) struct Lock {
 }
 
 /// Takes a lock away.
+///
+/// Exit codes: 0 it is away, 1 there is none of that id, or no more, 2 wrong usage or a database that
+/// cannot be used.
 #[derive(Debug, Args)]
 pub(super) struct Unlock {
     #[command(flatten)]
@@ -142,7 +145,7 @@ impl Unlock {
             Unlocked::Yes(Placed { scope, .. }) => {
                 output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n"))
             }
-            gone => Err(CliError::io(why_gone(&self.id, gone))
+            gone => Err(CliError::refused(why_gone(&self.id, gone))
                 .hint("`the-deployer locks` lists those that are placed")),
         }
     }
@@ -166,7 +169,7 @@ impl Locks {
         operator.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &locks.iter().map(as_json).collect::<Vec<_>>())
+                output::data(data, &json!({"locks": locks.iter().map(as_json).collect::<Vec<_>>()}))
             }
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
             Format::Text => output::print(&table(&locks)),
@@ -174,18 +177,17 @@ impl Locks {
     }
 }
 
-/// One flat object a lock; what its scope does not name is null.
+/// A lock as the API has it.
 fn as_json((id, lock): &(LockId, Placed)) -> Json {
     let Placed { scope, reason, by, since, until } = lock;
-    let (target, app, owner) = match scope {
-        LockScope::Everything => (None, None, None),
-        LockScope::Target(target) => (Some(target), None, None),
-        LockScope::App(target, app) => (Some(target), Some(app.to_string()), None),
-        LockScope::Owner(owner) => (None, None, Some(owner)),
+    let scope = match scope {
+        LockScope::Everything => json!({"everything": true}),
+        LockScope::Target(target) => json!({"target": target}),
+        LockScope::App(target, app) => json!({"target": target, "app": app.to_string()}),
+        LockScope::Owner(owner) => json!({"owner": owner}),
     };
     json!({
-        "id": id, "stops": scope.to_string(), "target": target, "app": app, "owner": owner,
-        "reason": reason, "by": by, "since": since, "until": until,
+        "id": id, "scope": scope, "reason": reason, "by": by, "since": since, "until": until,
     })
 }
 

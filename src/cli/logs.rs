@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::client::{List, Server};
+use super::client::{List, More, Server};
 use super::deployment::colour;
 use super::error::{CliError, Outcome};
 use super::here::About;
@@ -51,14 +51,21 @@ pub(super) struct Logs {
 #[derive(Debug, Serialize, Deserialize)]
 struct Log {
     lines: Vec<Line>,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// One thing that happened.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Line {
     at: Timestamp,
     text: String,
+    #[serde(flatten)]
+    more: More,
 }
+
+/// The lines that were printed.
+type Printed = BTreeSet<(Timestamp, String)>;
 
 impl Logs {
     pub(super) async fn run(self) -> Outcome {
@@ -83,7 +90,7 @@ impl Logs {
 
     async fn following(&self, id: &DeployId) -> Outcome {
         let mut events = self.server.follow(id);
-        let mut printed = BTreeSet::new();
+        let mut printed = Printed::new();
         let mut state = State::Queued;
         while let Some(now) = events.next().await? {
             state = now.state;
@@ -100,9 +107,9 @@ impl Logs {
     }
 
     /// Prints what has come since; a line of earlier may come later, where somebody heard of it late.
-    async fn print_new(&self, id: &DeployId, printed: &mut BTreeSet<Line>) -> Outcome {
+    async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> Outcome {
         for line in self.log(id).await?.lines {
-            if printed.contains(&line) {
+            if !printed.insert((line.at, line.text.clone())) {
                 continue;
             }
             match self.output {
@@ -113,7 +120,6 @@ impl Logs {
                     output::print(&format!("{json}\n"))?;
                 }
             }
-            printed.insert(line);
         }
         Ok(())
     }

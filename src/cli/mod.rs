@@ -42,7 +42,10 @@ mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod here; // which app a command is about
 mod client; // the service's API
+mod answers; // what it answers
 mod follow; // its events
+mod columns; // colour in a table
+mod changes; // what becomes of objects, as a terminal shows it
 mod deployment; // deployments as a terminal shows them
 mod ago; // how long ago
 mod host; // where the service has its repositories

@@ -65,10 +65,12 @@ impl Open {
         let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
             return Err(CliError::refused(format!("{:?} is no address of a page", place.url)));
         };
-        match (self.print, self.output) {
-            (true, Format::Text) => output::print(&format!("{url}\n")),
-            (true, data) => output::data(data, &place),
-            (false, _) => open(&url),
+        if !self.print {
+            open(&url)?;
+        }
+        match self.output {
+            Format::Text => output::print(&format!("{url}\n")),
+            data @ (Format::Json | Format::Yaml) => output::data(data, &place),
         }
     }
 
@@ -165,7 +167,7 @@ fn open(url: &reqwest::Url) -> Outcome {
             .hint(format!("open it by hand: {url}"))
     };
     match command.status() {
-        Ok(status) if status.success() => output::print(&format!("{url}\n")),
+        Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(failed(status.to_string())),
         Err(error) => Err(failed(error.to_string())),
     }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::client::Server;
+use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here;
 use super::offline;
@@ -26,8 +26,11 @@ pub(super) struct Remove {
     #[arg(value_parser = offline::target)]
     target: TargetName,
     /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
-    #[arg(value_name = "APP")]
-    app: String,
+    #[arg(value_name = "APP", required_unless_present = "said")]
+    app: Option<String>,
+    /// The same, as other commands take it
+    #[arg(id = "said", long = "app", value_name = "APP", conflicts_with = "app")]
+    said: Option<String>,
     /// Why; it is kept with the commit and in the record
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
@@ -55,7 +58,7 @@ struct Ask<'a> {
     dry_run: bool,
 }
 
-/// What it answers. Unknown fields are from a newer service, and left out.
+/// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct Removed {
     outcome: String,
@@ -72,11 +75,15 @@ struct Removed {
     objects: Vec<LiveObject>,
     keeps_data: Vec<LiveObject>,
     notes: Vec<String>,
+    #[serde(flatten)]
+    more: More,
 }
 
 impl Remove {
     pub(super) async fn run(self) -> Outcome {
-        let app = here::key(&self.app)?;
+        // A removal takes no app from the working folder: it is named.
+        let named = self.app.as_deref().or(self.said.as_deref()).unwrap_or_default();
+        let app = here::key(named)?;
         if !self.dry_run && !self.yes {
             self.confirm(&app).await?;
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::client::{Detail, Overview, Server};
+use super::changes::{self, Shown};
+use super::client::{Change, Detail, More, Overview, Server};
+use super::deploy::patience;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
@@ -24,8 +26,10 @@ use crate::model::removal;
 /// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
 /// another release ends the hold, and so does `bart unhold`.
 ///
+/// Ctrl-C ends the waiting and not the rollback: bart then says how to follow it.
+///
 /// Exit codes: 0 the revision is live, 1 the service refuses or the rollback failed, 2 wrong usage or
-/// something that could not be reached.
+/// something that could not be reached or did not end in time, 130 after Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,6 +52,9 @@ pub(super) struct Rollback {
     /// Do not wait until it is done
     #[arg(long)]
     no_wait: bool,
+    /// How long to wait until it is done: `90s`, `15m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    timeout: Duration,
     #[command(flatten)]
     about: About,
     #[command(flatten)]
@@ -65,7 +72,7 @@ struct Ask<'a> {
     dry_run: bool,
 }
 
-/// What it answers. Unknown fields are from a newer service, and left out.
+/// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     deployment: Option<Overview>,
@@ -73,6 +80,8 @@ struct Answer {
     to: Version,
     hold: bool,
     changes: Option<Vec<Change>>,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// A revision.
@@ -82,34 +91,26 @@ struct Version {
     tag: Option<String>,
     actor: Option<String>,
     at: Option<jiff::Timestamp>,
+    #[serde(flatten)]
+    more: More,
 }
-
-/// An object that becomes another.
-#[derive(Debug, Serialize, Deserialize)]
-struct Change {
-    kind: String,
-    name: String,
-    how: String,
-    diff: String,
-}
-
-/// Between two looks at a rollback that is under way. It is over in a second as a rule.
-const LOOK: Duration = Duration::from_millis(250);
 
 impl Rollback {
     pub(super) async fn run(self) -> Outcome {
         let app = self.about.app()?;
-        let mut answer = self.ask(&app).await?;
-        let Some(begun) = &answer.deployment else { return self.print(&app, &answer) };
-        let id = begun.id.clone();
-        if self.no_wait {
-            return self.print(&app, &answer);
-        }
-        if self.output == Format::Text {
-            output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
-        }
-        answer.deployment = Some(self.ended(&id).await?);
+        // From here on Ctrl-C ends nothing without a word.
+        let stop = tokio::signal::ctrl_c();
+        tokio::pin!(stop);
+        let mut answer = tokio::select! {
+            answer = self.ask(&app) => answer?,
+            _ = &mut stop => return Err(self.unanswered()),
+        };
+        let watched = match &mut answer.deployment {
+            Some(begun) if !self.no_wait => self.watch(begun, stop).await,
+            _ => return self.print(&app, &answer),
+        };
         self.print(&app, &answer)?;
+        watched?;
         match answer.deployment.map(|one| one.state) {
             Some(State::Succeeded) => Ok(()),
             _ => Err(CliError::rejected()),
@@ -123,23 +124,51 @@ impl Rollback {
         self.server.post(&path, &ask).await
     }
 
-    /// The record once it is at its end. Who stops waiting stops nothing else.
-    async fn ended(&self, id: &str) -> Result<Overview, CliError> {
-        let watch = async {
-            loop {
-                let detail: Detail =
-                    self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-                if detail.overview.state.is_final() {
-                    return Ok(detail.overview);
-                }
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        tokio::select! {
-            ended = watch => ended,
-            _ = tokio::signal::ctrl_c() => Err(CliError::io(format!("not waited for; rollback {id} goes on"))
-                .hint(format!("`bart status {id}` shows how it ends"))),
+    /// Stopped before the service has answered.
+    fn unanswered(&self) -> CliError {
+        if self.dry_run {
+            return CliError::interrupted("nothing was changed");
         }
+        CliError::interrupted("the service has not answered yet; it may have begun the rollback")
+            .hint(format!("`bart status --target {}` shows whether it has", self.target))
+    }
+
+    /// Keeps the record up to date until its end. Who stops waiting stops nothing else.
+    async fn watch(
+        &self,
+        last: &mut Overview,
+        stop: impl Future<Output = std::io::Result<()>>,
+    ) -> Outcome {
+        let id = last.id.clone();
+        if self.output == Format::Text {
+            output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
+        }
+        let watched = tokio::select! {
+            followed = self.follow(last) => followed.map_err(|error| {
+                CliError::io(format!("rollback {id} goes on, and cannot be followed: {error}"))
+            }),
+            () = tokio::time::sleep(self.timeout) => Err(CliError::io(format!(
+                "rollback {id} has not ended within {:?}; it goes on", self.timeout
+            ))),
+            _ = stop => Err(CliError::interrupted(format!("rollback {id} goes on without you"))),
+        };
+        watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
+    }
+
+    async fn follow(&self, last: &mut Overview) -> Outcome {
+        let id = DeployId::parse(last.id.as_str())
+            .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
+        let mut events = self.server.follow(&id);
+        while let Some(now) = events.next().await? {
+            *last = now;
+            if last.state.is_final() {
+                return Ok(());
+            }
+        }
+        // Nothing more is told of it: it has ended meanwhile.
+        let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        *last = detail.overview;
+        Ok(())
     }
 
     fn print(&self, app: &AppKey, answer: &Answer) -> Outcome {
@@ -151,7 +180,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, hold, changes } = answer;
+    let Answer { deployment, from, to, hold, changes, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -178,7 +207,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
-    text += &changed(changes.as_deref());
+    // Who only asks wants to know it all.
+    let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
+    text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
     if *hold {
         text += &format!(
             "{NOTE}hold{NOTE:#}: automation does not deploy over it; `bart unhold {target} --reason TEXT` ends that\n"
@@ -188,15 +219,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
 }
 
 fn named(version: &Version) -> String {
-    let Version { id, tag, actor, at } = version;
+    let Version { id, tag, actor, at, more: _ } = version;
     let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}, "));
     let when = at.map_or(String::new(), |at| format!(" of {}", at.strftime("%F %H:%M UTC")));
     let who = actor.as_ref().map_or(String::new(), |actor| format!(" by {actor}"));
     format!("{tag}revision {id}{who}{when}")
-}
-
-fn changed(changes: Option<&[Change]>) -> String {
-    let Some(changes) = changes else { return String::new() };
-    let line = |one: &Change| format!("  {} {}/{}\n", one.how, one.kind, one.name);
-    changes.iter().map(line).collect()
 }

@@ -8,8 +8,9 @@ use clap::Args;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
-use super::client::{Detail, List, Overview, Server};
+use super::client::{Detail, List, More, Overview, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::follow::Readiness;
@@ -24,6 +25,8 @@ use crate::model::id::{AppKey, DeployId, TargetName};
 const AT_ONCE: usize = 8;
 /// A longer list is not for people.
 const MOST_APPS: usize = 2_000;
+/// So many deployments of each state are under way on a bad day.
+const MOST_UNDER_WAY: usize = 50;
 
 /// Shows where an app is: what is live, what is under way, what is locked, and what the service waits
 /// for; or one deployment with all that is known of it.
@@ -35,7 +38,10 @@ Examples:
   bart status                             the app in this folder, on all its targets
   bart status --app devx/my-app -t dev    another one, on one target
   bart status --all                       every app
-  bart status 20261121-054812123-3f9a2c   one deployment")]
+  bart status 20261121-054812123-3f9a2c   one deployment
+
+Exit codes: 0 shown, 1 there is no such deployment, 2 wrong usage or no answer; also where a target could not be
+looked at: what is known of the others is shown all the same.")]
 pub(super) struct Status {
     /// A deployment's id
     #[arg(value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()), conflicts_with_all = ["target", "all"])]
@@ -61,17 +67,21 @@ struct OneApp {
     app: String,
     /// Where it is, or may be: what its WAML names and it was never deployed to is there without more.
     targets: Vec<Target>,
+    /// The repositories whose targets could not be looked at.
+    missing: Vec<Json>,
     service: Readiness,
 }
 
 #[derive(Debug, Serialize)]
 struct Target {
     target: String,
-    /// As the service has it; null where it was never deployed to.
+    /// As the service has it; null where it was never deployed to, or nothing is known.
     state: Option<App>,
+    /// Why nothing is known.
+    error: Option<String>,
 }
 
-/// An app on a target. Unknown fields are from a newer service, and left out.
+/// An app on a target.
 #[derive(Debug, Serialize, Deserialize)]
 struct App {
     repository: Option<String>,
@@ -85,6 +95,8 @@ struct App {
     #[serde(default)]
     hold: Option<Hold>,
     sync: Sync,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,16 +106,34 @@ struct Live {
     commit: Option<String>,
     at: Option<Timestamp>,
     actor: Option<String>,
+    #[serde(default)]
+    rollback: Option<Back>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// The rollback that made it live again.
+#[derive(Debug, Serialize, Deserialize)]
+struct Back {
+    id: String,
+    from: Option<String>,
+    by: String,
+    reason: String,
+    at: Option<Timestamp>,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Lock {
     id: String,
-    scope: serde_json::Value,
+    scope: Json,
     reason: String,
     by: String,
     since: Timestamp,
     until: Option<Timestamp>,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,6 +141,8 @@ struct Hold {
     by: String,
     reason: String,
     since: Timestamp,
+    #[serde(flatten)]
+    more: More,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,14 +150,18 @@ struct Sync {
     state: String,
     why: Option<String>,
     told_at: Option<Timestamp>,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// All apps.
 #[derive(Debug, Serialize)]
 struct Everything {
     apps: Vec<Placed>,
-    missing: Vec<serde_json::Value>,
+    missing: Vec<Json>,
     under_way: Vec<Overview>,
+    /// What is left out.
+    notes: Vec<String>,
     service: Readiness,
 }
 
@@ -133,7 +169,16 @@ struct Everything {
 struct Page {
     apps: Vec<Placed>,
     next: Option<String>,
-    missing: Vec<serde_json::Value>,
+    missing: Vec<Json>,
+}
+
+/// Pages together.
+#[derive(Debug, Default)]
+struct Seen {
+    apps: Vec<Placed>,
+    missing: Vec<Json>,
+    /// Whether there are no more.
+    all: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -149,6 +194,8 @@ struct Placed {
     locked: bool,
     #[serde(default)]
     held: bool,
+    #[serde(flatten)]
+    more: More,
 }
 
 impl Status {
@@ -178,68 +225,110 @@ impl Status {
 
     async fn app(&self, app: AppKey) -> Outcome {
         let service = self.server.ready().await?;
-        let targets = self.targets(&app).await?;
+        let (targets, missing) = self.or_readiness(self.targets(&app).await, &service)?;
         let (server, key) = (&self.server, &app);
         let asking = targets.into_iter().map(|target| async move {
             let AppKey { namespace, slug } = key;
             let path = format!("/api/v1/apps/{target}/{namespace}/{slug}");
-            Ok(Target { state: server.find(&path).await?, target })
+            (server.find(&path).await, target)
         });
         let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
-        let targets = asked.into_iter().collect::<Result<Vec<_>, CliError>>()?;
-        let found = OneApp { app: app.to_string(), targets, service };
-        if self.output.is_data() {
-            return output::data(self.output, &found);
+        let (mut targets, mut unknown) = (Vec::new(), None);
+        for (found, target) in asked {
+            let (state, error) = match found {
+                Ok(state) => (state, None),
+                Err(error) => {
+                    let why = error.to_string();
+                    unknown.get_or_insert(error);
+                    (None, Some(why))
+                }
+            };
+            targets.push(Target { target, state, error });
         }
-        output::print(&shown::of_app(&found, Clock::system().now()))
+        let found = OneApp { app: app.to_string(), targets, missing, service };
+        if self.output.is_data() {
+            output::data(self.output, &found)?;
+        } else {
+            output::print(&shown::of_app(&found, Clock::system().now()))?;
+        }
+        unknown.map_or(Ok(()), Err)
     }
 
-    /// Where the app is, and where its WAML says that it may be.
-    async fn targets(&self, app: &AppKey) -> Result<BTreeSet<String>, CliError> {
-        if let Some(target) = &self.target {
-            return Ok([target.to_string()].into());
+    /// What could be read; else people are told at least what the service waits for.
+    fn or_readiness<T>(
+        &self,
+        read: Result<T, CliError>,
+        service: &Readiness,
+    ) -> Result<T, CliError> {
+        if read.is_err() && !self.output.is_data() {
+            output::note(&shown::waits(service));
         }
-        let page: Page = self
-            .server
-            .get("/api/v1/apps", &[("app", app.to_string()), ("limit", "200".to_owned())])
-            .await?;
-        let mut targets: BTreeSet<_> = page.apps.into_iter().map(|one| one.target).collect();
+        read
+    }
+
+    /// Where the app is, and where its WAML says that it may be; and what could not be looked at.
+    async fn targets(&self, app: &AppKey) -> Result<(BTreeSet<String>, Vec<Json>), CliError> {
+        if let Some(target) = &self.target {
+            return Ok(([target.to_string()].into(), Vec::new()));
+        }
+        let Seen { apps, missing, all: _ } = self.placed(&[("app", app.to_string())]).await?;
+        let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.target).collect();
         if let Ok(found) = here::waml()
             && found.waml.app == *app
         {
             targets.extend(found.waml.deploy.keys().map(ToString::to_string));
         }
-        Ok(targets)
+        Ok((targets, missing))
     }
 
     async fn everything(&self) -> Outcome {
         let service = self.server.ready().await?;
-        let (apps, missing) = self.placed().await?;
+        let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
+        let Seen { apps, missing, all } = self.or_readiness(self.placed(&on).await, &service)?;
+        let mut notes = Vec::new();
+        if !all {
+            notes.push(format!("there are more than {} apps: add --target", apps.len()));
+        }
         let mut under_way = Vec::new();
         for state in [State::Pushing, State::Running, State::Queued] {
-            let mut query = vec![("limit", "50".to_owned()), ("state", state.as_str().to_owned())];
-            query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-            let list: List = self.server.get("/api/v1/deployments", &query).await?;
+            let mut query = vec![("limit", MOST_UNDER_WAY.to_string())];
+            query.push(("state", state.as_str().to_owned()));
+            query.extend(on.iter().cloned());
+            let list = self.server.get::<List>("/api/v1/deployments", &query).await;
+            let list = self.or_readiness(list, &service)?;
+            if list.next.is_some() {
+                notes.push(format!(
+                    "more than {MOST_UNDER_WAY} are {0}: `bart history --all --state {0}` lists them",
+                    state.as_str()
+                ));
+            }
             under_way.extend(list.deployments);
         }
-        let found = Everything { apps, missing, under_way, service };
+        let found = Everything { apps, missing, under_way, notes, service };
         if self.output.is_data() {
             return output::data(self.output, &found);
         }
         output::print(&shown::of_all(&found))
     }
 
-    async fn placed(&self) -> Result<(Vec<Placed>, Vec<serde_json::Value>), CliError> {
-        let (mut apps, mut cursor) = (Vec::new(), None::<String>);
+    /// Those apps, page by page.
+    async fn placed(&self, which: &[(&'static str, String)]) -> Result<Seen, CliError> {
+        let (mut seen, mut cursor) = (Seen::default(), None::<String>);
         loop {
             let mut query = vec![("limit", "200".to_owned())];
-            query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+            query.extend(which.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
             let page: Page = self.server.get("/api/v1/apps", &query).await?;
-            apps.extend(page.apps);
+            seen.apps.extend(page.apps);
+            for missing in page.missing {
+                if !seen.missing.contains(&missing) {
+                    seen.missing.push(missing);
+                }
+            }
             cursor = page.next;
-            if cursor.is_none() || apps.len() >= MOST_APPS {
-                return Ok((apps, page.missing));
+            seen.all = cursor.is_none();
+            if seen.all || seen.apps.len() >= MOST_APPS {
+                return Ok(seen);
             }
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod slack;
 pub(crate) mod sshd;
 pub(crate) mod terminal; // what a program draws
 pub(crate) mod tls;
+pub(crate) mod wire; // between bart and a service
 pub(crate) mod world;
 
 /// Whether a program is not installed, which is said; where all tests are required, that is a failure.

@@ -90,7 +90,7 @@ async fn pass_on(
 }
 
 /// Up to and with the empty line, and what came behind it.
-async fn head_of(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+pub(crate) async fn head_of(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

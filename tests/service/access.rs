@@ -165,7 +165,25 @@ async fn people_may_here_what_github_lets_them_and_everything_they_do_is_written
     assert_eq!((&entry["from"], &entry["act"]), (&json!("127.0.0.1"), &json!("remove")));
     assert_eq!((&entry["app"], &entry["reason"]), (&json!("devx/shop"), &json!("moved away")));
     let printed = the_deployer(&place.home, &["audit", "--output", "json"], &place.github);
-    assert_eq!(printed[0]["id"], entry["id"]);
+    assert_eq!(&printed["entries"][0], entry, "the same shape");
+    assert!(printed["next"].is_null(), "{printed}");
+    place.done();
+}
+
+#[tokio::test]
+async fn bart_ends_with_one_where_it_may_not() {
+    let place = Place::new().await;
+    for (token, words) in [(CI, "`read`"), ("tdp_nobodys", "bart login")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bart"));
+        let rollback = ["rollback", "prod-cluster-1", "--app", "devx/shop", "--reason", "x"];
+        command.current_dir(place.home.path("")).env_clear().args(rollback);
+        command.env("BART_SERVER", place.process.address()).env("BART_TOKEN", token);
+        command.env("HOME", place.home.path("")).stdin(std::process::Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
     place.done();
 }
 

@@ -137,6 +137,16 @@ async fn behind(host: &GitHost) -> Deployer {
     deployer
 }
 
+/// What `bart status` ends with, and says.
+async fn status(deployer: &Deployer, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bart"));
+    command.env_clear().arg("status").args(arguments).stdin(std::process::Stdio::null());
+    command.env("BART_SERVER", format!("http://{}", deployer.hands().address()));
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    (output.status.code(), texts.concat())
+}
+
 /// One repository answers, one does no more, and one never did.
 #[tokio::test]
 async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
@@ -177,6 +187,13 @@ async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
     assert_eq!(missing(&left), ["far", "silent"]);
     assert!(left["missing"][0]["why"].as_str().unwrap().contains("far.git"), "{left}");
     assert_eq!(list(&deployer).await, [on("theirs", "by hand")]);
+    let (code, one) = status(&deployer, &["--app", "devx/away", "-t", "prod-2"]).await;
+    assert_eq!(code, Some(2), "{one}");
+    assert!(one.contains("prod-2  -     -      -   unknown: ") && one.contains("far.git"), "{one}");
+    assert!(one.contains("the service waits"), "{one}");
+    let (code, all) = status(&deployer, &["--all"]).await;
+    assert_eq!(code, Some(0), "{all}");
+    assert!(all.contains("devx/theirs") && all.contains("missing: what is in far: "), "{all}");
     let near = get(&deployer, &format!("?target={TARGET}")).await;
     assert_eq!((near["apps"].as_array().unwrap().len(), missing(&near)), (1, vec![]));
     for target in ["prod-2", "prod-0"] {

@@ -97,8 +97,7 @@ async fn status_shows_what_is_live_what_goes_on_and_what_never_was() {
     assert!(all.contains(&id) && all.contains("v2 to prod-cluster-1"), "{all}");
     let (code, one) = place.bart(&["status", &id]).await;
     assert_eq!(code, 0);
-    for part in ["changes\n", "added    Deployment shop", "statuses", "https://deploy.example.com/"]
-    {
+    for part in ["changes\n", "+ Deployment shop", "statuses", "https://deploy.example.com/"] {
         assert!(one.contains(part), "no {part:?} in {one}");
     }
     let (code, other) =
@@ -119,6 +118,10 @@ async fn history_shows_deployments_and_the_revisions_to_go_back_to() {
     assert_eq!(code, 0, "{text}");
     let newest = text.lines().nth(1).unwrap();
     assert!(newest.starts_with(&second) && newest.contains("succeeded"), "{text}");
+    for only in ["--target", "-t", "--to"] {
+        let (code, none) = place.bart(&["history", only, "dev"]).await;
+        assert_eq!((code, none.as_str()), (0, "no such deployments\n"), "{only}");
+    }
     let (_, paged) = place.bart(&["history", "--limit", "1"]).await;
     assert!(paged.contains(&format!("add --cursor {second}")), "{paged}");
     let (_, older) = place.bart(&["history", "--limit", "1", "--cursor", &second]).await;
@@ -197,6 +200,15 @@ async fn pages_and_links_are_opened() {
         assert_eq!((code, said.as_str()), (0, format!("{url}\n").as_str()));
         let opened = std::fs::read_to_string(place.folder.path().join("opened")).unwrap();
         assert_eq!(opened.trim(), url);
+        let mut command = place.command(&["open", what, "--output", "json"]);
+        let (_, data) = run({
+            command.env("BROWSER", &browser);
+            command
+        })
+        .await;
+        let data: Json = serde_json::from_str(&data).unwrap();
+        assert_eq!(data["url"], url);
+        assert_eq!(data["name"].as_str().unwrap().to_lowercase(), what);
         let (_, printed) = place.bart(&["open", what, "--print"]).await;
         assert_eq!(printed.trim(), url);
     }

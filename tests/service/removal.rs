@@ -51,7 +51,8 @@ async fn an_app_is_removed_with_a_reason_and_a_later_deployment_brings_it_back()
     let unasked = bart(&process, &home, &arguments).await;
     assert_eq!(unasked.status.code(), Some(2), "{}", printed(&unasked));
     assert!(printed(&unasked).contains("add --yes"), "{}", printed(&unasked));
-    let dry = bart(&process, &home, &[&arguments[..], &["--dry-run"]].concat()).await;
+    let dry = ["remove", "prod-cluster-1", "--app", "devx/shop", "--reason", "x", "--dry-run"];
+    let dry = bart(&process, &home, &dry).await;
     assert!(dry.status.success() && printed(&dry).contains("would remove"), "{}", printed(&dry));
     assert!(printed(&dry).contains("Deployment shop"), "{}", printed(&dry));
     assert_eq!(bare.commits(), 1);

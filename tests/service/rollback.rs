@@ -270,7 +270,10 @@ async fn bart_rolls_back_and_says_what_was_done() {
     let dry = shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--dry-run"]).await;
     let text = printed(&dry);
     assert!(dry.status.success() && text.contains("would roll back"), "{text}");
-    assert!(text.contains("changed Deployment/shop"), "{text}");
+    assert!(
+        text.contains("~ Deployment shop\n    spec.template.spec.containers[shop].image: "),
+        "{text}"
+    );
     let done = shop.bart(&["rollback", "prod-cluster-1", "--reason", "checkout fails"]).await;
     let text = printed(&done);
     assert!(done.status.success() && text.contains("rolled back devx/shop"), "{text}");

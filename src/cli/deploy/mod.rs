@@ -114,7 +114,8 @@ struct Became {
     deployment: Option<Detail>,
 }
 
-fn patience(text: &str) -> Result<Duration, String> {
+/// A time to wait for.
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
     let parsed =
         text.parse::<jiff::SignedDuration>().map_err(|_| "write it like 15m".to_owned())?;
     let patience = Duration::try_from(parsed).map_err(|_| "it is before now".to_owned())?;

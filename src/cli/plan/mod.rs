@@ -4,9 +4,8 @@ mod page; // as people read it
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 
-use super::client::Server;
+use super::client::{Change, More, Server};
 use super::diagnostics::Sources;
 use super::error::{CliError, Outcome};
 use super::here::{self, Whose};
@@ -70,7 +69,7 @@ struct Ask {
     waml: Option<String>,
 }
 
-/// What it answers. Unknown fields are from a newer service, and left out.
+/// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct Planned {
     outcome: String,
@@ -84,24 +83,8 @@ struct Planned {
     violations: Vec<Violation>,
     warnings: Vec<Violation>,
     notes: Vec<String>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Change {
-    kind: String,
-    name: String,
-    how: String,
-    fields: Vec<Field>,
-    #[serde(default)]
-    more_fields: usize,
-    diff: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Field {
-    path: String,
-    before: Json,
-    after: Json,
+    #[serde(flatten)]
+    more: More,
 }
 
 /// All that was planned.

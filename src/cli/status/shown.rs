@@ -1,10 +1,12 @@
 //! Where apps are, as a terminal shows it. Pure.
 
 use jiff::Timestamp;
+use serde_json::Value as Json;
 
-use super::{App, Everything, Hold, Lock, OneApp, Placed, Target};
+use super::{App, Back, Everything, Hold, Lock, OneApp, Placed, Target};
 use crate::cli::ago::ago;
 use crate::cli::client::Overview;
+use crate::cli::columns;
 use crate::cli::deployment;
 use crate::cli::follow::Readiness;
 use crate::cli::output::{self, BAD, BOLD, DIM, NOTE};
@@ -22,11 +24,21 @@ pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
     } else {
         text += &coloured(&output::table(["TARGET", "LIVE", "SINCE", "BY", "STATE"], rows));
     }
+    text += &found.missing.iter().map(missing).collect::<String>();
     let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
     let under_way: Vec<_> = states().flat_map(|(_, app)| &app.under_way).collect();
     if !under_way.is_empty() {
         text += &format!("\n{BOLD}under way{BOLD:#}\n");
         text += &under_way.iter().map(|one| going(one)).collect::<String>();
+    }
+    for (target, back) in
+        states().filter_map(|(t, app)| Some((t, app.live.as_ref()?.rollback.as_ref()?)))
+    {
+        let Back { id: _, from, by, reason, at, more: _ } = back;
+        let when = at.map_or(String::new(), |at| format!(", {}", ago(now, at)));
+        let from = from.as_ref().map_or(String::new(), |from| format!(", from {from}"));
+        text +=
+            &format!("\n{BOLD}rolled back{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
     }
     let locks: Vec<_> =
         states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l))).collect();
@@ -35,33 +47,36 @@ pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
         text += &locks.iter().map(|(target, lock)| locked(target, lock, now)).collect::<String>();
     }
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
-        let Hold { by, reason, since } = hold;
+        let Hold { by, reason, since, more: _ } = hold;
         text +=
             &format!("\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n", ago(now, *since));
     }
     text + &waits(&found.service)
 }
 
-/// The table with its words coloured: in it colours would count as characters.
+/// The table with the words of its last column coloured.
 fn coloured(table: &str) -> String {
-    let words = [
-        ("edited by hand", BAD),
-        (" failed", BAD),
-        ("Argo CD not told", BAD),
-        ("locked", NOTE),
-        ("held", NOTE),
-        ("never deployed", DIM),
-    ];
-    words.into_iter().fold(table.to_owned(), |text, (word, colour)| {
-        text.replace(word, &format!("{colour}{word}{colour:#}"))
-    })
+    columns::last(table, "STATE", |cell| cell.split(", ").map(word).collect::<Vec<_>>().join(", "))
+}
+
+fn word(word: &str) -> String {
+    let colour = match word {
+        "edited by hand" | "Argo CD not told" => BAD,
+        "locked" | "held" | "rolled back" | "Argo CD not told yet" => NOTE,
+        "never deployed" => DIM,
+        _ if word.ends_with(" failed") || word.starts_with("unknown: ") => BAD,
+        _ => return word.to_owned(),
+    };
+    format!("{colour}{word}{colour:#}")
 }
 
 /// One target's line.
 fn row(target: &Target, now: Timestamp) -> [String; 5] {
     let none = || "-".to_owned();
     let Some(app) = &target.state else {
-        return [target.target.clone(), none(), none(), none(), "never deployed".to_owned()];
+        let why = target.error.as_ref().map(|why| format!("unknown: {why}"));
+        let state = why.unwrap_or_else(|| "never deployed".to_owned());
+        return [target.target.clone(), none(), none(), none(), state];
     };
     let live = app.live.as_ref();
     [
@@ -77,7 +92,10 @@ fn row(target: &Target, now: Timestamp) -> [String; 5] {
 fn state(app: &App) -> String {
     let mut words = Vec::new();
     match (&app.live, app.hand_edited) {
-        (Some(_), _) => words.push("live".to_owned()),
+        (Some(live), _) => {
+            words.push("live".to_owned());
+            words.extend(live.rollback.as_ref().map(|_| "rolled back".to_owned()));
+        }
         (None, true) => words.push("edited by hand".to_owned()),
         (None, false) => words.push("not there".to_owned()),
     }
@@ -102,8 +120,8 @@ fn going(one: &Overview) -> String {
 }
 
 fn locked(target: &str, lock: &Lock, now: Timestamp) -> String {
-    let Lock { id, scope, reason, by, since, until } = lock;
-    let named = |key: &str| scope.get(key).and_then(serde_json::Value::as_str);
+    let Lock { id, scope, reason, by, since, until, more: _ } = lock;
+    let named = |key: &str| scope.get(key).and_then(Json::as_str);
     let what = match (named("app"), named("owner"), named("target")) {
         (Some(_), _, _) => "this app",
         (_, Some(_), _) => "the team's apps",
@@ -114,8 +132,14 @@ fn locked(target: &str, lock: &Lock, now: Timestamp) -> String {
     format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", ago(now, *since))
 }
 
+/// A repository that could not be looked at.
+fn missing(missing: &Json) -> String {
+    let said = |key: &str| missing.get(key).and_then(Json::as_str).unwrap_or("?");
+    format!("{NOTE}missing{NOTE:#}: what is in {}: {}\n", said("repository"), said("why"))
+}
+
 /// What the service waits for; nothing where it is ready.
-fn waits(service: &Readiness) -> String {
+pub(super) fn waits(service: &Readiness) -> String {
     if service.ready {
         return String::new();
     }
@@ -149,21 +173,20 @@ pub(super) fn of_all(found: &Everything) -> String {
             coloured(&output::table(header, apps.iter().map(row).collect()))
         }
     };
-    for missing in &found.missing {
-        let said = |key: &str| missing.get(key).and_then(serde_json::Value::as_str).unwrap_or("?");
-        text +=
-            &format!("{NOTE}missing{NOTE:#}: what is in {}: {}\n", said("repository"), said("why"));
-    }
+    text += &found.missing.iter().map(missing).collect::<String>();
     if !found.under_way.is_empty() {
         text += &format!("\n{BOLD}under way{BOLD:#}\n");
         text += &found.under_way.iter().map(going).collect::<String>();
     }
+    let note = |note: &String| format!("{NOTE}note{NOTE:#}: {note}\n");
+    text += &found.notes.iter().map(note).collect::<String>();
     text + &waits(&found.service)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::client::More;
 
     fn ready(ready: bool) -> Readiness {
         let checks = serde_json::json!({"ready": ready, "checks": [
@@ -187,7 +210,7 @@ mod tests {
         let mut app = serde_json::json!({
             "repository": "acme/shop", "owner": "squad@example.com", "hosts": [],
             "live": {"revision": "20261121-090000000-3f9a2c", "tag": "1.10", "commit": null,
-                     "at": "2026-11-21T09:00:00Z", "actor": "alice"},
+                     "at": "2026-11-21T09:00:00Z", "actor": "alice", "later": true},
             "hand_edited": false, "under_way": [], "last": null, "locks": [],
             "sync": {"state": "by-itself", "why": null, "told_at": null},
         });
@@ -204,17 +227,23 @@ mod tests {
             "by": "Jo", "since": "2026-11-21T10:00:00Z", "until": "2026-11-22T00:00:00Z"});
         let full = serde_json::json!({"locks": [lock], "under_way": [deployment("queued")],
             "sync": {"state": "given-up", "why": "no token", "told_at": null},
-            "hold": {"by": "ann", "reason": "1.11 loses orders", "since": "2026-11-21T11:30:00Z"}});
+            "hold": {"by": "ann", "reason": "1.11 loses orders", "since": "2026-11-21T11:30:00Z"},
+            "live": {"revision": "20261121-090000000-3f9a2c", "tag": "1.10", "commit": null,
+                     "at": "2026-11-21T09:00:00Z", "actor": "alice", "rollback": {
+                     "id": "20261121-113000000-3f9a2c", "from": "20261121-110000000-3f9a2c",
+                     "by": "ann", "reason": "1.11 loses orders", "at": "2026-11-21T11:30:00Z"}}});
         let edited =
             serde_json::json!({"live": null, "hand_edited": true, "last": deployment("failed")});
-        let target = |name: &str, state| Target { target: name.to_owned(), state };
+        let target = |name: &str, state| Target { target: name.to_owned(), state, error: None };
         let found = OneApp {
             app: "devx/shop".to_owned(),
             targets: vec![
                 target("dev", None),
+                Target { error: Some("no answer".to_owned()), ..target("far", None) },
                 target("prod", Some(app(&full))),
                 target("test", Some(app(&edited))),
             ],
+            missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
             service: ready(false),
         };
         let text = anstream::adapter::strip_str(&of_app(&found, now)).to_string();
@@ -223,11 +252,16 @@ mod tests {
 
         TARGET  LIVE  SINCE    BY     STATE
         dev     -     -        -      never deployed
-        prod    1.10  3 h ago  alice  live, 1.11 queued, locked, held, Argo CD not told
+        far     -     -        -      unknown: no answer
+        prod    1.10  3 h ago  alice  live, rolled back, 1.11 queued, locked, held, Argo CD not told
         test    -     -        -      edited by hand, 1.11 failed
+        missing: what is in far: it cannot be reached
 
         under way
           20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
+
+        rolled back
+          prod  by ann, 30 min ago, from 20261121-110000000-3f9a2c: 1.11 loses orders
 
         locked
           prod  0123abcd  all on it, by Jo, 2 h ago, until 2026-11-22T00:00:00Z: books
@@ -238,6 +272,24 @@ mod tests {
         the service waits
           manifest repository main: git.example.com does not answer
         ");
+    }
+
+    #[test]
+    fn only_states_are_coloured() {
+        let table = "APP            STATE\ndevx/unlocked  locked, unlocked failed\n";
+        let wanted = format!(
+            "APP            STATE\ndevx/unlocked  {NOTE}locked{NOTE:#}, {BAD}unlocked failed{BAD:#}\n"
+        );
+        assert_eq!(coloured(table), wanted);
+    }
+
+    #[test]
+    fn programs_get_the_keys_that_we_do_not_know() {
+        let came = serde_json::json!({"live": {"revision": "x", "tag": null, "commit": null,
+            "at": null, "actor": null, "rollback": null, "later": [1]}, "later": {"x": 1},
+            "last": deployment("succeeded")});
+        let again = serde_json::to_value(app(&came)).unwrap();
+        assert_eq!((&again["later"], &again["live"]), (&came["later"], &came["live"]));
     }
 
     #[test]
@@ -252,6 +304,7 @@ mod tests {
             repository: None,
             locked,
             held: locked,
+            more: More::default(),
         };
         let found = Everything {
             apps: vec![
@@ -260,6 +313,7 @@ mod tests {
             ],
             missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
             under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
+            notes: vec!["there are more than 2000 apps: add --target".to_owned()],
             service: ready(true),
         };
         let text = anstream::adapter::strip_str(&of_all(&found)).to_string();
@@ -271,6 +325,7 @@ mod tests {
 
         under way
           20261121-115900000-3f9a2c  running  1.11 to prod by jo: waiting for a worker
+        note: there are more than 2000 apps: add --target
         ");
     }
 }

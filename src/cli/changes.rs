@@ -1,0 +1,107 @@
+//! What becomes of objects, as people read it. Pure.
+
+use serde_json::Value as Json;
+
+use super::client::{Change, Field};
+use super::output::{BAD, DIM, GOOD, NOTE};
+
+/// The field of the label that each object carries.
+const VERSION: &str = "metadata.labels[\"app.kubernetes.io/version\"]";
+
+/// Of a value; the rest is in the data.
+const LONGEST: usize = 100;
+
+/// What is shown of an object that becomes another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Its name.
+    Names,
+    /// The values that differ, by their paths.
+    Fields,
+    /// The lines that differ.
+    Lines,
+}
+
+/// Object by object. Where lines are not shown, objects where nothing but the version is another share one.
+pub(super) fn page(changes: &[Change], shown: Shown) -> String {
+    // Each object carries the version; that it is another goes without saying.
+    let (labelled, told): (Vec<&Change>, Vec<&Change>) =
+        changes.iter().partition(|change| shown != Shown::Lines && is_only_the_version(change));
+    let object = |change: &Change| {
+        let inside = match shown {
+            Shown::Names => String::new(),
+            Shown::Fields => fields(change),
+            Shown::Lines => lines(&change.diff),
+        };
+        heading(change) + &inside
+    };
+    let mut text: String = told.into_iter().map(object).collect();
+    text += &another_version(&labelled);
+    text
+}
+
+/// Whether nothing but the label of the version would be another.
+fn is_only_the_version(change: &Change) -> bool {
+    let only = |field: &Field| field.path == VERSION;
+    change.how == "changed" && !change.fields.is_empty() && change.fields.iter().all(only)
+}
+
+fn another_version(labelled: &[&Change]) -> String {
+    let names = labelled.iter().map(|change| format!("{} {}", change.kind, change.name));
+    match names.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => none,
+        names => format!("{NOTE}~{NOTE:#} {DIM}the version label alone: {names}{DIM:#}\n"),
+    }
+}
+
+fn heading(change: &Change) -> String {
+    let (sign, style) = match change.how.as_str() {
+        "added" => ('+', GOOD),
+        "removed" => ('-', BAD),
+        _ => ('~', NOTE),
+    };
+    format!("{style}{sign} {} {}{style:#}\n", change.kind, change.name)
+}
+
+fn fields(change: &Change) -> String {
+    let told = change.fields.iter().filter(|field| field.path != VERSION);
+    let mut text: String = told.map(field).collect();
+    if change.more_fields > 0 {
+        text += &format!("    {DIM}and {} fields more{DIM:#}\n", change.more_fields);
+    }
+    if change.how == "changed" && text.is_empty() {
+        // Files that somebody has edited, and secrets, have no fields to show.
+        return lines(&change.diff);
+    }
+    text
+}
+
+fn field(Field { path, before, after, more: _ }: &Field) -> String {
+    match (before, after) {
+        (Json::Null, after) => format!("    {path}: {GOOD}+ {}{GOOD:#}\n", value(after)),
+        (before, Json::Null) => format!("    {path}: {BAD}- {}{BAD:#}\n", value(before)),
+        (before, after) => {
+            let (before, after) = (value(before), value(after));
+            format!("    {path}: {BAD}{before}{BAD:#} → {GOOD}{after}{GOOD:#}\n")
+        }
+    }
+}
+
+/// On one line, and no longer than somebody reads.
+fn value(value: &Json) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+fn lines(diff: &str) -> String {
+    let coloured = |line: &str| match line.chars().next() {
+        Some('+') => format!("    {GOOD}{line}{GOOD:#}\n"),
+        Some('-') => format!("    {BAD}{line}{BAD:#}\n"),
+        Some('@') => format!("    {DIM}{line}{DIM:#}\n"),
+        _ => format!("    {line}\n"),
+    };
+    diff.lines().map(coloured).collect()
+}
