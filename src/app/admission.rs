@@ -9,7 +9,7 @@ use crate::config::settings::{ApiToken, People, Settings};
 use crate::model::id::{TargetName, TeamName};
 use crate::model::target::Clusters;
 use crate::server::auth::{
-    Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
+    Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Site, Token, Tokens,
 };
 
 pub(super) fn tokens(settings: &Settings) -> Result<Tokens, StartError> {
@@ -34,6 +34,7 @@ pub(super) fn others(settings: &Settings) -> Result<Admission, StartError> {
         github,
         deploy_teams: deploy_teams(&settings.clusters),
         proxies: Proxies(proxies.map(|network| (network.address, network.bits)).collect()),
+        site: Site::of(&settings.server.external_url),
         requests_per_minute: settings.limits.requests_per_minute,
         key: key()?,
     })

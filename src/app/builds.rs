@@ -29,6 +29,9 @@ const AT_ONCE: usize = 8;
 /// The live revision is among the newest that succeeded, unless somebody has edited it.
 const LOOKED_BACK: u32 = 20;
 
+type Live = BTreeMap<String, Vec<TargetName>>;
+type Unknown = Vec<(TargetName, String)>;
+
 /// The newest builds of an app.
 ///
 /// # Errors
@@ -38,7 +41,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
     let waml = waml(world, &newest).await?;
     let image = image(world, &waml, &newest, query)?;
     let most = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let (found, (live, notes)) = tokio::join!(
+    let (found, (live, unknown, notes)) = tokio::join!(
         world.facts.builds(&image, most, PATIENCE),
         live_tags(world, &waml, &newest.request.release),
     );
@@ -56,6 +59,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
         builds: builds.collect(),
         tags: found.tags,
         complete: found.complete,
+        unknown,
         notes,
     })
 }
@@ -115,12 +119,9 @@ fn no_image(newest: &Deployment, why: &str) -> NoBuilds {
     NoBuilds::NoImage(format!("of the WAML of {repository} at {}: {why}", commit.short()))
 }
 
-/// The targets where each tag is live, and what could not be found out.
-async fn live_tags(
-    world: &World,
-    waml: &Waml,
-    ours: &Release,
-) -> (BTreeMap<String, Vec<TargetName>>, Vec<String>) {
+/// The targets where each tag is live, those where nobody can tell and why, and what else could not be
+/// found out.
+async fn live_tags(world: &World, waml: &Waml, ours: &Release) -> (Live, Unknown, Vec<String>) {
     let targets = waml.targets().into_iter().take(MOST_TARGETS).cloned();
     let asking: Vec<_> = targets
         .map(|target| {
@@ -128,20 +129,20 @@ async fn live_tags(
         })
         .collect();
     let mut answers = futures::stream::iter(asking).buffered(AT_ONCE);
-    let (mut live, mut notes) = (BTreeMap::<String, Vec<TargetName>>::new(), Vec::new());
+    let (mut live, mut unknown, mut notes) = (Live::new(), Unknown::new(), Vec::new());
     let all = async {
         while let Some((answer, target)) = answers.next().await {
             match answer {
                 Ok(Some(tag)) => live.entry(tag).or_default().push(target),
                 Ok(None) => {}
-                Err(why) => notes.push(format!("what is live on {target} is not known: {why}")),
+                Err(why) => unknown.push((target, why)),
             }
         }
     };
     if tokio::time::timeout(PATIENCE, all).await.is_err() {
         notes.push("the manifest repositories did not say in time what is live".to_owned());
     }
-    (live, notes)
+    (live, unknown, notes)
 }
 
 async fn live_tag(

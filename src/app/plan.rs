@@ -7,7 +7,7 @@ use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::forge::error::ForgeError;
 use crate::model::facts::Facts;
-use crate::model::id::{CommitSha, ImageTag, RepoName};
+use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::pipeline::dry_run::{self, DryRun, Outcome};
@@ -16,13 +16,18 @@ use crate::pipeline::{Input, questions};
 use crate::server::ports::{At, Fault, NotPlanned, Plan, PlanRequest};
 use crate::waml::Waml;
 
-/// What would come of a deployment now.
-pub(super) async fn plan(world: &World, request: PlanRequest) -> Result<Plan, NotPlanned> {
+/// What would come of a deployment now, of an app that may be seen.
+pub(super) async fn plan(
+    world: &World,
+    request: PlanRequest,
+    seen: impl Fn(&AppKey) -> bool + Send + Sync,
+) -> Result<Plan, NotPlanned> {
     let _place = world.planners.dry_run().ok_or(NotPlanned::Busy)?;
     let commit = commit(world, &request).await?;
     let bytes = waml(world, &request, commit.as_ref()).await?;
     let this = world.clone();
     match world.planners.beside(move || this.parse(&bytes)).await? {
+        Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
         Ok(waml) => Asked { world, request, commit, waml: Arc::new(waml) }.planned().await,
         Err(rejection) => {
             let PlanRequest { target, tag, .. } = request;
@@ -71,14 +76,14 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     async fn planned(self) -> Result<Plan, NotPlanned> {
-        let ours = self.is_ours().await?;
-        let live = self.live(ours).await?;
+        let (ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
         let notes = self.notes(&live, ours).await?;
         let run = self.run(tag.clone(), live).await?;
         if !ours && run.outcome != Outcome::Refused {
             // The rule could not know, and nobody may look into another repository's app.
-            let said = "whose app this is cannot be found out now: ask again in a moment";
+            let said = "whose app this is cannot be found out: ask again in a moment; if something of it \
+                        was put there by hand, its next deployment makes it known";
             return Err(NotPlanned::Unavailable(said.to_owned()));
         }
         let pods = (!run.restarts.is_empty())
@@ -88,23 +93,22 @@ impl Asked<'_> {
         Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
     }
 
-    /// Whether the app is nobody else's: a WAML may have any name in it.
-    async fn is_ours(&self) -> Result<bool, NotPlanned> {
+    /// Whether the app is nobody else's, as a WAML may have any name in it, and then what is live of
+    /// it. What is live and has no owner on record may be anybody's. Where there is no such target, a
+    /// rule says so.
+    async fn live(&self) -> Result<(bool, Vec<ManifestFile>), NotPlanned> {
         let (app, target) = (&self.waml.app, &self.request.target);
-        let found = self.world.store.ownership(target, app).await.map_err(Fault::new)?;
+        let owner = self.world.store.ownership(target, app).await.map_err(Fault::new)?.app;
         let is_us = |theirs: &RepoName| {
             theirs.as_str().eq_ignore_ascii_case(self.request.repository.as_str())
         };
-        Ok(found.app.as_ref().is_none_or(is_us))
-    }
-
-    /// What is live there. Where there is no such target, a rule says so.
-    async fn live(&self, ours: bool) -> Result<Vec<ManifestFile>, NotPlanned> {
-        let (app, target) = (&self.waml.app, &self.request.target);
-        if !ours || self.world.clusters.find(target).is_none() {
-            return Ok(Vec::new());
+        let ours = owner.as_ref().map(is_us);
+        if ours == Some(false) || self.world.clusters.find(target).is_none() {
+            return Ok((ours != Some(false), Vec::new()));
         }
-        Ok(self.world.live(app, target).await?)
+        let live = self.world.live(app, target).await?;
+        let ours = ours.unwrap_or(live.is_empty());
+        Ok((ours, if ours { live } else { Vec::new() }))
     }
 
     /// The tag that was named, or the live one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::controller::Wake;
-use crate::model::audit::Entry;
+use crate::model::audit::{By, Entry};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::store::{Accepted, NewRollback, RollbackTurn, Store, StoreError};
@@ -60,16 +60,28 @@ impl Inbox {
                 tracing::debug!(%delivery, reason, "event ignored");
                 Ok(Received::Nothing)
             }
-            Event::Deployment(request) => self.accept(delivery, request).await,
+            Event::Deployment(request) => self.accept(delivery, request, None).await,
         }
+    }
+
+    /// Takes in a deployment that somebody asks us for, with an entry in the audit log. When this
+    /// returns, nothing of it can be lost.
+    pub async fn deploy(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        by: &By,
+    ) -> Result<Received, StoreError> {
+        self.accept(delivery, request, Some(by)).await
     }
 
     async fn accept(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
+        by: Option<&By>,
     ) -> Result<Received, StoreError> {
-        let (id, accepted) = self.store_new(delivery, request).await?;
+        let (id, accepted) = self.store_new(delivery, request, by).await?;
         match accepted {
             Accepted::New => {
                 self.wake.workers.notify_one();
@@ -107,15 +119,39 @@ impl Inbox {
         Ok(turn)
     }
 
+    /// What the audit log gets of a deployment that somebody asked us for.
+    fn act(&self, request: &DeploymentRequest, deployment: &DeployId, by: &By) -> Entry {
+        let DeploymentRequest { release, target, description, .. } = request;
+        Entry {
+            id: self.clock.deploy_id(),
+            at: self.clock.now(),
+            by: by.clone(),
+            act: "deploy",
+            target: Some(target.clone()),
+            app: None,
+            subject: format!("deployment {deployment} of {}:{}", release.repository, release.tag),
+            reason: description.clone(),
+            outcome: "accepted".to_owned(),
+        }
+    }
+
     async fn store_new(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
+        by: Option<&By>,
     ) -> Result<(DeployId, Accepted), StoreError> {
         let mut draw = 1;
         loop {
-            let id = self.clock.deploy_id();
-            match self.store.accept(delivery, request, &id, self.clock.now()).await {
+            let (id, now) = (self.clock.deploy_id(), self.clock.now());
+            let stored = match by {
+                None => self.store.accept(delivery, request, &id, now).await,
+                Some(by) => {
+                    let entry = self.act(request, &id, by);
+                    self.store.accept_act(delivery, request, &id, &entry, now).await
+                }
+            };
+            match stored {
                 Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
                 other => return Ok((id, other?)),
             }

@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::forge::github::webhook::rules::Rules;
-use crate::server::auth::{Admission, Gate, Pages, People, Tokens};
+use crate::server::auth::{Admission, Gate, Open, Pages, People, Tokens};
 use crate::server::ports::Backend;
 
 /// Everything that the routes need; `app` builds it.
@@ -87,8 +87,10 @@ pub struct Limits {
     /// How often a deployment that is followed is looked at though nothing was heard of it: another
     /// replica may be at it.
     pub look: Duration,
-    /// So many times at most; who wants to hear more comes again.
-    pub looks: u32,
+    /// For so long at most; who wants to hear more comes again.
+    pub open_for: Duration,
+    /// How many deployments one caller follows at once.
+    pub streams_of_one: usize,
 }
 
 impl Limits {
@@ -105,7 +107,8 @@ impl Default for Limits {
             requests: 1024,
             streams: 100,
             look: Duration::from_secs(1),
-            looks: 3600,
+            open_for: Duration::from_hours(1),
+            streams_of_one: 20,
         }
     }
 }
@@ -115,6 +118,7 @@ struct Shared<B> {
     state: State<B>,
     slots: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    open: Open,
     requests: AtomicU64,
     people: People,
     gate: Gate,
@@ -126,7 +130,8 @@ pub fn router<B: Backend>(state: State<B>) -> Router {
     let streams = Arc::new(Semaphore::new(state.limits.streams));
     let gate = Gate::new(state.admission.requests_per_minute);
     let (requests, people) = (AtomicU64::new(0), People::new());
-    let shared = Arc::new(Shared { state, slots, streams, requests, people, gate });
+    let open = Open::default();
+    let shared = Arc::new(Shared { state, slots, streams, open, requests, people, gate });
     let working = Router::new()
         .route("/webhooks/github", post(webhook::github::<B>))
         .nest(api::BASE, api::routes(&shared))

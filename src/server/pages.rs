@@ -76,10 +76,10 @@ async fn entered<B: Backend>(
     next: Next,
 ) -> Response {
     let admitted = match shared.state.pages {
-        Pages::Open => {
+        Pages::Open => shared.is_for_us(&request).map(|()| {
             request.extensions_mut().insert(Caller::anybody("anybody"));
-            Ok(request)
-        }
+            request
+        }),
         Pages::Token => admitted(&shared, request, Door::Page).await,
     };
     match admitted {

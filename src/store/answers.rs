@@ -38,12 +38,17 @@ pub struct Answered {
     pub body: String,
 }
 
+/// Until when a request may be worked on, in milliseconds since the epoch: who takes it over later has
+/// another, so that this one counts no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerTurn(pub i64);
+
 /// Whether a request is to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "only what is begun may be worked on"]
 pub enum Begun {
     /// It is, by whoever asked.
-    Now,
+    Now(AnswerTurn),
     /// It was, and this was the answer.
     Before(Answered),
     /// Somebody is at it.
@@ -67,7 +72,7 @@ impl Store {
             if of_caller(&mut write, &request.caller).await? > MOST_OF_ONE {
                 return Ok(Begun::TooMany);
             }
-            Begun::Now
+            Begun::Now(turn(now))
         } else {
             self.known(&mut write, request, now).await?
         };
@@ -75,38 +80,46 @@ impl Store {
         Ok(begun)
     }
 
-    /// Keeps what was answered.
+    /// Keeps what was answered. Changes nothing where somebody else has taken the request over.
     pub async fn keep_answer(
         &self,
         request: &Repeatable,
+        AnswerTurn(due_at): AnswerTurn,
         answer: &Answered,
     ) -> Result<(), StoreError> {
         let mut write = self.begin(DOING).await?;
         sqlx::query(
-            "UPDATE answers SET status = $4, body = $5 \
-             WHERE caller = $1 AND route = $2 AND request_key = $3",
+            "UPDATE answers SET status = $4, body = $5 WHERE caller = $1 AND route = $2 \
+             AND request_key = $3 AND due_at = $6 AND status IS NULL",
         )
         .bind(storable(&request.caller))
         .bind(storable(&request.route))
         .bind(storable(&request.key))
         .bind(i64::from(answer.status))
         .bind(storable(&answer.body))
+        .bind(due_at)
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
         write.commit().await
     }
 
-    /// Lets go of a request that was refused: nothing was done, and a repeat is judged anew.
-    pub async fn forget_answer(&self, request: &Repeatable) -> Result<(), StoreError> {
+    /// Lets go of a request that was refused: nothing was done, and a repeat is judged anew. Changes
+    /// nothing where somebody else has taken the request over.
+    pub async fn forget_answer(
+        &self,
+        request: &Repeatable,
+        AnswerTurn(due_at): AnswerTurn,
+    ) -> Result<(), StoreError> {
         let mut write = self.begin(DOING).await?;
         sqlx::query(
             "DELETE FROM answers WHERE caller = $1 AND route = $2 AND request_key = $3 \
-             AND status IS NULL",
+             AND due_at = $4 AND status IS NULL",
         )
         .bind(storable(&request.caller))
         .bind(storable(&request.route))
         .bind(storable(&request.key))
+        .bind(due_at)
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
@@ -144,8 +157,12 @@ impl Store {
             return Ok(Begun::AtWork);
         }
         take_over(write, request, now).await?;
-        Ok(Begun::Now)
+        Ok(Begun::Now(turn(now)))
     }
+}
+
+fn turn(now: Timestamp) -> AnswerTurn {
+    AnswerTurn(end_of(now, AT_WORK))
 }
 
 async fn forget_old(write: &mut Write, now: Timestamp) -> Result<(), StoreError> {
@@ -174,7 +191,7 @@ async fn insert(
     .bind(storable(key))
     .bind(digest)
     .bind(now.as_millisecond())
-    .bind(end_of(now, AT_WORK))
+    .bind(turn(now).0)
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
@@ -201,7 +218,7 @@ async fn take_over(
     .bind(storable(&request.caller))
     .bind(storable(&request.route))
     .bind(storable(&request.key))
-    .bind(end_of(now, AT_WORK))
+    .bind(turn(now).0)
     .execute(write.sql())
     .await
     .map(drop)

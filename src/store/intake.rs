@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 
+use crate::model::audit::Entry;
 use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, lane};
+use crate::store::{Store, StoreError, Write, audit, lane};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,29 @@ impl Store {
         id: &DeployId,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
+        self.accepted(delivery, request, id, None, now).await
+    }
+
+    /// The same of one that somebody asks us for: the entry is written with it, and with no duplicate.
+    pub async fn accept_act(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        id: &DeployId,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<Accepted, StoreError> {
+        self.accepted(delivery, request, id, Some(entry), now).await
+    }
+
+    async fn accepted(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        id: &DeployId,
+        entry: Option<&Entry>,
+        now: Timestamp,
+    ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
         if !insert(&mut write, delivery, request, id, now).await? {
@@ -45,6 +69,9 @@ impl Store {
         self.tell(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
         lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
+        if let Some(entry) = entry {
+            audit::note(&mut write, entry).await?;
+        }
         write.commit().await?;
         Ok(Accepted::New)
     }

@@ -48,7 +48,7 @@ use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub use crate::store::acts::ActTurn;
-pub use crate::store::answers::{Answered, Begun, Repeatable};
+pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;

@@ -18,6 +18,7 @@ mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod record; // the record kept, put back, made again
+mod asked; // what the service itself is asked for
 mod removal; // an app taken off a target
 mod replicas; // several processes on one database
 mod rollback; // a former revision made live again, and its hold

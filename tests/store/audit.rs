@@ -5,10 +5,10 @@ use std::path::Path;
 
 use the_deployer::model::audit::{By, Entry, Search, Via};
 use the_deployer::model::id::{AppKey, TargetName};
-use the_deployer::store::{Moved, Store};
+use the_deployer::store::{Accepted, Moved, Store};
 
 use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, id};
+use crate::harness::requests::{at, delivery, id, request};
 
 fn shop() -> AppKey {
     AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() }
@@ -42,6 +42,21 @@ fn entry(n: i64, name: &str, act: &'static str) -> Entry {
 async fn found(store: &Store, search: Search) -> Vec<String> {
     let found = store.audited(&Search { limit: 50, ..search }).await.unwrap();
     found.entries.into_iter().map(|entry| entry.subject).collect()
+}
+
+#[tokio::test]
+async fn a_deployment_that_was_asked_for_here_has_one_entry_and_its_duplicate_none() {
+    run_on_both(async |db| {
+        let (asked, by) = (request("web", "prod", 1), entry(1, "alice", "deploy"));
+        let accept = async |n, entry: &Entry| {
+            db.store.accept_act(&delivery(1), &asked, &id(n), entry, at(n)).await.unwrap()
+        };
+        assert_eq!(accept(1, &by).await, Accepted::New);
+        assert_eq!(accept(2, &entry(2, "alice", "deploy")).await, Accepted::Duplicate(id(1)));
+        let act = Search { act: Some("deploy".to_owned()), ..Search::default() };
+        assert_eq!(found(&db.store, act).await, ["subject 1"]);
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::app::backend::Backend;
 use crate::model::audit::{Found, Search};
 use crate::server::ports::{self, Fault};
-use crate::store::{Answered, Begun, Repeatable};
+use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
 
 impl ports::AuditLog for Backend {
     async fn audited(&self, search: &Search) -> Result<Found, Fault> {
@@ -16,11 +16,16 @@ impl ports::Answers for Backend {
         self.store.begin_answer(request, self.world.clock.now()).await.map_err(Fault::new)
     }
 
-    async fn keep(&self, request: &Repeatable, answer: &Answered) -> Result<(), Fault> {
-        self.store.keep_answer(request, answer).await.map_err(Fault::new)
+    async fn keep(
+        &self,
+        request: &Repeatable,
+        turn: AnswerTurn,
+        answer: &Answered,
+    ) -> Result<(), Fault> {
+        self.store.keep_answer(request, turn, answer).await.map_err(Fault::new)
     }
 
-    async fn forget(&self, request: &Repeatable) -> Result<(), Fault> {
-        self.store.forget_answer(request).await.map_err(Fault::new)
+    async fn forget(&self, request: &Repeatable, turn: AnswerTurn) -> Result<(), Fault> {
+        self.store.forget_answer(request, turn).await.map_err(Fault::new)
     }
 }

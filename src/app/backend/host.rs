@@ -5,14 +5,15 @@ use jiff::Timestamp;
 use crate::app::backend::Backend;
 use crate::app::builds;
 use crate::clock;
+use crate::controller::inbox::Received;
 use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
+use crate::model::audit::By;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
-    self, Accepted, Asked, Builds, BuildsQuery, CodeHost, Fault, Inbox as _, NoBuilds, NotAsked,
-    Wanted,
+    self, Asked, Builds, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
 };
 
 /// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
@@ -23,7 +24,7 @@ impl ports::Host for Backend {
         self.code_host.clone()
     }
 
-    async fn ask(&self, wanted: Wanted) -> Result<Asked, NotAsked> {
+    async fn ask(&self, wanted: Wanted, by: By) -> Result<Asked, NotAsked> {
         let local = match (&self.world.forge, &self.code_host) {
             (Forge::Local(local), _) => local,
             (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
@@ -52,9 +53,9 @@ impl ports::Host for Backend {
                 automatic: false,
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
-            match self.accept(delivery, request).await? {
-                Accepted::New(id) => return Ok(Asked { id, forge_id }),
-                Accepted::Duplicate(_) => {}
+            let received = self.inbox.deploy(&delivery, &request, &by).await.map_err(Fault::new)?;
+            if let Received::New(id) = received {
+                return Ok(Asked { id, forge_id });
             }
         }
         Err(Fault::new("no number of a deployment is free").into())

@@ -79,14 +79,44 @@ pub(super) async fn list<B: Backend>(
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
     let query = read(&pairs).map_err(bad)?;
-    let target = match query.target.clone() {
-        Some(target) => target,
-        None => shared.state.backend.built_for(&query).await.map_err(refused)?,
-    };
-    let subject = Subject::App(target, query.app.clone());
-    shared.may(&caller, Scope::Read, &subject).await?;
-    let builds = shared.state.backend.builds(&query).await.map_err(refused)?;
+    let on = |target: TargetName| Subject::App(target, query.app.clone());
+    match query.target.clone() {
+        Some(target) => shared.may(&caller, Scope::Read, &on(target)).await?,
+        None => sees_any(&shared, &caller, &query).await?,
+    }
+    let mut builds = shared.state.backend.builds(&query).await.map_err(refused)?;
+    let live = builds.builds.iter().flat_map(|one| &one.live);
+    let named: Vec<TargetName> =
+        live.chain(builds.unknown.iter().map(|(target, _)| target)).cloned().collect();
+    let seen = shared.seen(&caller, named, |target| on(target.clone())).await?;
+    for build in &mut builds.builds {
+        build.live.retain(|target| seen.contains(target));
+    }
+    builds.unknown.retain(|(target, _)| seen.contains(target));
     Ok(Json(view(builds)))
+}
+
+/// Where no target is named: who may not see the app is not told whether there is one, or where.
+async fn sees_any<B: Backend>(
+    shared: &Shared<B>,
+    caller: &Caller,
+    query: &BuildsQuery,
+) -> Result<(), Problem> {
+    let sees = match shared.state.backend.built_for(query).await {
+        Ok(target) => shared.sees(caller, &Subject::App(target, query.app.clone())).await?,
+        Err(NoBuilds::Unknown(detail)) => {
+            if shared.sees(caller, &Subject::Everywhere).await? {
+                return Err(refused(NoBuilds::Unknown(detail)));
+            }
+            false
+        }
+        Err(other) => return Err(refused(other)),
+    };
+    let detail = format!(
+        "{} may not see the newest deployment of {}, or there is none; name a `target` that you may see",
+        caller.name, query.app
+    );
+    if sees { Ok(()) } else { Err(Problem::new(Kind::Forbidden, detail)) }
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
@@ -128,7 +158,11 @@ fn refused(error: NoBuilds) -> Problem {
 }
 
 fn view(builds: Builds) -> ListView {
-    let Builds { image, builds, tags, complete, notes } = builds;
+    let Builds { image, builds, tags, complete, unknown, notes } = builds;
+    let unknown = unknown.into_iter();
+    let unknown =
+        unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
+    let notes = unknown.chain(notes).collect();
     let one = |build: Build| {
         let Build { tag, digest, created, commit, live } = build;
         let live = live.into_iter().map(String::from).collect();

@@ -4,9 +4,11 @@
 //! An event carries the whole picture, and its id is a digest of it: who comes again with the last one
 //! hears nothing twice, and misses nothing that still counts. Changes of this process ring a bell;
 //! other replicas' are found by looking each second. A stream may be open for longer than other
-//! requests, so that there is a bound of its own on how many are, and each ends some time.
+//! requests, so that there is a bound of its own on how many are, of one caller and of all, each ends
+//! some time, and whether the caller may see it is asked again each minute.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,21 +17,28 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Sleep;
 
+use crate::model::audit::Via;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
 use crate::server::api::view::Picture;
-use crate::server::auth::Caller;
+use crate::server::auth::{Caller, Opened};
 use crate::server::openapi::{Answer, Operation, Parameter};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
 /// Bells that ring together are answered by one look.
 const TOGETHER: Duration = Duration::from_millis(50);
+/// Between two looks that bells cause: in a busy process they never cease.
+const APART: Duration = Duration::from_millis(500);
+/// How long a caller is believed to have the rights that they had.
+const BELIEVED: SignedDuration = SignedDuration::from_secs(60);
 /// Proxies close what is silent for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// When a client comes again after the end.
@@ -74,14 +83,18 @@ pub(super) async fn follow<B: Backend>(
     if ended && heard == Some(first.version.as_str()) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    let opened = opened(&shared, &caller)?;
     let Ok(slot) = shared.streams.clone().try_acquire_owned() else {
         tracing::warn!(limit = shared.state.limits.streams, "too many streams at once");
         let detail = "too many deployments are followed at once; come again";
         return Err(Problem::new(Kind::Overloaded, detail));
     };
     let heard = heard.map(str::to_owned);
-    let (left, waiting) = (shared.state.limits.looks, Some((first, ended)));
-    let following = Following { shared, id, bell, heard, waiting, left, _slot: slot };
+    let now = shared.state.backend.now();
+    let (quiet, waiting) = (Box::pin(tokio::time::sleep(Duration::ZERO)), Some((first, ended)));
+    let (since, asked, slots) = (now, now, (slot, opened));
+    let following =
+        Following { shared, id, caller, bell, heard, waiting, quiet, since, asked, _slots: slots };
     let events = futures::stream::unfold(Some(following), |following| async {
         let (event, following) = next(following?).await?;
         Some((Ok::<_, Infallible>(event), following))
@@ -90,18 +103,37 @@ pub(super) async fn follow<B: Backend>(
     Ok(Sse::new(events).keep_alive(alive).into_response())
 }
 
+/// A place among those that a caller may have open. Who is asked for nothing is not counted.
+fn opened<B: Backend>(shared: &Shared<B>, caller: &Caller) -> Result<Option<Opened>, Problem> {
+    if caller.via == Via::Loopback {
+        return Ok(None);
+    }
+    let most = shared.state.limits.streams_of_one;
+    let opened = shared.open.one_more(caller.account(), most).ok_or_else(|| {
+        tracing::warn!(caller = caller.account(), most, "a caller follows too much at once");
+        let detail = format!("{} follows {most} deployments already", caller.name);
+        Problem::new(Kind::TooMany, detail).after(COME_AGAIN)
+    });
+    opened.map(Some)
+}
+
 /// A stream that is open.
 struct Following<B> {
     shared: Arc<Shared<B>>,
     id: DeployId,
+    caller: Caller,
     bell: watch::Receiver<()>,
     /// The version that was told last.
     heard: Option<String>,
     /// What was looked up and not told yet, and whether that is the end.
     waiting: Option<(Told, bool)>,
-    /// How many looks are left.
-    left: u32,
-    _slot: OwnedSemaphorePermit,
+    /// Until bells cause another look.
+    quiet: Pin<Box<Sleep>>,
+    /// When it was opened.
+    since: Timestamp,
+    /// When it was asked whether the caller may see it.
+    asked: Timestamp,
+    _slots: (OwnedSemaphorePermit, Option<Opened>),
 }
 
 /// One picture, and what it is known by.
@@ -127,6 +159,8 @@ async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<
         }
         // What cannot be read now is asked for again by who comes again.
         let record = look(&following.shared, &following.id).await.ok()?;
+        following.quiet = Box::pin(tokio::time::sleep(APART));
+        following.may_see(&record).await.ok()?;
         following.waiting = Some((told(&record), record.state.is_final()));
     }
 }
@@ -134,10 +168,13 @@ async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<
 impl<B: Backend> Following<B> {
     /// Waits until there may be something new; `false` when the stream is to end.
     async fn wait(&mut self) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
-        self.left = left;
+        let open = Duration::try_from(self.age(self.since)).unwrap_or_default();
+        if open >= self.shared.state.limits.open_for {
+            return false;
+        }
         let rung = async {
             let _ = self.bell.changed().await;
+            self.quiet.as_mut().await;
             tokio::time::sleep(TOGETHER).await;
             self.bell.mark_unchanged();
         };
@@ -145,6 +182,19 @@ impl<B: Backend> Following<B> {
             () = self.shared.state.closing.cancelled() => false,
             _ = tokio::time::timeout(self.shared.state.limits.look, rung) => true,
         }
+    }
+
+    /// Who could see it a while ago may have been taken from it since.
+    async fn may_see(&mut self, record: &Deployment) -> Result<(), Problem> {
+        if self.age(self.asked) < BELIEVED {
+            return Ok(());
+        }
+        self.asked = self.shared.state.backend.now();
+        self.shared.may_see(&self.caller, record).await
+    }
+
+    fn age(&self, since: Timestamp) -> SignedDuration {
+        self.shared.state.backend.now().duration_since(since)
     }
 }
 

@@ -111,7 +111,8 @@ pub(super) async fn create<B: Backend>(
     let wanted = read(ask, &caller).map_err(|why| Problem::new(Kind::Unprocessable, why))?;
     let subject = Subject::Repository(wanted.repository.clone(), Some(wanted.target.clone()));
     shared.may(&caller, Scope::Deploy, &subject).await?;
-    let Asked { id, forge_id } = shared.state.backend.ask(wanted).await.map_err(refused)?;
+    let Asked { id, forge_id } =
+        shared.state.backend.ask(wanted, caller.by()).await.map_err(refused)?;
     Ok((StatusCode::ACCEPTED, Json(AskedView { id: id.into(), forge_id })))
 }
 

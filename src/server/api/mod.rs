@@ -11,7 +11,7 @@ use crate::server::Shared;
 use crate::server::auth::{Door, admitted};
 use crate::server::openapi::{self, Routes};
 use crate::server::ports::Backend;
-use crate::server::problem::Problem;
+use crate::server::problem::{Kind, Problem};
 
 mod app; // one app, and its revisions
 mod app_view; // as callers see them
@@ -98,6 +98,12 @@ async fn authenticated<B: Backend>(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let request = admitted(&shared, request, Door::Api).await?;
+    // Streams have no bound on time around them, and GitHub may be slow.
+    let limit = shared.state.limits.request_timeout;
+    let admitted = tokio::time::timeout(limit, admitted(&shared, request, Door::Api)).await;
+    let request = admitted.unwrap_or_else(|_| {
+        let detail = "it could not be found out in time who you are; come again";
+        Err(Problem::new(Kind::TookTooLong, detail))
+    })?;
     Ok(next.run(request).await)
 }

@@ -7,7 +7,10 @@
 //!
 //! With a key an act goes on to its end although the caller has gone, so that the repeat, which is
 //! what the key is for, finds its answer. When the process dies in the middle, a repeat begins anew
-//! some minutes later; acts themselves say what was done already.
+//! some minutes later. Removals, rollbacks, holds and cancellations then find what was done; a lock
+//! and a deployment that was asked for here can be there twice, where the process died between them
+//! and their kept answer. What changes nothing, a plan or a dry run, is done anew each time: nothing of
+//! it is kept, so that who may only read fills no database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +21,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
@@ -25,14 +29,14 @@ use crate::server::Shared;
 use crate::server::auth::Caller;
 use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem};
-use crate::store::{Answered, Begun, Repeatable};
+use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
 
 /// An act is a reason and a few names.
 const ACT: usize = 64 * 1024;
 /// A plan may bring a WAML, of which 256 KiB are read; as JSON it is longer.
 const PLAN: usize = 1024 * 1024;
 /// A longer answer is not kept.
-const LONGEST_ANSWER: usize = 1024 * 1024;
+const LONGEST_ANSWER: usize = 64 * 1024;
 const LONGEST_KEY: usize = 100;
 
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -50,15 +54,18 @@ pub(super) async fn once<B: Backend>(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let body = read(&shared, &parts.headers, body, most(&path)).await?;
-    let key = key(&parts.headers)?;
+    let key = if is_plan(&path) { None } else { key(&parts.headers)? };
     let caller = parts.extensions.get::<Caller>().map(Caller::account);
     let digest = hex::encode(Sha256::digest(&body));
+    let acts = !is_plan(&path) && !is_dry_run(&body);
     let request = Request::from_parts(parts, Body::from(body));
-    let Some((key, caller)) = key.zip(caller) else { return Ok(next.run(request).await) };
+    let Some((key, caller)) = key.zip(caller).filter(|_| acts) else {
+        return Ok(next.run(request).await);
+    };
     let repeatable = Repeatable { caller, route: path, key, digest };
     let begun = shared.state.backend.begin(&repeatable).await;
     match begun.map_err(|error| unavailable(&error))? {
-        Begun::Now => Ok(work(shared, repeatable, request, next).await),
+        Begun::Now(turn) => Ok(work(shared, (repeatable, turn), request, next).await),
         Begun::Before(answered) => Ok(replayed(answered)),
         Begun::AtWork => Err(Problem::new(
             Kind::KeyInUse,
@@ -77,7 +84,20 @@ pub(super) async fn once<B: Backend>(
 }
 
 fn most(path: &str) -> usize {
-    if path.ends_with("/plan") { PLAN } else { ACT }
+    if is_plan(path) { PLAN } else { ACT }
+}
+
+fn is_plan(path: &str) -> bool {
+    path.ends_with("/plan")
+}
+
+fn is_dry_run(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Ask {
+        #[serde(default)]
+        dry_run: bool,
+    }
+    serde_json::from_slice(body).is_ok_and(|Ask { dry_run }| dry_run)
 }
 
 async fn read<B: Backend>(
@@ -118,13 +138,13 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// On its own: whoever stops waiting may come again for the answer.
 async fn work<B: Backend>(
     shared: Arc<Shared<B>>,
-    request: Repeatable,
+    begun: (Repeatable, AnswerTurn),
     ask: Request,
     next: Next,
 ) -> Response {
     let working = async move {
         let response = next.run(ask).await;
-        kept(&shared, &request, response).await
+        kept(&shared, &begun, response).await
     };
     let working = tokio::spawn(working.instrument(tracing::Span::current()));
     working.await.unwrap_or_else(|fault| {
@@ -135,20 +155,20 @@ async fn work<B: Backend>(
 
 async fn kept<B: Backend>(
     shared: &Shared<B>,
-    request: &Repeatable,
+    (request, turn): &(Repeatable, AnswerTurn),
     response: Response,
 ) -> Response {
     let backend = &shared.state.backend;
     if !response.status().is_success() {
-        log(backend.forget(request).await);
+        log(backend.forget(request, *turn).await);
         return response;
     }
     let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        log(backend.forget(request).await);
+        log(backend.forget(request, *turn).await);
         return Problem::new(Kind::Internal, "the answer could not be made").into_response();
     };
-    log(backend.keep(request, &answered(parts.status, &body)).await);
+    log(backend.keep(request, *turn, &answered(parts.status, &body)).await);
     Response::from_parts(parts, Body::from(body))
 }
 

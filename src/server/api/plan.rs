@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
+use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::violation::Violation;
 use crate::pipeline::diff::Change;
 use crate::pipeline::dry_run::{DryRun, Outcome};
@@ -89,7 +89,21 @@ pub(super) async fn plan<B: Backend>(
     let request = read(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let subject = Subject::Repository(request.repository.clone(), Some(request.target.clone()));
     shared.may(&caller, Scope::Read, &subject).await?;
-    Ok(Json(view(shared.state.backend.plan(request).await.map_err(refused)?)))
+    // A repository may have apps that a token is not for, and a WAML may name any.
+    let target = request.target.clone();
+    let rights = caller.rights();
+    let seen = |app: &AppKey| {
+        let subject = Subject::App(target.clone(), app.clone());
+        rights.is_none_or(|rights| rights.hold(Scope::Read, &subject, &[]))
+    };
+    match shared.state.backend.plan(request, seen).await {
+        Ok(plan) => Ok(Json(view(plan))),
+        Err(NotPlanned::Hidden(app)) => {
+            shared.may(&caller, Scope::Read, &Subject::App(target.clone(), app.clone())).await?;
+            Err(refused(NotPlanned::Hidden(app)))
+        }
+        Err(error) => Err(refused(error)),
+    }
 }
 
 fn read(ask: Ask) -> Result<PlanRequest, String> {
@@ -144,6 +158,7 @@ fn view(plan: Plan) -> View {
 fn refused(error: NotPlanned) -> Problem {
     match error {
         NotPlanned::Busy => Problem::new(Kind::Overloaded, error.to_string()),
+        NotPlanned::Hidden(_) => Problem::new(Kind::Forbidden, error.to_string()),
         NotPlanned::Missing(detail) => Problem::new(Kind::NotFound, detail),
         NotPlanned::Unmeant(detail) => Problem::new(Kind::Unprocessable, detail),
         NotPlanned::Unavailable(detail) => Problem::new(Kind::Unavailable, detail),

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -10,9 +11,10 @@ use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::model::audit::Via;
-use crate::model::person::NotKnown;
+use crate::model::person::{NotKnown, Person};
 use crate::server::Shared;
 use crate::server::auth::caller::{Caller, Standing};
 use crate::server::auth::may::not_told;
@@ -24,6 +26,9 @@ use crate::server::problem::{Kind, Problem};
 
 /// How many wrong tokens a minute are looked at from one address.
 const FAILURES_PER_MINUTE: u32 = 30;
+/// How many strangers' tokens GitHub is asked about at once: fewer than may ask it at all, so that
+/// those who are known need not wait for them.
+const STRANGERS: usize = 8;
 /// What begins a person's token at GitHub ("About authentication to GitHub", GitHub Docs).
 const OF_PEOPLE: [&str; 4] = ["ghp_", "gho_", "ghu_", "github_pat_"];
 /// What begins an App's.
@@ -45,12 +50,22 @@ pub(in crate::server) enum Door {
 pub(in crate::server) struct Gate {
     calls: Mutex<Pace>,
     failures: Mutex<Pace>,
+    strangers: Semaphore,
 }
 
 impl Gate {
     pub(in crate::server) fn new(requests_per_minute: u32) -> Self {
         let (calls, failures) = (Pace::new(requests_per_minute), Pace::new(FAILURES_PER_MINUTE));
-        Self { calls: Mutex::new(calls), failures: Mutex::new(failures) }
+        let strangers = Semaphore::new(STRANGERS);
+        Self { calls: Mutex::new(calls), failures: Mutex::new(failures), strangers }
+    }
+
+    fn question(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.strangers.try_acquire().map_err(|_| {
+            tracing::warn!(most = STRANGERS, "too many unknown tokens at once");
+            let detail = "too many tokens that are not known yet came at once; come again";
+            Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
+        })
     }
 }
 
@@ -66,6 +81,7 @@ pub(in crate::server) async fn admitted<B: Backend>(
 ) -> Result<Request, Problem> {
     let from = peer(request.extensions())
         .map(|peer| shared.state.admission.proxies.origin(peer, request.headers()));
+    shared.is_for_us(&request)?;
     let mut caller = shared.identify(request.headers(), from, door).await?;
     caller.from = from.map(|from| from.to_string());
     caller.request = request.extensions().get::<RequestId>().map(|id| id.0.clone());
@@ -98,6 +114,11 @@ impl<B: Backend> Shared<B> {
         self.stranger(text, from, door).await
     }
 
+    /// Where nobody is asked for a token, a browser may have been led here by a page of another's.
+    pub(in crate::server) fn is_for_us(&self, request: &Request) -> Result<(), Problem> {
+        if self.asks_nobody() { self.state.admission.site.named(request) } else { Ok(()) }
+    }
+
     /// Whether nothing is configured that callers could be asked for.
     fn asks_nobody(&self) -> bool {
         self.state.tokens.0.is_empty() && self.state.admission.github.is_none()
@@ -117,8 +138,9 @@ impl<B: Backend> Shared<B> {
         }
     }
 
-    /// One whose token is none of ours. Where too many wrong ones came from, no new one is looked
-    /// at for a while; ours, and those that GitHub has just known, are let in all the same.
+    /// One whose token is none of ours. Who is not known pays for a wrong token before it is looked
+    /// at, so that many at once pay each, and gets that back unless it is wrong. Ours, and those
+    /// that GitHub knew a little earlier, are let in all the same.
     async fn stranger(
         &self,
         text: String,
@@ -128,29 +150,39 @@ impl<B: Backend> Shared<B> {
         let whence = from.map_or_else(|| "unknown".to_owned(), subscriber);
         let token = SecretString::from(text.as_str());
         let looks = self.state.admission.github.is_some() && is_of_person(&text);
-        let now = self.state.backend.now();
-        if !(looks && self.known_person(&token)) {
-            lock(&self.gate.failures).left(&whence, now).map_err(|wait| {
-                tracing::warn!(from = whence, "too many wrong tokens");
-                let detail = "too many wrong tokens came from your address";
-                Problem::new(Kind::TooMany, detail).after(wait)
-            })?;
+        let known = looks && self.known_person(&token);
+        if !known {
+            self.pay(&whence)?;
         }
         let said = if looks {
-            self.person(&token).await.map_err(not_told_of_login)
+            self.told(&token, known).await
         } else {
             Err(self.unknown_token(&text, door))
         };
-        match said {
-            Ok(person) => Ok(Caller::new(person.login, Via::GitHub, Standing::Person(token))),
-            Err(problem) => {
-                if problem.kind() == Kind::Unauthorized {
-                    let _spent = lock(&self.gate.failures).take(&whence, now);
-                    tracing::info!(from = whence, "a wrong token");
-                }
-                Err(problem)
-            }
+        let wrong = said.as_ref().is_err_and(|problem| problem.kind() == Kind::Unauthorized);
+        match (wrong, known) {
+            (true, true) => drop(self.pay(&whence)),
+            (false, false) => lock(&self.gate.failures).give_back(&whence),
+            (true, false) | (false, true) => {}
         }
+        if wrong {
+            tracing::info!(from = whence, "a wrong token");
+        }
+        Ok(Caller::new(said?.login, Via::GitHub, Standing::Person(token)))
+    }
+
+    fn pay(&self, whence: &str) -> Result<(), Problem> {
+        lock(&self.gate.failures).take(whence, self.state.backend.now()).map_err(|wait| {
+            tracing::warn!(from = whence, "too many wrong tokens");
+            let detail = "too many wrong tokens came from your address";
+            Problem::new(Kind::TooMany, detail).after(wait)
+        })
+    }
+
+    /// Whose token it is; so many at once are asked about that nobody knew.
+    async fn told(&self, token: &SecretString, known: bool) -> Result<Person, Problem> {
+        let _question = if known { None } else { Some(self.gate.question()?) };
+        self.person(token).await.map_err(not_told_of_login)
     }
 
     fn unknown_token(&self, text: &str, door: Door) -> Problem {

@@ -1,6 +1,6 @@
 //! What callers may do: asked in one place.
 
-use futures::future::join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use secrecy::SecretString;
 
 use crate::model::deployment::Deployment;
@@ -11,6 +11,9 @@ use crate::server::auth::caller::{Caller, Scope, Standing, Subject};
 use crate::server::auth::rights::{Place, Rights};
 use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem};
+
+/// How many questions of one list are asked at once.
+const AT_ONCE: usize = 8;
 
 impl<B: Backend> Shared<B> {
     /// Whether the caller may do that. Asked first by every handler.
@@ -70,22 +73,39 @@ impl<B: Backend> Shared<B> {
         {
             return Ok(items);
         }
-        let mut subjects: Vec<Subject> = Vec::new();
-        for subject in items.iter().map(&subject) {
-            if !subjects.contains(&subject) {
-                subjects.push(subject);
-            }
-        }
-        let asked = subjects.iter().map(|subject| self.may(caller, Scope::Read, subject));
-        let answers = join_all(asked).await;
-        let answers = answers.into_iter().map(|answer| self.allows(answer));
-        let answers: Vec<bool> = answers.collect::<Result<_, _>>()?;
-        let allowed = |item: &T| {
-            let subject = subject(item);
-            let mut both = subjects.iter().zip(&answers);
-            both.any(|(one, allowed)| *one == subject && *allowed)
+        let of_items: Vec<Subject> = items.iter().map(subject).collect();
+        let distinct = distinct(&of_items);
+        let asking: Vec<_> =
+            distinct.iter().map(|one| Box::pin(self.read_as(caller, one))).collect();
+        let questions: Vec<Subject> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
+        let once = self::distinct(&questions);
+        let asking: Vec<_> = once.iter().map(|one| Box::pin(self.sees(caller, one))).collect();
+        let answers: Vec<bool> = stream::iter(asking).buffered(AT_ONCE).try_collect().await?;
+        let allowed = |item: &Subject| {
+            let asked = distinct.iter().position(|one| *one == item);
+            let asked = asked.and_then(|place| questions.get(place));
+            let mut both = once.iter().zip(&answers);
+            both.any(|(one, yes)| Some(*one) == asked && *yes)
         };
-        Ok(items.into_iter().filter(allowed).collect())
+        let both = items.into_iter().zip(&of_items);
+        Ok(both.filter(|(_, subject)| allowed(subject)).map(|(item, _)| item).collect())
+    }
+
+    /// What is asked to find out whether the caller may see that: of people their repositories,
+    /// wherever they are deployed to.
+    async fn read_as(&self, caller: &Caller, subject: &Subject) -> Result<Subject, Problem> {
+        let of_person = matches!(caller.standing, Standing::Person(_));
+        Ok(match subject {
+            Subject::Repository(repository, _) if of_person => {
+                Subject::Repository(repository.clone(), None)
+            }
+            Subject::App(target, app) if of_person => {
+                let found = self.state.backend.repository_of(target, app).await;
+                let found = found.map_err(|error| unknown(&error))?;
+                found.map_or_else(|| subject.clone(), |one| Subject::Repository(one, None))
+            }
+            _ => subject.clone(),
+        })
     }
 
     /// Those of a list of deployments that the caller may see.
@@ -227,6 +247,17 @@ impl<B: Backend> Shared<B> {
             Err(other) => Err(not_told(other)),
         }
     }
+}
+
+/// Each once, in their order.
+fn distinct(subjects: &[Subject]) -> Vec<&Subject> {
+    let mut found: Vec<&Subject> = Vec::new();
+    for subject in subjects {
+        if !found.contains(&subject) {
+            found.push(subject);
+        }
+    }
+    found
 }
 
 /// A token of ours is for apps; GitHub knows repositories.

@@ -16,6 +16,8 @@ mod people; // what GitHub says of people
 mod may; // what callers may do
 mod pace; // how often somebody may come
 mod whence; // where a request comes from
+mod open; // what each caller has open
+mod site; // which names are ours
 mod admit; // from a request to a caller
 
 use std::collections::BTreeMap;
@@ -28,8 +30,10 @@ pub(super) use crate::server::auth::admit::{Door, Gate, admitted};
 pub use crate::server::auth::caller::Scope;
 pub(super) use crate::server::auth::caller::{Caller, Subject};
 pub use crate::server::auth::kept::PrintKey;
+pub(super) use crate::server::auth::open::{Open, Opened};
 pub(super) use crate::server::auth::people::People;
 pub use crate::server::auth::rights::{Globs, Rights};
+pub use crate::server::auth::site::Site;
 pub use crate::server::auth::whence::Proxies;
 
 /// A token that may call the API, known by its hash only.
@@ -74,6 +78,8 @@ pub struct Admission {
     pub deploy_teams: BTreeMap<TargetName, Vec<TeamName>>,
     /// Proxies that are believed where a request comes from.
     pub proxies: Proxies,
+    /// Our names, where nobody is asked for a token.
+    pub site: Site,
     /// How many requests a caller may make in a minute.
     pub requests_per_minute: u32,
     /// What GitHub tokens are known by in memory.
@@ -93,7 +99,8 @@ impl Admission {
     /// Tokens of ours only, at the usual pace, with that key.
     pub fn new(key: PrintKey) -> Self {
         let (github, deploy_teams, proxies) = (None, BTreeMap::new(), Proxies::default());
-        Self { github, deploy_teams, proxies, requests_per_minute: 1200, key }
+        let site = Site::default();
+        Self { github, deploy_teams, proxies, site, requests_per_minute: 1200, key }
     }
 }
 

@@ -37,8 +37,16 @@ impl Pace {
         Ok(())
     }
 
+    /// Gives back one that was taken of somebody's.
+    pub(super) fn give_back(&mut self, who: &str) {
+        let who = if self.full_at.contains_key(who) { who } else { OTHERS };
+        if let Some(full_at) = self.full_at.get_mut(who) {
+            *full_at -= MINUTE / i64::from(self.per_minute);
+        }
+    }
+
     /// Whether there is one left of somebody's; else how long until there is.
-    pub(super) fn left(&self, who: &str, now: Timestamp) -> Result<(), Duration> {
+    fn left(&self, who: &str, now: Timestamp) -> Result<(), Duration> {
         let now = now.as_microsecond();
         let known = self
             .full_at
@@ -106,6 +114,21 @@ mod tests {
         let mut pace = Pace::new(1);
         assert_eq!(pace.take("a", at(3_600_000)), Ok(()));
         assert!(pace.left("a", at(0)).unwrap_err() <= Duration::from_mins(1));
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_more() {
+        let mut pace = Pace::new(2);
+        assert!(pace.take("a", at(0)).is_ok() && pace.take("a", at(0)).is_ok());
+        pace.give_back("a");
+        assert_eq!(pace.take("a", at(0)), Ok(()));
+        assert!(pace.take("a", at(0)).is_err());
+        pace.give_back("nobody");
+        for _ in 0..5 {
+            pace.give_back("a");
+        }
+        let taken = (0..5).filter(|_| pace.take("a", at(0)).is_ok()).count();
+        assert_eq!(taken, 2, "no more than a minute's worth");
     }
 
     #[test]

@@ -39,6 +39,8 @@ enum Said {
     Is(Option<Person>),
     May(OnRepository),
     IsMember(bool),
+    /// The token cannot show it, for this reason.
+    Hidden(String),
 }
 
 impl Answer for Said {
@@ -47,6 +49,7 @@ impl Answer for Said {
             Self::Is(person) => person.is_some(),
             Self::May(level) => *level > OnRepository::Nothing,
             Self::IsMember(is) => *is,
+            Self::Hidden(_) => false,
         }
     }
 }
@@ -82,6 +85,10 @@ impl People {
                 kept.keep(print, Question::Who, Said::Is(None), now);
             }
             Err(NotKnown::Wait(wait)) => self.wait(print, *wait, now),
+            // That teams are not shown is as good as a no, and is asked again as soon.
+            Err(NotKnown::Refused(why)) if matches!(question, Question::In(..)) => {
+                kept.keep(print, question, Said::Hidden(why.clone()), now);
+            }
             Err(NotKnown::Refused(_) | NotKnown::Down(_)) => {}
         }
     }
@@ -99,18 +106,20 @@ impl People {
 }
 
 impl<B: Backend> Shared<B> {
-    /// Who has that token, if that is known without asking.
+    /// Whether GitHub knew that token now or a little earlier.
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let print = self.print(token);
         let known = self.people.known(&print, &Question::Who, self.state.backend.now());
-        matches!(known, Known::Fresh(said) if said.is_yes())
+        matches!(known, Known::Fresh(said) | Known::Stale(said) if said.is_yes())
     }
 
     /// Who has that token.
     pub(super) async fn person(&self, token: &SecretString) -> Result<Person, NotKnown> {
         match self.ask(token, Question::Who).await? {
             Said::Is(Some(person)) => Ok(person),
-            Said::Is(None) | Said::May(_) | Said::IsMember(_) => Err(NotKnown::Rejected),
+            Said::Is(None) | Said::May(_) | Said::IsMember(_) | Said::Hidden(_) => {
+                Err(NotKnown::Rejected)
+            }
         }
     }
 
@@ -122,7 +131,7 @@ impl<B: Backend> Shared<B> {
     ) -> Result<OnRepository, NotKnown> {
         match self.ask(token, Question::On(repository.clone())).await? {
             Said::May(level) => Ok(level),
-            Said::Is(_) | Said::IsMember(_) => Ok(OnRepository::Nothing),
+            Said::Is(_) | Said::IsMember(_) | Said::Hidden(_) => Ok(OnRepository::Nothing),
         }
     }
 
@@ -137,9 +146,9 @@ impl<B: Backend> Shared<B> {
         for team in teams {
             match self.ask(token, Question::In(team.clone(), login.to_owned())).await {
                 Ok(Said::IsMember(true)) => return Ok(true),
-                Ok(_) => {}
                 // Of another organization it may be shown.
-                Err(NotKnown::Refused(why)) => refused = Some(why),
+                Ok(Said::Hidden(why)) | Err(NotKnown::Refused(why)) => refused = Some(why),
+                Ok(_) => {}
                 Err(other) => return Err(other),
             }
         }

@@ -63,7 +63,12 @@ impl fmt::Debug for Globs {
 impl Rights {
     /// Whether they hold that. `deployed` is what is known to be deployed of the repository, where
     /// the subject is one.
-    pub(super) fn hold(&self, scope: Scope, subject: &Subject, deployed: &[Place]) -> bool {
+    pub(in crate::server) fn hold(
+        &self,
+        scope: Scope,
+        subject: &Subject,
+        deployed: &[Place],
+    ) -> bool {
         scope <= self.scope && self.reach(scope, subject, deployed)
     }
 

@@ -21,8 +21,10 @@ impl Proxies {
     /// ours reach: what stands before them anybody may have written.
     pub(super) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.to_canonical();
-        let said = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
-        let said: Vec<&str> = said.flat_map(|line| line.split(',')).map(str::trim).collect();
+        // What stands before a proxy's own word may be any bytes; the word is none the worse.
+        let said = headers.get_all("x-forwarded-for").iter();
+        let said: Vec<_> = said.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        let said: Vec<&str> = said.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
         for hop in said.into_iter().rev().take(MOST_HOPS) {
             if !self.have(origin) {
                 break;
@@ -87,7 +89,7 @@ mod tests {
         let proxies = Proxies(vec![(ip("10.0.0.0"), 8), (ip("fd00::1"), 128)]);
         let mut headers = HeaderMap::new();
         for line in said {
-            headers.append("x-forwarded-for", HeaderValue::from_static(line));
+            headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         proxies.origin(ip(peer), &headers).to_string()
     }
@@ -108,6 +110,7 @@ mod tests {
             ("10.1.2.3", &["unknown"], "10.1.2.3"),
             ("10.1.2.3", &["198.51.100.7, junk"], "10.1.2.3"),
             ("10.1.2.3", &[""], "10.1.2.3"),
+            ("10.1.2.3", &["\u{fc}, 198.51.100.7"], "198.51.100.7"),
         ] {
             assert_eq!(from(peer, said), origin, "{peer} {said:?}");
         }

@@ -2,7 +2,7 @@
 
 use crate::model::audit::{Found, Search};
 use crate::server::ports::Fault;
-use crate::store::{Answered, Begun, Repeatable};
+use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
 
 /// Who did what.
 pub trait AuditLog: Send + Sync + 'static {
@@ -15,13 +15,18 @@ pub trait Answers: Send + Sync + 'static {
     /// Begins a request, unless it was begun before.
     fn begin(&self, request: &Repeatable) -> impl Future<Output = Result<Begun, Fault>> + Send;
 
-    /// Keeps what was answered.
+    /// Keeps what was answered; nothing changes where somebody else has taken the request over.
     fn keep(
         &self,
         request: &Repeatable,
+        turn: AnswerTurn,
         answer: &Answered,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Lets go of a request that was refused.
-    fn forget(&self, request: &Repeatable) -> impl Future<Output = Result<(), Fault>> + Send;
+    /// Lets go of a request that was refused; nothing changes where somebody else has taken it over.
+    fn forget(
+        &self,
+        request: &Repeatable,
+        turn: AnswerTurn,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
 }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::model::audit::By;
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
 use crate::server::ports::Fault;
 
@@ -83,6 +84,8 @@ pub struct Builds {
     pub tags: usize,
     /// Whether all of them were looked at; if not, newer ones may be missing.
     pub complete: bool,
+    /// Where it could not be found out what is live, and why, for people.
+    pub unknown: Vec<(TargetName, String)>,
     /// What else could not be found out, for people.
     pub notes: Vec<String>,
 }
@@ -124,8 +127,8 @@ pub trait Host: Send + Sync + 'static {
     /// Which one it is.
     fn code_host(&self) -> CodeHost;
 
-    /// Asks for a deployment where the code host has none.
-    fn ask(&self, wanted: Wanted) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
+    /// Asks for a deployment where the code host has none, and notes who did.
+    fn ask(&self, wanted: Wanted, by: By) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
 
     /// The target of the app's newest deployment, whose WAML names the image.
     fn built_for(

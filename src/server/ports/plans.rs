@@ -51,6 +51,9 @@ pub enum NotPlanned {
     /// As many as may be are being made.
     #[error("as many plans as may be are being made: ask again in a moment")]
     Busy,
+    /// The WAML is of this app, which may not be seen.
+    #[error("{0} may not be seen")]
+    Hidden(AppKey),
     /// There is no such repository, commit or file.
     #[error("{0}")]
     Missing(String),
@@ -67,6 +70,10 @@ pub enum NotPlanned {
 
 /// What deployments would do.
 pub trait Plans: Send + Sync + 'static {
-    /// What would come of a deployment now. Changes nothing anywhere.
-    fn plan(&self, request: PlanRequest) -> impl Future<Output = Result<Plan, NotPlanned>> + Send;
+    /// What would come of a deployment now, of an app that may be seen. Changes nothing anywhere.
+    fn plan(
+        &self,
+        request: PlanRequest,
+        seen: impl Fn(&AppKey) -> bool + Send + Sync,
+    ) -> impl Future<Output = Result<Plan, NotPlanned>> + Send;
 }

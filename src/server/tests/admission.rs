@@ -20,11 +20,11 @@ use crate::server::auth::{
     Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
 };
 
-const ALICE: &str = "ghp_alice";
+pub(super) const ALICE: &str = "ghp_alice";
 const REMOVE: &str = "/api/v1/apps/prod/devx/shop/remove";
-const LIST: &str = "/api/v1/deployments";
+pub(super) const LIST: &str = "/api/v1/deployments";
 
-fn limited(name: &str, scope: Scope, targets: &[&str], apps: &[&str]) -> Token {
+pub(super) fn limited(name: &str, scope: Scope, targets: &[&str], apps: &[&str]) -> Token {
     let globs = |texts: &[&str]| {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         Globs::matching(&texts).unwrap()
@@ -33,7 +33,7 @@ fn limited(name: &str, scope: Scope, targets: &[&str], apps: &[&str]) -> Token {
     Token { rights: Arc::new(rights), ..Token::of_text(name, name) }
 }
 
-fn admission() -> Admission {
+pub(super) fn admission() -> Admission {
     Admission::new(PrintKey::new([7; 32]))
 }
 
@@ -42,20 +42,28 @@ fn teams(names: &[&str]) -> Vec<TeamName> {
 }
 
 /// Where people come by GitHub; `acme/shop` has `devx/shop` on prod, and one token is ours.
-fn at_github(admission: Admission) -> World {
+pub(super) fn at_github(admission: Admission) -> World {
+    at_github_with(Limits::default(), admission)
+}
+
+pub(super) fn at_github_within(limits: Limits) -> World {
+    at_github_with(limits, admission())
+}
+
+fn at_github_with(limits: Limits, admission: Admission) -> World {
     let github = Some(GitHubCallers {
         admins: teams(&["acme/platform"]),
         readers: teams(&["acme/developers"]),
     });
     let admission = Admission { github, ..admission };
     let tokens = Tokens(vec![Token::of_text("ci", "our-token")]);
-    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission);
+    let world = world_with_admission(limits, tokens, Pages::Token, admission);
     world.fake.person(ALICE, "alice");
     world.fake.owns("acme/shop", "prod", "devx/shop");
     world
 }
 
-fn request(method: Method, path: &str, token: &str) -> http::request::Builder {
+pub(super) fn request(method: Method, path: &str, token: &str) -> http::request::Builder {
     let request = Request::builder().method(method).uri(path);
     request
         .header("authorization", format!("Bearer {token}"))
@@ -63,7 +71,7 @@ fn request(method: Method, path: &str, token: &str) -> http::request::Builder {
 }
 
 impl World {
-    async fn get_as(&self, token: &str, path: &str) -> Answer {
+    pub(super) async fn get_as(&self, token: &str, path: &str) -> Answer {
         self.send(request(Method::GET, path, token).body(Body::empty()).unwrap()).await
     }
 
@@ -72,13 +80,13 @@ impl World {
         self.send(request(Method::POST, path, token).body(body).unwrap()).await
     }
 
-    async fn from(&self, address: &str, token: &str) -> Answer {
+    pub(super) async fn from(&self, address: &str, token: &str) -> Answer {
         let peer: SocketAddr = format!("{address}:4711").parse().unwrap();
         let request = request(Method::GET, LIST, token).extension(ConnectInfo(peer));
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    fn in_trouble(&self, trouble: NotKnown) {
+    pub(super) fn in_trouble(&self, trouble: NotKnown) {
         self.fake.callers(|callers| callers.trouble = Some(trouble));
     }
 }

@@ -5,6 +5,7 @@ use axum::http::Request;
 use serde_json::{Value, json};
 
 use super::world::{Answer, Fake, World, now, world, world_with};
+use crate::model::audit::By;
 use crate::model::id::{DeployId, TargetName};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
@@ -23,7 +24,8 @@ impl Host for Fake {
         }
     }
 
-    async fn ask(&self, wanted: ports::Wanted) -> Result<ports::Asked, ports::NotAsked> {
+    async fn ask(&self, wanted: ports::Wanted, by: By) -> Result<ports::Asked, ports::NotAsked> {
+        assert_eq!(by.name, wanted.actor);
         self.trouble().await?;
         match wanted.git_ref.as_str() {
             "none" => Err(ports::NotAsked::Unknown("no such ref".to_owned())),
@@ -57,6 +59,7 @@ impl Host for Fake {
                 }],
                 tags: 1,
                 complete: true,
+                unknown: vec![("prod".parse().unwrap(), "it is down".to_owned())],
                 notes: Vec::new(),
             }),
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::world::{Answer, Fake, SHA, World, now, world, world_with};
 use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
+use crate::model::id::AppKey;
 use crate::model::id::DeployId;
 use crate::model::lock::{Lock, LockFilter, LockId};
 use crate::model::violation::{Rejection, Violation};
@@ -78,8 +79,16 @@ impl Locks for Fake {
 }
 
 impl Plans for Fake {
-    async fn plan(&self, request: PlanRequest) -> Result<Plan, NotPlanned> {
+    async fn plan(
+        &self,
+        request: PlanRequest,
+        seen: impl Fn(&AppKey) -> bool + Send + Sync,
+    ) -> Result<Plan, NotPlanned> {
         self.trouble().await?;
+        let app = super::visitors::app("pay/web");
+        if request.waml.as_deref() == Some("pay/web") && !seen(&app) {
+            return Err(NotPlanned::Hidden(app));
+        }
         let why = || "said so".to_owned();
         match request.repository.as_str() {
             "acme/busy" => return Err(NotPlanned::Busy),

@@ -1,6 +1,8 @@
 //! The server with a fake backend that has state.
 
 mod admission; // who may come, and what they may
+mod strangers; // tokens that nobody knows, and names that are not ours
+mod narrow; // tokens that are for some
 mod visitors; // the fake forge's people, and what is remembered
 mod repeated; // Idempotency-Key
 mod log; // what is logged, captured

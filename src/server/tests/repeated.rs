@@ -94,6 +94,23 @@ async fn while_one_is_at_work_a_repeat_is_told_so_and_later_gets_its_answer() {
 }
 
 #[tokio::test]
+async fn what_changes_nothing_is_done_anew_and_nothing_of_it_is_kept() {
+    let world = world();
+    let dry = r#"{"reason": "moved", "dry_run": true}"#;
+    for _ in 0..2 {
+        let answer = world.remove_with_key("", "k", dry).await;
+        assert!(answer.status == 200 && !answer.headers.contains_key("idempotent-replayed"));
+    }
+    for key in ["k", "k", "no key at all"] {
+        let plan = json!({"repository": "acme/shop", "target": "prod", "waml": "x"});
+        let request = Request::post("/api/v1/plan").header("content-type", "application/json");
+        let request = request.header("idempotency-key", key).body(Body::from(plan.to_string()));
+        assert_eq!(world.send(request.unwrap()).await.status, 200);
+    }
+    assert!(world.fake.callers(|callers| callers.answers.is_empty()));
+}
+
+#[tokio::test]
 async fn one_that_panics_is_let_go_and_is_no_hung_caller() {
     let world = world();
     world.fake.inner.lock().unwrap().panics = true;

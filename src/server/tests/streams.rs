@@ -8,11 +8,13 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
+use super::admission::ALICE;
 use super::records::ended;
 use super::world::{World, world, world_with};
 use crate::model::deployment::{Deployment, State};
+use crate::model::person::OnRepository;
 use crate::server::Limits;
-use crate::server::auth::Tokens;
+use crate::server::auth::{Token, Tokens};
 
 /// A stream of events, as a client reads it.
 struct Stream(BodyDataStream);
@@ -47,7 +49,16 @@ impl Stream {
 }
 
 async fn open(world: &World, path: &str, last: Option<&str>) -> Result<Stream, StatusCode> {
-    let mut request = Request::get(path);
+    open_as(world, "", path, last).await
+}
+
+async fn open_as(
+    world: &World,
+    token: &str,
+    path: &str,
+    last: Option<&str>,
+) -> Result<Stream, StatusCode> {
+    let mut request = Request::get(path).header("authorization", format!("Bearer {token}"));
     if let Some(last) = last {
         request = request.header("last-event-id", last);
     }
@@ -127,14 +138,50 @@ async fn who_comes_again_hears_nothing_twice_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn it_outlives_the_bound_on_requests_and_ends_some_time() {
+async fn it_outlives_the_bound_on_requests_and_many_bells_and_ends_some_time() {
     let look = Duration::from_millis(5);
-    let limits = Limits { look, looks: 20, request_timeout: look * 2, ..Limits::default() };
+    let limits = Limits { look, request_timeout: look * 2, ..Limits::default() };
     let (world, path) = of(world_with(limits, Tokens::default())).await;
     let mut stream = open(&world, &path, None).await.unwrap();
     assert!(stream.next().await.is_some());
-    // Twenty looks take ten times as long as a request may.
+    for n in 0..10 {
+        tokio::time::sleep(look).await;
+        world.fake.wait(Duration::from_mins(5));
+        change(&world, true, |record| record.summary = format!("look {n}"));
+        assert!(stream.next().await.is_some());
+    }
+    world.fake.wait(Duration::from_mins(10));
     assert_eq!(stream.next().await, None);
+}
+
+#[tokio::test]
+async fn who_may_not_see_it_any_more_hears_no_more() {
+    let look = Duration::from_millis(5);
+    let world = super::admission::at_github_within(Limits { look, ..Limits::default() });
+    world.fake.lets(ALICE, "acme/shop", OnRepository::Read);
+    let (world, path) = of(world).await;
+    let mut stream = open_as(&world, ALICE, &path, None).await.unwrap();
+    assert!(stream.next().await.is_some());
+    world.fake.wait(Duration::from_secs(61));
+    change(&world, true, |record| record.state = State::Running);
+    assert_eq!(stream.next().await.unwrap().state, "running");
+    world.fake.lets(ALICE, "acme/shop", OnRepository::Nothing);
+    world.fake.wait(Duration::from_secs(61));
+    assert_eq!(stream.next().await, None);
+}
+
+#[tokio::test]
+async fn one_caller_has_so_many_open() {
+    let tokens = Tokens(vec![Token::of_text("ci", "one"), Token::of_text("bart", "two")]);
+    let limits = Limits { streams_of_one: 2, ..Limits::default() };
+    let (world, path) = of(world_with(limits, tokens)).await;
+    let first = open_as(&world, "one", &path, None).await.unwrap();
+    let _second = open_as(&world, "one", &path, None).await.unwrap();
+    let refused = open_as(&world, "one", &path, None).await.err();
+    assert_eq!(refused, Some(StatusCode::TOO_MANY_REQUESTS));
+    assert!(open_as(&world, "two", &path, None).await.is_ok(), "others have their own");
+    drop(first);
+    assert!(open_as(&world, "one", &path, None).await.is_ok());
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::model::audit::{Found, Search, Written};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName, TeamName};
 use crate::model::person::{NotKnown, OnRepository, Person};
 use crate::server::ports::{Answers, AuditLog, Fault, Visitors};
-use crate::store::{Answered, Begun, Repeatable};
+use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
 
 /// What is known of callers, and what they did.
 #[derive(Debug, Default)]
@@ -31,6 +31,10 @@ pub(super) struct Callers {
     pub(super) owners: Vec<(TargetName, AppKey, RepoName)>,
     /// What the forge was asked, in order.
     pub(super) asked: Vec<String>,
+    /// It shows no team.
+    pub(super) hidden: bool,
+    /// It does not answer who somebody is.
+    pub(super) stuck: bool,
     /// What it answers to everything instead.
     pub(super) trouble: Option<NotKnown>,
     pub(super) entries: Vec<Written>,
@@ -131,6 +135,9 @@ impl Visitors for Fake {
 
     async fn person(&self, token: &SecretString) -> Result<Person, NotKnown> {
         self.ask("who".to_owned())?;
+        if self.callers(|callers| callers.stuck) {
+            std::future::pending::<()>().await;
+        }
         let found = self.callers(|callers| callers.people.get(token.expose_secret()).cloned());
         found.map(|login| Person { login }).ok_or(NotKnown::Rejected)
     }
@@ -153,6 +160,9 @@ impl Visitors for Fake {
         team: &TeamName,
     ) -> Result<bool, NotKnown> {
         self.ask(team.to_string())?;
+        if self.callers(|callers| callers.hidden) {
+            return Err(NotKnown::Refused("no scope".to_owned()));
+        }
         let key = (login.to_owned(), team.to_string());
         Ok(self.callers(|callers| callers.members.contains(&key)))
     }
@@ -194,7 +204,7 @@ impl Answers for Fake {
         Ok(self.callers(|callers| match callers.answers.get(&key) {
             None => {
                 callers.answers.insert(key, (request.clone(), None));
-                Begun::Now
+                Begun::Now(AnswerTurn(1))
             }
             Some((first, _)) if first.digest != request.digest => Begun::OfAnother,
             Some((_, Some(answered))) => Begun::Before(answered.clone()),
@@ -202,7 +212,12 @@ impl Answers for Fake {
         }))
     }
 
-    async fn keep(&self, request: &Repeatable, answer: &Answered) -> Result<(), Fault> {
+    async fn keep(
+        &self,
+        request: &Repeatable,
+        _: AnswerTurn,
+        answer: &Answered,
+    ) -> Result<(), Fault> {
         let key = format!("{} {} {}", request.caller, request.route, request.key);
         let kept = (request.clone(), Some(answer.clone()));
         self.callers(|callers| {
@@ -212,7 +227,7 @@ impl Answers for Fake {
         Ok(())
     }
 
-    async fn forget(&self, request: &Repeatable) -> Result<(), Fault> {
+    async fn forget(&self, request: &Repeatable, _: AnswerTurn) -> Result<(), Fault> {
         let key = format!("{} {} {}", request.caller, request.route, request.key);
         self.callers(|callers| callers.answers.remove(&key));
         Ok(())

@@ -1,0 +1,87 @@
+//! Under which names we may be called where nobody is asked for a token. Pure.
+//!
+//! A page of anybody's can have its own name lead to this machine, and a browser then takes us for
+//! the page's own server (DNS rebinding); only the `Host` that it sends tells it apart.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::Uri;
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+
+use crate::server::problem::{Kind, Problem};
+
+/// Our own names beside those of this machine.
+#[derive(Debug, Clone, Default)]
+pub struct Site(Option<String>);
+
+impl Site {
+    /// The host of `server.external_url`, if it has one.
+    pub fn of(external_url: &str) -> Self {
+        let uri: Option<Uri> = external_url.parse().ok();
+        Self(uri.and_then(|uri| uri.host().map(str::to_owned)))
+    }
+
+    /// Refuses what was sent to another name. What names none is no browser's.
+    pub(super) fn named(&self, request: &Request) -> Result<(), Problem> {
+        let header = request.headers().get(HOST).map(|host| host.to_str().unwrap_or("?"));
+        let Some(host) = header.or_else(|| request.uri().authority().map(Authority::as_str)) else {
+            return Ok(());
+        };
+        if self.is_ours(host) {
+            return Ok(());
+        }
+        tracing::warn!("a request to another host was refused");
+        Err(Problem::new(
+            Kind::Forbidden,
+            "this service asks nobody for a token, so that it answers only to names of this machine, \
+             such as localhost, and to the host of `server.external_url`",
+        ))
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback());
+        let ours = self.0.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(&name));
+        loopback || name == "localhost" || name.ends_with(".localhost") || ours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_and_our_own_are_answered() {
+        let site = Site::of("https://Deployer.example.com:8443/x");
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "a.localhost:1",
+            "127.0.0.1:8080",
+            "127.8.9.1",
+            "[::1]:8080",
+            "[::ffff:127.0.0.1]:8080",
+            "deployer.example.com",
+            "deployer.example.com.:443",
+        ] {
+            assert!(site.is_ours(host), "{host}");
+        }
+        for host in [
+            "evil.example.net",
+            "localhost.example.net",
+            "example.com",
+            "192.0.2.1:8080",
+            "[2001:db8::1]",
+            "127.0.0.1.nip.io",
+            "",
+            "a b",
+        ] {
+            assert!(!site.is_ours(host), "{host}");
+        }
+        assert!(!Site::default().is_ours("deployer.example.com"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a token that is for some apps or targets is told of the others.
+
+use axum::body::Body;
+use axum::http::Method;
+use serde_json::json;
+
+use super::admission::{admission, limited, request};
+use super::world::world_with_admission;
+use crate::server::Limits;
+use crate::server::auth::{Pages, Scope, Token, Tokens};
+
+#[tokio::test]
+async fn a_plan_shows_no_app_that_the_token_is_not_for() {
+    let tokens = Tokens(vec![
+        limited("devx", Scope::Read, &["*"], &["devx/*"]),
+        limited("pay", Scope::Read, &["*"], &["pay/*"]),
+        Token::of_text("all", "all"),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    world.fake.owns("acme/shop", "prod", "devx/shop");
+    world.fake.owns("acme/shop", "prod", "pay/web");
+    let plan = async |token: &str| {
+        let body = json!({"repository": "acme/shop", "target": "prod", "waml": "pay/web"});
+        let request = request(Method::POST, "/api/v1/plan", token);
+        world.send(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    let said = plan("devx").await.problem(403, "forbidden");
+    assert!(said.contains("pay/web on prod"), "{said}");
+    assert_eq!(plan("pay").await.status, 200);
+    assert_eq!(plan("all").await.status, 200);
+}
+
+#[tokio::test]
+async fn builds_tell_who_may_not_see_an_app_neither_that_it_is_nor_where() {
+    let tokens = Tokens(vec![
+        limited("prod", Scope::Read, &["prod"], &["devx/*"]),
+        limited("dev", Scope::Read, &["dev"], &["devx/*"]),
+        Token::of_text("all", "all"),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    let builds = async |token: &str, slug: &str, rest: &str| {
+        world.get_as(token, &format!("/api/v1/builds?app=devx/{slug}{rest}")).await
+    };
+    let there = builds("dev", "shop", "").await.problem(403, "forbidden");
+    let nowhere = builds("dev", "new", "").await.problem(403, "forbidden");
+    assert_eq!(there.replace("devx/shop", "devx/new"), nowhere);
+    builds("all", "new", "").await.problem(404, "not-found");
+    for (token, rest, live) in [
+        ("prod", "", json!(["prod"])),
+        ("dev", "&target=dev", json!([])),
+        ("all", "", json!(["prod"])),
+    ] {
+        let answer = builds(token, "shop", rest).await.json();
+        assert_eq!(answer["builds"][0]["live"], live, "{token}");
+        assert_eq!(answer["notes"].to_string().contains("on prod"), token != "dev", "{token}");
+    }
+}
