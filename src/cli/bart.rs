@@ -37,10 +37,10 @@ Exit codes:
 
 Environment:
   BART_SERVER        the service's address, before the settings
-  BART_TOKEN         an API token of the service, before `bart login`
+  BART_TOKEN         an API token of the service, before `bart login`; it goes by https, or stays on this machine
   BART_CONFIG        the file with your settings
-  BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN
-                     count as well
+  BART_GITHUB_TOKEN  a GitHub token for `bart deploy`, before `bart login`; GH_TOKEN and GITHUB_TOKEN count
+                     as well for github.com, for the GitHub of the git remote, and for that of the login
   NO_COLOR           no colour, if it is set and not empty
   HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: how the network is reached
 

@@ -243,12 +243,10 @@ impl Server {
             429 => error.hint("wait for a minute"),
             _ => error,
         };
+        let passes = matches!(status.as_u16(), 408 | 500..) || (status == 409 && at_work);
         hint(match status.as_u16() {
-            408 => CliError::io(message).passing(),
-            409 if at_work => CliError::io(message).passing(),
-            429 => CliError::io(message),
-            400..500 => CliError::refused(message),
-            500.. => CliError::io(message).passing(),
+            _ if passes => CliError::io(message).passing(),
+            400..=428 | 430..500 => CliError::refused(message),
             _ => CliError::io(message),
         })
     }

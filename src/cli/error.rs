@@ -25,7 +25,7 @@ enum Kind {
     Passing,
     /// Somebody pressed Ctrl-C. Exit code 130, as shells have it for SIGINT.
     Interrupted,
-    /// Who reads what we print has enough, as `head` has. Nothing is said. Exit code 2.
+    /// Nothing more is said: who reads what we print has enough, as `head` has, or has been told. Exit code 2.
     Unread,
 }
 
@@ -69,6 +69,31 @@ impl CliError {
     /// Whether it may pass by itself.
     pub fn is_passing(&self) -> bool {
         matches!(self.kind, Kind::Passing)
+    }
+
+    /// Whether it is that violations were found, or a deployment failed.
+    pub fn is_rejection(&self) -> bool {
+        matches!(self.kind, Kind::Rejected)
+    }
+
+    /// Prints it now, because there is more to come; the same without words, for the exit code.
+    #[must_use]
+    pub fn told(&self) -> Self {
+        let _later = self.report();
+        match self.kind {
+            Kind::Rejected | Kind::Refused => Self::rejected(),
+            Kind::Usage | Kind::Io | Kind::Passing | Kind::Interrupted | Kind::Unread => {
+                Self::unread()
+            }
+        }
+    }
+
+    /// What is wrong and what to do, in one line.
+    pub fn whole(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// The same with what to do next.

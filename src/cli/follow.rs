@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde::{Deserialize, Serialize};
 
 use super::client::{self, Overview, Server};
 use super::error::CliError;
+use crate::model::deployment::{StageTime, State};
 use crate::model::id::DeployId;
 
-/// The service's heart beats four times as often.
-const SILENCE: Duration = Duration::from_mins(1);
 /// Before one comes again after a stream has ended.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often one comes again while nothing is heard.
 const TRIES: u32 = 30;
 /// No event is larger; in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
+const STREAM: &str = "text/event-stream";
 
 /// Whether the service is ready, and what it waits for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,13 +36,33 @@ pub(super) struct Check {
     pub(super) note: Option<String>,
 }
 
-/// A stream of one deployment's events that comes again by itself where it breaks off.
+/// A deployment as its events have it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Picture {
+    #[serde(flatten)]
+    pub(super) overview: Overview,
+    /// The stages that are done.
+    #[serde(default)]
+    pub(super) stages: Vec<StageTime>,
+}
+
+/// A stream of one deployment's events that comes again by itself where it breaks off. A service that has no
+/// such streams is asked again and again.
 pub(super) struct Following<'a> {
     server: &'a Server,
     path: String,
     last: Option<String>,
-    open: Option<(reqwest::Response, Parser)>,
+    way: Way,
     tries: u32,
+}
+
+/// How one hears of it.
+enum Way {
+    /// There is no stream open now.
+    Closed,
+    Stream(Box<(reqwest::Response, Parser)>),
+    /// By asking; what was heard last, where anything was.
+    Asking(Option<(State, String, usize)>),
 }
 
 impl Server {
@@ -55,8 +77,8 @@ impl Server {
 
     /// Follows a deployment.
     pub(super) fn follow(&self, id: &DeployId) -> Following<'_> {
-        let path = format!("/api/v1/deployments/{id}/events");
-        Following { server: self, path, last: None, open: None, tries: TRIES }
+        let path = format!("/api/v1/deployments/{id}");
+        Following { server: self, path, last: None, way: Way::Closed, tries: TRIES }
     }
 }
 
@@ -66,13 +88,21 @@ impl Following<'_> {
     /// # Errors
     /// When the service refuses, or is silent for half a minute of tries.
     pub(super) async fn next(&mut self) -> Result<Option<Overview>, CliError> {
+        Ok(self.picture().await?.map(|picture| picture.overview))
+    }
+
+    /// The same with the stages that are done.
+    ///
+    /// # Errors
+    /// As [`Following::next`].
+    pub(super) async fn picture(&mut self) -> Result<Option<Picture>, CliError> {
         loop {
             match self.hear().await {
-                Ok(Heard::Event(event)) => {
+                Ok(Heard::Picture(picture)) => {
                     self.tries = TRIES;
-                    self.last = event.id;
-                    return read(&event.data).map(Some);
+                    return Ok(Some(*picture));
                 }
+                Ok(Heard::Nothing) => self.tries = TRIES,
                 Ok(Heard::Over) => return Ok(None),
                 Ok(Heard::Broken) => self.again(None)?,
                 Err(error) => self.again(Some(error))?,
@@ -83,7 +113,9 @@ impl Following<'_> {
 
     /// One try less.
     fn again(&mut self, error: Option<CliError>) -> Result<(), CliError> {
-        self.open = None;
+        if let Way::Stream(_) = self.way {
+            self.way = Way::Closed;
+        }
         match (self.tries.checked_sub(1), error) {
             (Some(left), error) if error.as_ref().is_none_or(CliError::is_passing) => {
                 self.tries = left;
@@ -96,61 +128,110 @@ impl Following<'_> {
     }
 
     async fn hear(&mut self) -> Result<Heard, CliError> {
-        if self.open.is_none() {
+        if let Way::Closed = self.way {
             match self.connect().await? {
-                Some(response) => self.open = Some((response, Parser::default())),
-                None => return Ok(Heard::Over),
+                Connected::Stream(response) => {
+                    self.way = Way::Stream(Box::new((*response, Parser::default())));
+                }
+                Connected::Over => return Ok(Heard::Over),
+                Connected::NoStreams => self.way = Way::Asking(None),
             }
         }
-        let Some((response, parser)) = &mut self.open else { return Ok(Heard::Broken) };
-        loop {
-            if let Some(event) = parser.next() {
-                return Ok(Heard::Event(event));
-            }
-            match tokio::time::timeout(SILENCE, response.chunk()).await {
-                Ok(Ok(Some(bytes))) if parser.take(&bytes) => {}
-                _ => return Ok(Heard::Broken),
+        match &mut self.way {
+            Way::Closed => Ok(Heard::Broken),
+            Way::Asking(before) => ask(self.server, &self.path, before).await,
+            Way::Stream(open) => {
+                let (response, parser) = &mut **open;
+                let Some(event) = listen(response, parser).await else { return Ok(Heard::Broken) };
+                self.last = event.id.or(self.last.take());
+                read(&event.data).map(|picture| Heard::Picture(Box::new(picture)))
             }
         }
     }
 
-    async fn connect(&self) -> Result<Option<reqwest::Response>, CliError> {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        // No bound on the whole: it lasts as long as the deployment.
-        let client = reqwest::Client::builder().connect_timeout(SILENCE).build();
-        let client =
-            client.map_err(|error| CliError::io(format!("cannot make a client: {error}")))?;
-        let mut request = client.get(self.server.address(&self.path, &[])?);
+    async fn connect(&self) -> Result<Connected, CliError> {
+        let address = self.server.address(&format!("{}/events", self.path), &[])?;
+        let mut request = client::patient_client()?.get(address).header(ACCEPT, STREAM);
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
-        let asking = tokio::time::timeout(SILENCE, self.server.authorized(request)?.send()).await;
-        let silent = || CliError::io(format!("{} does not answer", self.server.server)).passing();
-        let response = asking.map_err(|_| silent())?;
-        let response = response.map_err(|error| self.server.unreachable(&error).passing())?;
+        let asked = self.server.authorized(request)?.send().await;
+        let response = asked.map_err(|error| self.server.unreachable(&error))?;
         let status = response.status();
-        if status == reqwest::StatusCode::NO_CONTENT {
-            return Ok(None);
+        match status.as_u16() {
+            204 => return Ok(Connected::Over),
+            300..400 => return Err(self.server.moved(&response)),
+            404..=406 | 501 => return Ok(Connected::NoStreams),
+            _ => {}
         }
         if status.is_success() {
-            return Ok(Some(response));
+            let stream = is_stream(&response).then(|| Connected::Stream(Box::new(response)));
+            return Ok(stream.unwrap_or(Connected::NoStreams));
         }
         let body = response.bytes().await.map_err(|error| self.server.unreachable(&error))?;
         let error = self.server.refused(status, &body);
-        Err(if status.is_server_error() { error.passing() } else { error })
+        // Not for long: somebody else has made all the requests that there may be.
+        Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })
     }
 }
 
-/// What a stream said.
+/// What came of asking for a stream.
+enum Connected {
+    Stream(Box<reqwest::Response>),
+    /// All has been told.
+    Over,
+    /// The service, or what stands before it, has none.
+    NoStreams,
+}
+
+/// What was heard.
 enum Heard {
-    Event(Event),
+    Picture(Box<Picture>),
+    /// It is as it was.
+    Nothing,
     /// Nothing more will come.
     Over,
     /// It broke off, or is silent.
     Broken,
 }
 
-fn read(data: &str) -> Result<Overview, CliError> {
+fn is_stream(response: &reqwest::Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with(STREAM))
+}
+
+/// The next event of a deployment; `None` where the stream breaks off.
+async fn listen(response: &mut reqwest::Response, parser: &mut Parser) -> Option<Event> {
+    loop {
+        while let Some(event) = parser.next() {
+            if matches!(event.kind.as_str(), "" | "deployment") {
+                return Some(event);
+            }
+        }
+        let bytes = response.chunk().await.ok()??;
+        parser.take(&bytes).then_some(())?;
+    }
+}
+
+/// What has changed since it was asked before.
+async fn ask(
+    server: &Server,
+    path: &str,
+    before: &mut Option<(State, String, usize)>,
+) -> Result<Heard, CliError> {
+    let picture: Picture = server.get(path, &[]).await?;
+    let Picture { overview, stages } = &picture;
+    let now = Some((overview.state, overview.summary.clone(), stages.len()));
+    let heard = match (now == *before, overview.state.is_final()) {
+        (true, true) => Heard::Over,
+        (true, false) => Heard::Nothing,
+        (false, _) => Heard::Picture(Box::new(picture)),
+    };
+    *before = now;
+    Ok(heard)
+}
+
+fn read(data: &str) -> Result<Picture, CliError> {
     serde_json::from_str(data)
         .map_err(|error| CliError::io(format!("an event of the service cannot be read: {error}")))
 }
@@ -158,6 +239,7 @@ fn read(data: &str) -> Result<Overview, CliError> {
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Event {
+    kind: String,
     id: Option<String>,
     data: String,
 }
@@ -193,6 +275,7 @@ impl Parser {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
             match name {
+                "event" => value.clone_into(&mut self.event.kind),
                 "id" => self.event.id = Some(value.to_owned()),
                 "data" if self.event.data.is_empty() => self.event.data = value.to_owned(),
                 "data" => self.event.data += &format!("\n{value}"),
@@ -206,6 +289,12 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::extract::Request;
+    use axum::response::{IntoResponse as _, Response};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -225,6 +314,93 @@ mod tests {
             let heard: Vec<_> = heard.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
             assert_eq!(heard, wanted, "in pieces of {size}");
         }
+    }
+
+    /// A service that answers so, one after the other, and what it was asked after.
+    async fn service(answers: Vec<Response>) -> (Server, Arc<Mutex<Vec<Option<String>>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (seen, answers) = (asked.clone(), Arc::new(Mutex::new(answers.into_iter())));
+        let app = axum::Router::new().fallback(move |request: Request| {
+            let last = request.headers().get("last-event-id");
+            seen.lock().unwrap().push(last.map(|id| id.to_str().unwrap().to_owned()));
+            let next = answers.lock().unwrap().next();
+            std::future::ready(next.unwrap_or_else(|| answer(500, "no more")))
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        (Server { server, token: Some("t".into()) }, asked)
+    }
+
+    fn answer(status: u16, text: &str) -> Response {
+        (StatusCode::from_u16(status).unwrap(), text.to_owned()).into_response()
+    }
+
+    fn picture(state: &str) -> String {
+        let at = "2026-11-21T05:48:12Z";
+        json!({
+            "id": "20261121-054812123-3f9a2c", "state": state, "app": null, "target": "dev",
+            "repository": "acme/shop", "tag": "1", "actor": "ada", "received_at": at,
+            "finished_at": null, "summary": state, "template": null, "errors": 0, "warnings": 0,
+            "stages": [],
+        })
+        .to_string()
+    }
+
+    fn stream(events: &[(&str, &str)]) -> Response {
+        let event = |(id, state): &(&str, &str)| format!("id: {id}\ndata: {}\n\n", picture(state));
+        let text = "event: other\ndata: x\n\n".to_owned();
+        let text = text + &events.iter().map(event).collect::<String>();
+        ([(CONTENT_TYPE, STREAM)], text).into_response()
+    }
+
+    async fn states(server: &Server) -> Result<Vec<State>, CliError> {
+        let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
+        let (mut following, mut states) = (server.follow(&id), Vec::new());
+        while let Some(now) = following.next().await? {
+            states.push(now.state);
+        }
+        Ok(states)
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_breaks_off_goes_on_after_the_last_event() {
+        let (server, asked) = service(vec![
+            stream(&[("a", "queued"), ("b", "running")]),
+            answer(503, ""),
+            stream(&[("c", "succeeded")]),
+            answer(204, ""),
+        ])
+        .await;
+        let states = states(&server).await.unwrap();
+        assert_eq!(states, [State::Queued, State::Running, State::Succeeded]);
+        let asked = asked.lock().unwrap();
+        let asked: Vec<_> = asked.iter().map(|last| last.as_deref().unwrap_or("")).collect();
+        assert_eq!(asked, ["", "b", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_service_without_streams_is_asked_again_and_again() {
+        let answers = ["queued", "queued", "succeeded", "succeeded"];
+        let mut answers: Vec<_> =
+            answers.iter().map(|state| answer(200, &picture(state))).collect();
+        answers.insert(0, answer(404, ""));
+        let (server, _) = service(answers).await;
+        assert_eq!(states(&server).await.unwrap(), [State::Queued, State::Succeeded]);
+    }
+
+    #[tokio::test]
+    async fn who_may_not_look_is_told_at_once() {
+        for (status, hint) in [(401, "bart login"), (403, "ask who")] {
+            let problem = r#"{"title": "t", "detail": "not for you"}"#;
+            let (server, asked) = service(vec![answer(status, problem)]).await;
+            let error = format!("{:?}", states(&server).await.unwrap_err());
+            assert!(error.contains("not for you") && error.contains(hint), "{error}");
+            assert_eq!(asked.lock().unwrap().len(), 1, "{status}");
+        }
+        let (server, _) = service(vec![answer(404, ""), answer(404, "{}")]).await;
+        let error = format!("{:?}", states(&server).await.unwrap_err());
+        assert!(error.contains("kind: Refused"), "no such deployment: {error}");
     }
 
     #[test]

@@ -18,6 +18,13 @@ pub(super) struct About {
     /// the working folder or above it
     #[arg(long, value_name = "APP")]
     app: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Which repository a command is about.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Whose {
     /// The service's repository, OWNER/NAME. Default: what the git remote `origin` of the working folder
     /// says
     #[arg(long, value_parser = |text: &str| RepoName::parse(text).map_err(|e| e.to_string()))]
@@ -37,22 +44,27 @@ pub(super) struct Found {
 impl About {
     /// The same about that app.
     pub(super) fn app_named(app: &str) -> Self {
-        Self { app: Some(app.to_owned()), repository: None }
+        Self { app: Some(app.to_owned()), whose: Whose::default() }
     }
 
     /// Whether somebody said which app or repository.
     pub(super) fn is_said(&self) -> bool {
-        self.app.is_some() || self.repository.is_some()
+        self.app.is_some() || self.whose.repository.is_some()
     }
 
     /// The app.
     ///
     /// # Errors
-    /// When it is not named, and there is no WAML that could be read.
+    /// When it is not named, and there is no WAML that could be read; and when only its repository is named: the
+    /// WAML that is here may be of another.
     pub(super) fn app(&self) -> Result<AppKey, CliError> {
-        match &self.app {
-            Some(text) => key(text),
-            None => Ok(waml()?.waml.app.clone()),
+        match (&self.app, &self.whose.repository) {
+            (Some(text), _) => key(text),
+            (None, None) => Ok(waml()?.waml.app.clone()),
+            (None, Some(repository)) => {
+                Err(CliError::usage(format!("which app of {repository} is meant?"))
+                    .hint("name the app with --app NAMESPACE/SLUG"))
+            }
         }
     }
 
@@ -79,11 +91,27 @@ impl About {
     /// # Errors
     /// When it is not named, and no git remote says it.
     pub(super) fn repository(&self) -> Result<RepoName, CliError> {
+        self.whose.repository()
+    }
+}
+
+impl Whose {
+    /// The service's repository.
+    ///
+    /// # Errors
+    /// When it is not named, and no git remote says it.
+    pub(super) fn repository(&self) -> Result<RepoName, CliError> {
         match &self.repository {
             Some(repository) => Ok(repository.clone()),
             None => remote(&folder()?),
         }
     }
+}
+
+/// The host that the git remote of the working folder is at, if it is at one.
+pub(super) fn remote_host() -> Option<String> {
+    let (_, url) = origin(&folder().ok()?).ok()?;
+    host(&url)
 }
 
 /// The WAML of the working folder, or of the nearest folder above it that has one; not beyond the
@@ -167,23 +195,39 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
 
 /// The repository that `origin`, or the only remote, leads to.
 fn remote(here: &Path) -> Result<RepoName, CliError> {
-    let unknown = |why: String| {
-        CliError::usage(format!("which repository is this? {why}"))
-            .hint("name it with --repository OWNER/NAME")
-    };
+    let (name, url) = origin(here)?;
+    named(&url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+}
+
+fn unknown(why: impl std::fmt::Display) -> CliError {
+    CliError::usage(format!("which repository is this? {why}"))
+        .hint("name it with --repository OWNER/NAME")
+}
+
+/// That remote's name and address.
+fn origin(here: &Path) -> Result<(String, String), CliError> {
     let repository = git2::Repository::discover(here)
-        .map_err(|_| unknown("the working folder is in no git repository".to_owned()))?;
-    let names = repository.remotes().map_err(|error| unknown(error.message().to_owned()))?;
+        .map_err(|_| unknown("the working folder is in no git repository"))?;
+    let names = repository.remotes().map_err(|error| unknown(error.message()))?;
     let names: Vec<&str> = names.iter().filter_map(|name| name.ok().flatten()).collect();
     let name = match names.as_slice() {
         _ if names.contains(&"origin") => "origin",
         [only] => only,
-        [] => return Err(unknown("the git repository has no remote".to_owned())),
+        [] => return Err(unknown("the git repository has no remote")),
         _ => return Err(unknown(format!("none of its remotes {} is `origin`", names.join(", ")))),
     };
-    let remote = repository.find_remote(name).map_err(|e| unknown(e.message().to_owned()))?;
-    let url = remote.url().unwrap_or_default();
-    named(url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+    let remote = repository.find_remote(name).map_err(|e| unknown(e.message()))?;
+    Ok((name.to_owned(), remote.url().unwrap_or_default().to_owned()))
+}
+
+/// The host of an address as git takes it: an URL, or `[user@]host:path`.
+fn host(url: &str) -> Option<String> {
+    if url.contains("://") {
+        return reqwest::Url::parse(url).ok()?.host_str().map(str::to_ascii_lowercase);
+    }
+    let (before, _path) = url.split_once(':').filter(|(before, _)| !before.contains('/'))?;
+    let host = before.rsplit('@').next().filter(|host| !host.is_empty())?;
+    Some(host.to_ascii_lowercase())
 }
 
 /// `OWNER/NAME` at the end of an address: `git@host:OWNER/NAME.git`, `https://host/OWNER/NAME`, or a path.
@@ -213,6 +257,31 @@ mod tests {
         for url in ["", "shop", "https:///"] {
             assert_eq!(named(url), None, "{url}");
         }
+    }
+
+    #[test]
+    fn a_remote_is_at_a_host_or_on_this_machine() {
+        for (url, wanted) in [
+            ("git@GitHub.example.com:acme/shop.git", Some("github.example.com")),
+            ("ssh://git@github.example.com:22/acme/shop.git", Some("github.example.com")),
+            ("https://user@github.example.com/acme/shop.git", Some("github.example.com")),
+            ("/srv/repos/acme/shop.git", None),
+            ("./a:b/shop", None),
+            (":x", None),
+            ("", None),
+        ] {
+            assert_eq!(host(url).as_deref(), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_app_of_another_repository_is_not_the_one_that_is_here() {
+        let repository = Some(RepoName::parse("acme/cart").unwrap());
+        let about = About { app: None, whose: Whose { repository } };
+        let said = format!("{:?}", about.app().unwrap_err());
+        assert!(said.contains("which app of acme/cart") && said.contains("--app"), "{said}");
+        let about = About { app: Some("devx/cart".to_owned()), ..about };
+        assert_eq!(about.app().unwrap().to_string(), "devx/cart");
     }
 
     #[test]

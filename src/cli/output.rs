@@ -102,19 +102,19 @@ fn harmless(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(|c| !plain(c)) {
         let (before, strange) = rest.split_at(at);
         out.push_str(before);
-        let length = style(strange).or_else(|| strange.starts_with("\r\n").then_some(1));
-        let length = match length {
-            Some(length) if strange.starts_with('\x1b') => {
-                out.push_str(strange.get(..length).unwrap_or_default());
-                length
+        let kept = style(strange).unwrap_or(0);
+        out.push_str(strange.get(..kept).unwrap_or_default());
+        let left_out = match strange.chars().next() {
+            Some(first) if kept == 0 => {
+                // The end of a line as Windows has it is no trick.
+                if !strange.starts_with("\r\n") {
+                    out.push(SEEN);
+                }
+                first.len_utf8()
             }
-            Some(length) => length,
-            None => {
-                out.push(SEEN);
-                strange.chars().next().map_or(1, char::len_utf8)
-            }
+            _ => 0,
         };
-        rest = strange.get(length..).unwrap_or_default();
+        rest = strange.get(kept + left_out..).unwrap_or_default();
     }
     (out + rest).into()
 }

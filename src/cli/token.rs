@@ -61,12 +61,15 @@ impl Token {
             Scope::Deploy => "deploy",
             Scope::Admin => "admin",
         };
-        let mut entry = json!({"name": name, "sha256": made.sha256, "scope": scope});
-        for (key, globs) in [("targets", targets), ("apps", apps)] {
-            if !globs.is_empty() {
-                entry[key] = json!(globs);
-            }
-        }
+        let mut entry = serde_json::Map::from_iter([
+            ("name".to_owned(), json!(name)),
+            ("sha256".to_owned(), json!(made.sha256)),
+            ("scope".to_owned(), json!(scope)),
+        ]);
+        let limits = [("targets", targets), ("apps", apps)].into_iter();
+        let limits = limits.filter(|(_, globs)| !globs.is_empty());
+        entry.extend(limits.map(|(key, globs)| (key.to_owned(), json!(globs))));
+        let entry = serde_json::Value::Object(entry);
         match output {
             data @ (Format::Json | Format::Yaml) => {
                 output::data(data, &json!({"token": made.text, "config": entry}))

@@ -138,7 +138,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
     let Rollback { to, reason, hold, .. } = rollback;
     let commit = pushed.commit.short();
     let what = if pushed.changed {
-        format!("rolled back to {tag}, revision {to}, commit {commit}")
+        format!("rolled back to {tag}, commit {commit}")
     } else {
         format!("nothing to roll back: commit {commit} has revision {to} of {tag}")
     };

@@ -167,7 +167,8 @@ fn view(log: Log, still: bool) -> Page {
             &repository,
             &format!("/commit/{commit}"),
         ),
-        git_ref,
+        // A commit that was asked for by itself is of no branch.
+        git_ref: Some(git_ref).filter(|name| name != commit.as_str()).unwrap_or_default(),
         actor,
         back_to: rollback.map(|rollback| rollback.to.to_string()),
         description,

@@ -146,6 +146,17 @@ pub struct Hold {
     pub to: Option<ImageTag>,
 }
 
+impl Hold {
+    /// The same in the place of another: it keeps what that one knows of a rollback.
+    #[must_use]
+    pub fn over(self, before: Option<Self>) -> Self {
+        match before.filter(|_| self.rollback.is_none()) {
+            Some(Self { rollback, away, to, .. }) => Self { rollback, away, to, ..self },
+            None => self,
+        }
+    }
+}
+
 /// Whom a hold keeps from deploying to a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -35,6 +35,11 @@ impl ForgeStatus {
         Self::new(ForgeState::InProgress, "reading, planning and pushing")
     }
 
+    /// A worker has begun on a rollback.
+    pub fn rolling_back() -> Self {
+        Self::new(ForgeState::InProgress, "making the revision live again")
+    }
+
     /// A newer one took its place.
     pub fn superseded(by: &DeployId, by_forge_id: i64) -> Self {
         Self::new(ForgeState::Inactive, &format!("superseded by deployment {by_forge_id} ({by})"))

@@ -211,11 +211,11 @@ mod tests {
         let before = files(&[("configmap.yaml", &old), ("service.yaml", &gone)]);
         let (changes, restarts) = between(&before, &files(&[("other-name.yaml", &new)]), 1);
         assert_eq!(restarts, Vec::<String>::new());
-        let [changed, removed] = &changes[..] else { panic!("{changes:?}") };
-        assert_eq!((changed.how, changed.kind.as_str()), (How::Changed, "ConfigMap"));
-        assert_eq!(changed.fields.len(), 1);
-        assert_eq!(changed.fields[0].path, "data.word");
-        assert_eq!(changed.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
+        let [other, removed] = &changes[..] else { panic!("{changes:?}") };
+        assert_eq!((other.how, other.kind.as_str()), (How::Changed, "ConfigMap"));
+        assert_eq!(other.fields.len(), 1);
+        assert_eq!(other.fields[0].path, "data.word");
+        assert_eq!(other.diff, "@@ -5,2 +5,2 @@\n data:\n-  word: one\n+  word: two\n");
         assert_eq!((removed.how, removed.fields.len()), (How::Removed, 0));
         assert!(removed.diff.contains("-kind: Service"), "{}", removed.diff);
         assert_eq!(between(&before, &before, 1), (vec![], vec![]));

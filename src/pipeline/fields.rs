@@ -92,9 +92,9 @@ type Named<'a> = IndexMap<&'a str, &'a Json>;
 
 /// The items by what stands under that key, if each has a text of its own there.
 fn named<'a>(list: &'a [Json], by: &str) -> Option<Named<'a>> {
-    let names = list.iter().map(|item| Some((item.get(by)?.as_str()?, item)));
-    let named: Named<'_> = names.collect::<Option<_>>()?;
-    (named.len() == list.len()).then_some(named)
+    let each = list.iter().map(|item| Some((item.get(by)?.as_str()?, item)));
+    let all: Named<'_> = each.collect::<Option<_>>()?;
+    (all.len() == list.len()).then_some(all)
 }
 
 fn by_place(before: &[Json], after: &[Json], path: &str, found: &mut Vec<Field>) {

@@ -35,7 +35,10 @@ impl Store {
         // With the lane locked, no worker can be given the turn to push meanwhile.
         lane::lock(self, &mut write, &release.repository, &found.request.target).await?;
         let Some(row) = end(&mut write, id, entry).await? else {
-            return Ok(match read(&mut write, id).await? {
+            let now = read(&mut write, id).await?;
+            // One that is dropped lets go of the lane some time later.
+            write.commit().await?;
+            return Ok(match now {
                 Some(now) if now.state.is_final() => Cancelled::Ended(Box::new(now)),
                 Some(_) => Cancelled::Pushing,
                 None => Cancelled::NotThere,

@@ -2,25 +2,28 @@
 //! ended is kept as a record.
 
 use jiff::Timestamp;
-use sqlx::AssertSqlSafe;
+use sqlx::{Any, AssertSqlSafe, Executor};
 
 use crate::model::audit::Entry;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Hold, Rollback};
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit};
+use crate::store::{Store, StoreError, Write, audit, lane};
 
 const DOING: &str = "changing a hold";
 
 impl Store {
-    /// Places a hold, with its entry in the audit log; it takes the place of the one that is there. The
-    /// entry's id is the hold's.
-    pub async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<(), StoreError> {
+    /// Places a hold, with its entry in the audit log; it takes the place of the one that is there, and
+    /// keeps what that one knows of a rollback. The entry's id is the hold's. As it is now placed.
+    pub async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<Hold, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        place(&mut write, &entry.id, hold).await?;
+        // Whoever asks for the turn to push has asked before, or sees it.
+        lane::lock_all(self, &mut write, Some(&hold.target)).await?;
+        let placed = place(&mut write, &entry.id, hold).await?;
         audit::note(&mut write, entry).await?;
-        write.commit().await
+        write.commit().await?;
+        Ok(placed)
     }
 
     /// Ends the hold of an app on a target, with an entry in the audit log; what it was, if there was
@@ -33,11 +36,11 @@ impl Store {
     ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let why = (entry.by.name.as_str(), entry.reason.as_str());
-        let ended = end(&mut write, (target, app), why, entry.at).await?;
+        let ended = end(&mut write, (target, app), why, (entry.at, entry.at)).await?;
         if ended.is_some() {
             audit::note(&mut write, entry).await?;
-            write.commit().await?;
         }
+        write.commit().await?;
         Ok(ended)
     }
 
@@ -47,17 +50,7 @@ impl Store {
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Option<Hold>, StoreError> {
-        let row = sqlx::query(
-            "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
-             AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
-        )
-        .bind(target.as_str())
-        .bind(app.namespace.as_str())
-        .bind(app.slug.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(StoreError::doing("asking for a hold"))?;
-        row.map(|row| hold(&Row::new(row))).transpose()
+        of(&self.pool, target, app).await
     }
 
     /// All holds, or those on a target: the oldest first, at most a thousand.
@@ -74,7 +67,27 @@ impl Store {
     }
 }
 
-/// A rollback takes a hold, and a person's deployment ends it; in the transaction of its success.
+/// The hold of an app on a target.
+pub(super) async fn of<'e>(
+    on: impl Executor<'e, Database = Any>,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<Option<Hold>, StoreError> {
+    let row = sqlx::query(
+        "SELECT * FROM holds WHERE target = $1 AND namespace = $2 AND slug = $3 \
+         AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
+    )
+    .bind(target.to_string())
+    .bind(app.namespace.to_string())
+    .bind(app.slug.to_string())
+    .fetch_optional(on)
+    .await
+    .map_err(StoreError::doing("asking for a hold"))?;
+    row.map(|row| hold(&Row::new(row))).transpose()
+}
+
+/// A rollback takes a hold, and a person's deployment ends those that were there when it was asked for;
+/// in the transaction of its success.
 pub(super) async fn after_success(
     write: &mut Write,
     deployment: &Deployment,
@@ -85,12 +98,13 @@ pub(super) async fn after_success(
     let request = &deployment.request;
     match &deployment.rollback {
         Some(rollback) if rollback.hold => {
-            place(write, &deployment.id, &taken(deployment, app, rollback, now)).await
+            place(write, &deployment.id, &taken(deployment, app, rollback, now)).await.map(drop)
         }
         None if !request.automatic => {
             let why = format!("deployed {}", request.release.tag);
             let by = (request.actor.as_str(), why.as_str());
-            end(write, (&request.target, app), by, now).await.map(drop)
+            let times = (deployment.received_at, now);
+            end(write, (&request.target, app), by, times).await.map(drop)
         }
         Some(_) | None => Ok(()),
     }
@@ -110,9 +124,15 @@ fn taken(deployment: &Deployment, app: &AppKey, rollback: &Rollback, now: Timest
     }
 }
 
-pub(super) async fn place(write: &mut Write, id: &DeployId, hold: &Hold) -> Result<(), StoreError> {
-    let Hold { target, app, by, reason, since, rollback, away, to } = hold;
-    end(write, (target, app), (by, "another hold took its place"), *since).await?;
+pub(super) async fn place(
+    write: &mut Write,
+    id: &DeployId,
+    hold: &Hold,
+) -> Result<Hold, StoreError> {
+    let (key, why) = ((&hold.target, &hold.app), (hold.by.as_str(), "another hold took its place"));
+    let before = end(write, key, why, (hold.since, hold.since)).await?;
+    let hold = hold.clone().over(before);
+    let Hold { target, app, by, reason, since, rollback, away, to } = &hold;
     sqlx::query(
         "INSERT INTO holds (id, target, namespace, slug, placed_by, reason, since, rollback, away, \
          to_tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -129,19 +149,20 @@ pub(super) async fn place(write: &mut Write, id: &DeployId, hold: &Hold) -> Resu
     .bind(to.as_ref().map(ToString::to_string))
     .execute(write.sql())
     .await
-    .map(drop)
-    .map_err(StoreError::doing(DOING))
+    .map_err(StoreError::doing(DOING))?;
+    Ok(hold)
 }
 
+/// Ends those that were placed until the first time, at the second.
 async fn end(
     write: &mut Write,
     (target, app): (&TargetName, &AppKey),
     (by, why): (&str, &str),
-    now: Timestamp,
+    (placed_until, now): (Timestamp, Timestamp),
 ) -> Result<Option<Hold>, StoreError> {
     let row = sqlx::query(
         "UPDATE holds SET ended_at = $4, ended_by = $5, ended_why = $6 WHERE target = $1 \
-         AND namespace = $2 AND slug = $3 AND ended_at IS NULL RETURNING *",
+         AND namespace = $2 AND slug = $3 AND ended_at IS NULL AND since <= $7 RETURNING *",
     )
     .bind(target.as_str())
     .bind(app.namespace.as_str())
@@ -149,6 +170,7 @@ async fn end(
     .bind(now.as_millisecond())
     .bind(storable(by))
     .bind(storable(why))
+    .bind(placed_until.as_millisecond())
     .fetch_all(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

@@ -54,6 +54,25 @@ pub(super) async fn lock(
         .map_err(StoreError::doing(DOING))
 }
 
+/// Locks the rows of all lanes, or those of a target, in an order: what is said then is seen by whoever
+/// asks for a turn in one of them after it, and by nobody before.
+pub(super) async fn lock_all(
+    store: &Store,
+    write: &mut Write,
+    target: Option<&TargetName>,
+) -> Result<(), StoreError> {
+    if store.kind == Kind::Sqlite {
+        return Ok(());
+    }
+    let sql = "SELECT target FROM lanes WHERE $1 = '' OR target = $1 ORDER BY repository, target";
+    sqlx::query(store.locking(sql, "FOR UPDATE"))
+        .bind(target.map(ToString::to_string).unwrap_or_default())
+        .fetch_all(write.sql())
+        .await
+        .map(drop)
+        .map_err(StoreError::doing(DOING))
+}
+
 /// What is in the lane; its row must be locked.
 pub(super) async fn read(
     write: &mut Write,

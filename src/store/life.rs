@@ -11,6 +11,7 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::{Lane, Place};
 use crate::model::lock::Lock;
+use crate::model::rollback::Hold;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violation;
 use crate::store::queue::{Claim, Held};
@@ -74,6 +75,8 @@ pub enum PushTurn {
     /// Somebody has locked it since it was planned or asked for. It runs still: who has the claim says
     /// what becomes of it.
     Locked(Box<Lock>),
+    /// Somebody has held it since the rules ran.
+    HeldBack(Box<Hold>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -113,13 +116,12 @@ impl Store {
         let lane = lane::read(&mut write, repository, target).await?;
         let turn = match superseding(&lane, &claim.deployment) {
             Some(newer) => PushTurn::Superseded { by: newer.id },
-            None => match locked(&mut write, claim, known, now).await? {
-                Some(lock) => PushTurn::Locked(Box::new(lock)),
-                None => PushTurn::Yes,
-            },
+            None => stopped(&mut write, claim, known, now).await?.unwrap_or(PushTurn::Yes),
         };
         let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
         if move_on(&mut write, claim, state, known).await? == Held::Lost {
+            // One that is dropped lets go of the lane some time later.
+            write.commit().await?;
             return Ok(PushTurn::Lost);
         }
         if let PushTurn::Superseded { by } = &turn {
@@ -224,6 +226,25 @@ async fn locked(
     let owner = contact.map(|contact| contact.owner.as_str());
     let found = locks::stop(write.sql(), &request.target, app, owner, now).await?;
     Ok(found.into_iter().next())
+}
+
+/// What a person said since the rules ran: a lock, or a hold that is newer than the claim. A hold that
+/// was there before has been judged by its rule.
+async fn stopped(
+    write: &mut Write,
+    claim: &Claim,
+    known: &Known,
+    now: Timestamp,
+) -> Result<Option<PushTurn>, StoreError> {
+    if let Some(lock) = locked(write, claim, known, now).await? {
+        return Ok(Some(PushTurn::Locked(Box::new(lock))));
+    }
+    let Deployment { app, state, request, rollback, .. } = &claim.deployment;
+    let app = known.app.as_ref().or(app.as_ref());
+    let (Some(app), State::Running, None) = (app, *state, rollback) else { return Ok(None) };
+    let hold = holds::of(write.sql(), &request.target, app).await?;
+    let newer = hold.filter(|hold| hold.since >= claim.at);
+    Ok(newer.map(|hold| PushTurn::HeldBack(Box::new(hold))))
 }
 
 /// The newer one that takes the deployment's place, unless nothing may any more.

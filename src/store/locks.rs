@@ -7,7 +7,7 @@ use crate::model::audit::Entry;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, audit};
+use crate::store::{Store, StoreError, Write, audit, lane};
 
 /// What became of a lock that was to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +94,12 @@ impl Store {
         if count(&mut write, entry.at).await? >= MOST {
             return Ok(Locked::TooMany);
         }
+        // Whoever asks for the turn to push has asked before, or sees it.
+        let target = match &lock.scope {
+            LockScope::Target(target) | LockScope::App(target, _) => Some(target),
+            LockScope::Everything | LockScope::Owner(_) => None,
+        };
+        lane::lock_all(self, &mut write, target).await?;
         insert(&mut write, id, lock).await?;
         audit::note(&mut write, &about(entry, id, lock)).await?;
         write.commit().await?;

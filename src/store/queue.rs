@@ -21,6 +21,8 @@ pub struct Claim {
     pub deployment: Deployment,
     /// How many attempts at it failed or died before this one.
     pub failures: u32,
+    /// When it was claimed: what is known of the world is not older.
+    pub at: Timestamp,
 }
 
 /// Whether a claim still holds.
@@ -232,9 +234,14 @@ async fn take(
     .await
     .map_err(StoreError::doing(DOING))?;
     let Some(row) = row.map(Row::new) else { return Ok(None) };
-    let claim = Claim { deployment: row::deployment(&row)?, failures: row.count("failures")? };
+    let claim =
+        Claim { deployment: row::deployment(&row)?, failures: row.count("failures")?, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
-        store.tell(write, id, &ForgeStatus::in_progress(), now).await?;
+        let begun = match claim.deployment.rollback {
+            Some(_) => ForgeStatus::rolling_back(),
+            None => ForgeStatus::in_progress(),
+        };
+        store.tell(write, id, &begun, now).await?;
     }
     Ok(Some(claim))
 }

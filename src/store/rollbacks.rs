@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::audit::Entry;
-use crate::model::deployment::{Contact, State};
+use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::rollback::Rollback;
@@ -30,6 +30,32 @@ pub struct NewRollback {
     pub address: Option<String>,
 }
 
+impl NewRollback {
+    /// The deployment that it is once it is stored, at that time.
+    pub fn deployment(&self, now: Timestamp) -> Deployment {
+        let Self { id, request, app, rollback, template, contact, address } = self.clone();
+        Deployment {
+            id,
+            request,
+            app: Some(app),
+            state: State::Queued,
+            received_at: now,
+            finished_at: None,
+            stages: Vec::new(),
+            summary: WAITING.to_owned(),
+            violations: Vec::new(),
+            pushed: None,
+            rollback: Some(rollback),
+            hand_edit: None,
+            template,
+            templates_commit: None,
+            contact,
+            address,
+            attempts: 0,
+        }
+    }
+}
+
 /// Whether a rollback was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a rollback that was not taken in is not done"]
@@ -43,6 +69,7 @@ pub enum RollbackTurn {
 }
 
 const DOING: &str = "storing a rollback";
+const WAITING: &str = "waiting for a worker";
 
 impl Store {
     /// Stores a rollback with its entry in the audit log, and supersedes what waits before it. When
@@ -160,7 +187,7 @@ async fn insert(
     .bind(template.clone())
     .bind(State::Queued.as_str())
     .bind(now.as_millisecond())
-    .bind("waiting for a worker")
+    .bind(WAITING)
     .bind(contact.as_ref().map(to_json))
     .bind(address.clone())
     .bind(i64::from(request.production))

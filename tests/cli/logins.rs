@@ -114,7 +114,7 @@ async fn settings_are_defaults_and_arguments_and_variables_go_before_them() {
         .ended(2, &["cannot reach http://127.0.0.1:1"]);
     let said = developer
         .runs(&nowhere, &["history", "--all", "--server", process.address(), "-o", "text"]);
-    said.await.ended(0, &["no deployments yet"]);
+    said.await.ended(0, &["no such deployments"]);
     let path = developer.runs(&[], &["config", "path"]).await.out;
     assert_eq!(path.trim_end(), developer.home(".config/bart/config.yaml").to_str().unwrap());
     developer

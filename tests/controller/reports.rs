@@ -190,7 +190,7 @@ async fn the_pace_is_kept_by_the_clock() {
         let forge = Rate { burst: 5, every: Duration::from_secs(1) };
         let rates = Rates { forge, ..Rates::default() };
         let paced = service.another(Settings { rates, ..Settings::default() });
-        for n in 0..10 {
+        for n in 1..=10 {
             service.ask(&format!("app{n}"), n).await;
         }
         let mut sent = vec![];

@@ -256,6 +256,8 @@ async fn a_target_says_who_is_held() {
     let one = off.back(json!({"reason": "x"})).await;
     assert_eq!(one["rollback"]["hold"], false);
     assert_eq!(off.workflow_deploys(3).await["state"], "succeeded");
+    let (status, said) = off.act("hold", json!({"reason": "x"})).await;
+    assert_eq!(status, 409, "{said}");
     let all = Shop::deployed_at(cluster("everybody"), 2).await;
     all.back(json!({"reason": "x"})).await;
     let person = all.process.ended(&all.event(3).accepted(&all.process).await).await;

@@ -89,7 +89,7 @@ async fn work_one(store: &Store) {
         }
         PushTurn::Superseded { .. } => {}
         PushTurn::Lost => panic!("nobody takes over a live lease"),
-        PushTurn::Locked(_) => panic!("nobody locked anything"),
+        PushTurn::Locked(_) | PushTurn::HeldBack(_) => panic!("nobody stopped anything"),
     }
 }
 

@@ -101,28 +101,75 @@ async fn its_success_takes_a_hold_that_a_person_ends() {
     .await;
 }
 
+/// A hold of Alice's.
+fn held(reason: &str, n: i64) -> Hold {
+    Hold {
+        target: "prod".parse().unwrap(),
+        app: app(),
+        by: "alice".into(),
+        reason: reason.into(),
+        since: at(n),
+        rollback: None,
+        away: None,
+        to: None,
+    }
+}
+
+#[tokio::test]
+async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let known = Known { app: Some(app()), ..Known::default() };
+        store.place_hold(&held("before", 1), &entry(1, "hold", "before")).await.unwrap();
+        accept(store, "web", 2).await;
+        let claimed = claim(store, 3).await.unwrap();
+        store.place_hold(&held("meanwhile", 4), &entry(4, "hold", "meanwhile")).await.unwrap();
+        let turn = store.begin_push(&claimed, &known, at(5)).await.unwrap();
+        let PushTurn::HeldBack(hold) = turn else { panic!("{turn:?}") };
+        assert_eq!(hold.reason, "meanwhile");
+        assert_eq!(store.retry_at(&claimed, at(6), "held").await.unwrap(), Held::Yes);
+        // The next attempt's rules have judged it.
+        let again = claim(store, 7).await.unwrap();
+        assert_eq!(store.begin_push(&again, &known, at(8)).await.unwrap(), PushTurn::Yes);
+        let mut ending = succeeded();
+        ending.known = known;
+        // One that is placed while it is pushed is not ended by it.
+        store.place_hold(&held("late", 9), &entry(9, "hold", "late")).await.unwrap();
+        assert_eq!(store.finish(&again, &ending, at(10)).await.unwrap(), Held::Yes);
+        let left: Vec<_> = store.holds(None).await.unwrap();
+        assert_eq!(left.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>(), ["late"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_persons_hold_keeps_what_a_rollbacks_knows() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        accept(store, "web", 1).await;
+        done(store, 1, 1).await;
+        assert_eq!(ask(store, 30, 1).await, RollbackTurn::Yes);
+        done(store, 30, 31).await;
+        let over = store.place_hold(&held("watched", 40), &entry(40, "hold", "watched")).await;
+        let over = over.unwrap();
+        assert_eq!((over.reason.as_str(), over.rollback), ("watched", Some(id(30))));
+        assert_eq!(over.away.unwrap().tag.as_str(), "v2");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_hold_takes_the_place_of_another_and_is_released_once() {
     run_on_both(async |db| {
         let (store, target) = (&db.store, "prod".parse().unwrap());
-        let hold = |reason: &str, n| Hold {
-            target: "prod".parse().unwrap(),
-            app: app(),
-            by: "alice".into(),
-            reason: reason.into(),
-            since: at(n),
-            rollback: None,
-            away: None,
-            to: None,
-        };
-        store.place_hold(&hold("one", 1), &entry(1, "hold", "one")).await.unwrap();
-        store.place_hold(&hold("two", 2), &entry(2, "hold", "two")).await.unwrap();
-        assert_eq!(store.holds(None).await.unwrap(), [hold("two", 2)]);
+        store.place_hold(&held("one", 1), &entry(1, "hold", "one")).await.unwrap();
+        store.place_hold(&held("two", 2), &entry(2, "hold", "two")).await.unwrap();
+        assert_eq!(store.holds(None).await.unwrap(), [held("two", 2)]);
         let other = AppKey { slug: "shop".parse().unwrap(), ..app() };
         let none = store.release_hold(&target, &other, &entry(3, "release", "x")).await.unwrap();
         assert_eq!(none, None);
         let was = store.release_hold(&target, &app(), &entry(4, "release", "x")).await.unwrap();
-        assert_eq!(was, Some(hold("two", 2)));
+        assert_eq!(was, Some(held("two", 2)));
         let again = store.release_hold(&target, &app(), &entry(5, "release", "x")).await.unwrap();
         assert_eq!(again, None);
     })

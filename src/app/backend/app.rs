@@ -92,11 +92,8 @@ impl Backend {
     async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, Fault> {
         let Some(last) = arrived else { return Ok(Synced::ByItself) };
         let told: Result<_, StoreError> = self.store.messages(&last.id).await;
-        let told = told.map_err(Fault::new)?.into_iter();
-        Ok(told
-            .filter(|one| matches!(one.sink, Sink::ArgoCd(_)))
-            .next_back()
-            .map_or(Synced::ByItself, sync))
+        let mut told = told.map_err(Fault::new)?.into_iter();
+        Ok(told.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn of_rollback(listed: &Value) -> Option<(DeployId, Number)> {
     if listed["task"] != ROLLBACK_TASK {
         return None;
     }
-    let id = DeployId::parse(listed["payload"]["deploy_id"].as_str()?).ok()?;
+    let id = DeployId::parse(listed.pointer("/payload/deploy_id")?.as_str()?).ok()?;
     let number = Number {
         forge_id: listed["id"].as_i64()?,
         git_ref: listed["ref"].as_str().unwrap_or_default().to_owned(),

@@ -47,7 +47,7 @@ impl Backend {
             let away = from.map(|from| from.request.release);
             let lane =
                 self.lane(target, app).await?.unwrap_or(to.request.release.repository.clone());
-            let new = self.new(&request, &choice, to, (away, lane, hold), &by);
+            let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
             answer.deployment = Some(self.accept(&new, by).await?);
         }
         Ok(answer)
@@ -96,7 +96,7 @@ impl Backend {
         )))
     }
 
-    fn holds_on(&self, target: &TargetName) -> bool {
+    pub(super) fn holds_on(&self, target: &TargetName) -> bool {
         let policies = self.world.clusters.find(target).map(|target| target.policies);
         policies.unwrap_or_default().holds != Holds::Off
     }
@@ -117,7 +117,7 @@ impl Backend {
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }
 
-    fn new(
+    fn put_together(
         &self,
         request: &RollbackRequest,
         choice: &Choice,
@@ -153,10 +153,7 @@ impl Backend {
     async fn accept(&self, new: &NewRollback, by: By) -> Result<Deployment, NotRolledBack> {
         let app = &new.app;
         match self.inbox.roll_back(new, &entry(new, by, self.world.clock.now())).await {
-            Ok(RollbackTurn::Yes) => {
-                let stored = self.recorded(&new.id).await?;
-                Ok(stored.ok_or_else(|| Fault::new("a rollback that was stored is gone"))?)
-            }
+            Ok(RollbackTurn::Yes) => Ok(new.deployment(self.world.clock.now())),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),

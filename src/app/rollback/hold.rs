@@ -19,6 +19,11 @@ impl Backend {
         if !self.has_been_deployed(&target, &app).await? {
             return Err(NotRolledBack::Unknown(format!("{app} was never deployed to {target}")));
         }
+        if !self.holds_on(&target) {
+            return Err(NotRolledBack::Against(format!(
+                "{target} takes no holds: its `policies.holds` is off; use `bart lock`"
+            )));
+        }
         let entry = self.entry("hold", (&target, &app), reason, by, "automation is held");
         let hold = Hold {
             target,
@@ -30,7 +35,7 @@ impl Backend {
             away: None,
             to: None,
         };
-        self.store.place_hold(&hold, &entry).await.map_err(Fault::new)?;
+        let hold = self.store.place_hold(&hold, &entry).await.map_err(Fault::new)?;
         tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
         Ok(hold)
     }

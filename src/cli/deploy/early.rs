@@ -1,9 +1,9 @@
-//! What `bart validate` would refuse is refused before anybody is asked to deploy it.
+//! What no service would take is refused before anybody is asked to deploy it.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::diagnostics::Sources;
+use super::super::diagnostics::{self, Sources};
 use super::super::error::{CliError, Outcome};
 use super::super::offline::{self, WAML_FILE, World};
 use super::super::output::{self, Format};
@@ -14,11 +14,14 @@ use crate::waml::Waml;
 
 /// The rule that a template exists.
 const TEMPLATE: &str = "template";
+/// The rule that the WAML names the target.
+const TARGET: &str = "target";
 
 /// Checks the WAML for each target, with the templates of that folder, or those that are built in.
 ///
-/// Without a folder the templates may be the company's own, which are not on this machine: then a WAML that
-/// names another template is checked only as far as it goes without one.
+/// Without a folder the templates may be the company's own, which are not on this machine: then what comes of
+/// templates and their defaults is a warning, and a WAML that names another template is checked only as far
+/// as it goes without one.
 ///
 /// # Errors
 /// When it would be refused; then all violations are printed.
@@ -33,17 +36,34 @@ pub(super) fn check(
     let known = offline::templates(templates, &mut sources, format)?;
     let waml = Waml::parse(WAML_FILE, bytes).map(Arc::new);
     let world = World { waml, templates: known, sources };
-    let mut violations = found(&world, targets, templates.is_some());
+    let (mut violations, doubts) = found(&world, targets, templates.is_some());
     sort(&mut violations);
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
-        return Err(refused(&violations, &world.sources, format)?);
+        return Err(refused(&violations, &world.sources, templates.is_some(), format)?);
+    }
+    if !doubts.is_empty() {
+        output::note(&warned(&doubts, &world.sources));
     }
     Ok(())
 }
 
-fn found(world: &World, targets: &[TargetName], all_templates: bool) -> Vec<Violation> {
+/// What the service may see otherwise.
+fn warned(violations: &[Violation], sources: &Sources) -> String {
+    let warnings = diagnostics::render(violations, sources);
+    format!(
+        "{warnings}checked with the templates in bart: the service's may differ; check with those by --templates \
+         DIR, or leave the check out with --no-check\n"
+    )
+}
+
+/// What is wrong; and what is, unless the service has other templates.
+fn found(
+    world: &World,
+    targets: &[TargetName],
+    all_templates: bool,
+) -> (Vec<Violation>, Vec<Violation>) {
     let waml = match &world.waml {
-        Err(Rejection { violations }) => return violations.clone(),
+        Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
         Ok(waml) => waml,
     };
     let of_targets = targets.iter().flat_map(|target| {
@@ -51,17 +71,74 @@ fn found(world: &World, targets: &[TargetName], all_templates: bool) -> Vec<Viol
         let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
         if strange && !all_templates { Vec::new() } else { found }
     });
-    validate::once(of_targets.chain(waml.violations.clone()))
+    // Only that the WAML does not name the target is sure.
+    let (sure, doubts): (Vec<_>, Vec<_>) =
+        of_targets.partition(|violation| all_templates || violation.rule == TARGET);
+    let mut doubts = validate::once(doubts.into_iter().filter_map(doubtful));
+    sort(&mut doubts);
+    (validate::once(sure.into_iter().chain(waml.violations.clone())), doubts)
+}
+
+/// An error as a warning. Warnings are the service's to give.
+fn doubtful(violation: Violation) -> Option<Violation> {
+    let is_error = violation.severity == Severity::Error;
+    is_error.then_some(Violation { severity: Severity::Warning, ..violation })
 }
 
 fn refused(
     violations: &[Violation],
     sources: &Sources,
+    all_templates: bool,
     format: Format,
 ) -> Result<CliError, CliError> {
     let error = offline::refuse(violations, sources, format)?;
     if !format.is_data() {
-        output::note("nothing was deployed: mend these first, commit and push\n");
+        let templates = if all_templates { ", or name others with --templates" } else { "" };
+        output::note(&format!(
+            "nothing was deployed: mend these first, commit and push{templates}; --no-check leaves this check out\n"
+        ));
     }
     Ok(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAML: &str = include_str!("../../../tests/pipeline/example/waml.yaml");
+
+    fn checked(waml: &str, target: &str, templates: Option<&Path>) -> bool {
+        let targets = [TargetName::parse(target).unwrap()];
+        check(waml.as_bytes(), &targets, templates, Format::Text).is_ok()
+    }
+
+    #[test]
+    fn what_comes_of_templates_refuses_only_with_those_of_the_service() {
+        let templates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"));
+        let illegal = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let broken = WAML.replace("namespace:", "namespaze:");
+        for (waml, target, without, with) in [
+            (WAML, "prod-cluster-1", true, true),
+            (&illegal, "prod-cluster-1", true, false),
+            (&broken, "prod-cluster-1", false, false),
+            (WAML, "moon", false, false),
+        ] {
+            assert_eq!(checked(waml, target, None), without, "{target} {waml}");
+            assert_eq!(checked(waml, target, Some(templates)), with, "{target} {waml}");
+        }
+    }
+
+    #[test]
+    fn warnings_say_how_to_check_for_sure() {
+        let waml = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let mut sources = Sources::default();
+        let templates = offline::templates(None, &mut sources, Format::Text).unwrap();
+        let parsed = Waml::parse(WAML_FILE, waml.as_bytes()).map(Arc::new);
+        let world = World { waml: parsed, templates, sources };
+        let target = TargetName::parse("prod-cluster-1").unwrap();
+        let (_, doubts) = found(&world, &[target], false);
+        let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
+        assert!(text.contains("warning[autoscaling]"), "{text}");
+        assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");
+    }
 }

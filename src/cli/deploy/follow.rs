@@ -1,17 +1,14 @@
-//! Deployments are followed until their ends: by the service's events where it has them, else by asking again
-//! and again.
+//! Deployments are looked for at the service, and followed until their ends.
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::super::client::{List, Overview, Server};
 use super::super::error::CliError;
-use super::events;
 use super::progress::Phase;
 use crate::model::deployment::StageTime;
-use crate::model::id::RepoName;
+use crate::model::id::{DeployId, RepoName};
 
 /// How long between two questions; the first come sooner, because most deployments take some seconds.
 const PAUSES: [Duration; 4] = [
@@ -37,15 +34,6 @@ pub(super) struct Made {
 
 /// How one of them is now, by its place in the list.
 pub(super) type News = (usize, Phase);
-
-/// A deployment as its events have it.
-#[derive(Deserialize)]
-struct Seen {
-    #[serde(flatten)]
-    overview: Overview,
-    #[serde(default)]
-    stages: Vec<StageTime>,
-}
 
 /// Begins to follow them all; what comes of it is heard until all have ended.
 pub(super) fn all(server: &Server, repository: &RepoName, made: &[Made]) -> mpsc::Receiver<News> {
@@ -89,9 +77,9 @@ async fn find(
                 }
             }
             Err(error) => {
-                if tries.failed() {
+                if tries.failed() || !error.is_passing() {
                     for (place, _) in unknown {
-                        let _gone = send.send((place, Phase::Lost(error.to_string()))).await;
+                        let _gone = send.send((place, Phase::Lost(error.whole()))).await;
                     }
                     return;
                 }
@@ -101,89 +89,30 @@ async fn find(
     }
 }
 
-/// Follows one to its end.
+/// Follows one to its end, or until nobody waits for it any more.
 async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News>) {
-    let (mut tries, mut by_events, mut after) = (Tries::default(), true, None);
-    while !send.is_closed() {
-        let heard = if by_events {
-            listen(&server, &id, place, &send, &mut after).await
-        } else {
-            look(&server, &id, place, &send).await.map(Heard::told)
-        };
-        match heard {
-            Ok(Heard::End) => return,
-            Ok(Heard::More) => tries.succeeded(),
-            Ok(Heard::NoEvents) => by_events = false,
-            Err(error) => {
-                if tries.failed() {
-                    let _gone = send.send((place, Phase::Lost(error.to_string()))).await;
-                    return;
-                }
-            }
-        }
-        tokio::time::sleep(tries.pause()).await;
-    }
-}
-
-/// What was heard.
-enum Heard {
-    /// It has ended.
-    End,
-    /// It goes on.
-    More,
-    /// The service has no events.
-    NoEvents,
-}
-
-impl Heard {
-    fn told(has_ended: bool) -> Self {
-        if has_ended { Self::End } else { Self::More }
-    }
-}
-
-/// Listens until the stream ends; one that ends before the deployment is opened anew.
-async fn listen(
-    server: &Server,
-    id: &str,
-    place: usize,
-    send: &mpsc::Sender<News>,
-    after: &mut Option<String>,
-) -> Result<Heard, CliError> {
-    let path = format!("/api/v1/deployments/{id}/events");
-    let Some(mut events) = events::open(server, &path, after.as_deref()).await? else {
-        return Ok(Heard::NoEvents);
+    let told = |phase| send.send((place, phase));
+    let Ok(id) = DeployId::parse(id.as_str()) else {
+        let _gone = told(Phase::Lost(format!("the service names it oddly: {id}"))).await;
+        return;
     };
-    while let Some(event) = events.next().await {
-        *after = event.id.or(after.take());
-        if !matches!(event.kind.as_str(), "deployment" | "") {
-            continue;
-        }
-        let seen: Result<Seen, _> = serde_json::from_str(&event.data);
-        // Of a newer service, which says it otherwise: then it is asked.
-        let Ok(Seen { overview, stages }) = seen else { return Ok(Heard::NoEvents) };
-        let phase = phase(overview, &stages);
+    let mut following = server.follow(&id);
+    loop {
+        let heard = tokio::select! {
+            heard = following.picture() => heard,
+            () = send.closed() => return,
+        };
+        let phase = match heard {
+            Ok(Some(picture)) => phase(picture.overview, &picture.stages),
+            Ok(None) => Phase::Lost("the service has nothing more to say of it".to_owned()),
+            Err(error) => Phase::Lost(error.whole()),
+        };
         let over = phase.is_over();
-        let _gone = send.send((place, phase)).await;
+        let _gone = told(phase).await;
         if over {
-            return Ok(Heard::End);
+            return;
         }
     }
-    // What was missed in between is asked for: a stream may also end because all has been told.
-    look(server, id, place, send).await.map(Heard::told)
-}
-
-/// Asks how it is; whether it has ended.
-async fn look(
-    server: &Server,
-    id: &str,
-    place: usize,
-    send: &mpsc::Sender<News>,
-) -> Result<bool, CliError> {
-    let Seen { overview, stages } = server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-    let phase = phase(overview, &stages);
-    let over = phase.is_over();
-    let _gone = send.send((place, phase)).await;
-    Ok(over)
 }
 
 /// How far it is, for who waits. Pure.

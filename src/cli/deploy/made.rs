@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::client::{self, Server};
 use super::super::error::CliError;
+use super::super::here;
 use super::super::host::Host;
 use super::super::output::{self, NOTE};
 use super::super::settings::logins;
@@ -18,8 +19,13 @@ use crate::clock;
 use crate::config;
 use crate::model::id::{ImageTag, RepoName, TargetName};
 
-/// The variables that may hold a GitHub token, the first goes first.
-const VARIABLES: [&str; 3] = ["BART_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"];
+/// The variable with a GitHub token for bart.
+const OURS: &str = "BART_GITHUB_TOKEN";
+/// Those of other tools, the first goes first. They are for a GitHub that is known without the service's word.
+const OTHERS: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
+const UNUSED: &str =
+    " for it: GH_TOKEN and GITHUB_TOKEN go to github.com, and to where the git remote is";
+const GITHUB: &str = "https://api.github.com";
 
 /// What is to be deployed, to every target alike.
 #[derive(Debug)]
@@ -75,13 +81,15 @@ impl<'a> Maker<'a> {
     /// For that host.
     ///
     /// # Errors
-    /// When there is no GitHub token, or it would go in the clear.
+    /// When there is no GitHub token for it, or a token would go in the clear, or to whom anybody on the way to the
+    /// service could name.
     pub(super) fn new(host: Host, server: &'a Server, what: What<'a>) -> Result<Self, CliError> {
         let forge = match host {
             Host::Local => Forge::Service(server),
             Host::GitHub { api_url, .. } => {
                 client::only_safely(&api_url)?;
-                let token = token(&config::environment(), server, &api_url)?;
+                let known = is_known(&api_url, here::remote_host().as_deref());
+                let token = token(&config::environment(), server, &api_url, known)?;
                 Forge::GitHub(GitHub { api_url, token })
             }
         };
@@ -160,21 +168,43 @@ impl Set {
     }
 }
 
-/// The developer's GitHub token: of the environment, else of the login.
+/// Whether that is the GitHub of everybody, or the one that the git remote is at. Pure.
+fn is_known(api_url: &str, remote_host: Option<&str>) -> bool {
+    let host = reqwest::Url::parse(api_url).ok().and_then(|url| Some(url.host_str()?.to_owned()));
+    let (Some(host), Some(remote)) = (host, remote_host) else { return api_url == GITHUB };
+    api_url == GITHUB || host == remote || host == format!("api.{remote}")
+}
+
+/// The variable that counts. Pure.
+fn given(environment: &BTreeMap<String, String>, known: bool) -> Option<&str> {
+    let value = |name: &str| environment.get(name).map(|v| v.trim()).filter(|v| !v.is_empty());
+    let others = || OTHERS.iter().filter(|_| known).find_map(|name| value(name));
+    value(OURS).or_else(others)
+}
+
+/// The developer's GitHub token: of the environment, else of the login. A service can name any host as its
+/// GitHub, so that tokens which were not meant for bart go only to one that is known otherwise.
 fn token(
     environment: &BTreeMap<String, String>,
     server: &Server,
     api_url: &str,
+    known: bool,
 ) -> Result<SecretString, CliError> {
-    let given = VARIABLES.iter().find_map(|name| environment.get(*name));
-    if let Some(token) = given.map(|token| token.trim()).filter(|token| !token.is_empty()) {
+    if !known {
+        client::only_safely(&server.server)?;
+    }
+    let login = logins::at(&server.server)?;
+    let is_login = login.as_ref().is_some_and(|login| login.api_url == api_url);
+    if let Some(token) = given(environment, known || is_login) {
         return Ok(token.into());
     }
     let missing = |why: String| {
         CliError::usage(why).hint("log in with `bart login`, or set BART_GITHUB_TOKEN")
     };
-    let login = logins::at(&server.server)?
-        .ok_or_else(|| missing(format!("who are you at {api_url}? There is no GitHub token")))?;
+    let login = login.ok_or_else(|| {
+        let unused = given(environment, true).map_or("", |_| UNUSED);
+        missing(format!("who are you at {api_url}? There is no GitHub token{unused}"))
+    })?;
     if login.api_url != api_url {
         let was = login.api_url;
         return Err(missing(format!("the login is of {was}, and repositories are at {api_url}")));
@@ -189,6 +219,38 @@ fn token(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_of_other_tools_go_to_a_github_that_is_known() {
+        for (api_url, remote, known) in [
+            ("https://api.github.com", None, true),
+            ("https://api.github.com", Some("github.example.com"), true),
+            ("https://github.example.com/api/v3", Some("github.example.com"), true),
+            ("https://api.acme.ghe.com", Some("acme.ghe.com"), true),
+            ("https://github.example.com/api/v3", Some("github.com"), false),
+            ("https://github.com.evil.example/api/v3", Some("github.com"), false),
+            ("https://evil.example/api/v3", None, false),
+            ("https://api.github.com.evil.example", None, false),
+            ("http://api.github.com", None, false),
+        ] {
+            assert_eq!(is_known(api_url, remote), known, "{api_url} {remote:?}");
+        }
+        let environment = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let others = environment(&[("GH_TOKEN", " "), ("GITHUB_TOKEN", "b"), ("X", "y")]);
+        assert_eq!((given(&others, true), given(&others, false)), (Some("b"), None));
+        let ours = environment(&[("GH_TOKEN", "a"), ("BART_GITHUB_TOKEN", "c\n")]);
+        assert_eq!((given(&ours, true), given(&ours, false)), (Some("c"), Some("c")));
+    }
+
+    #[test]
+    fn nobody_on_the_way_to_the_service_names_the_github() {
+        let server = Server { server: "http://deployer.example.com".to_owned(), token: None };
+        let environment = [("BART_GITHUB_TOKEN".to_owned(), "t".to_owned())].into();
+        let error = token(&environment, &server, "https://evil.example/api/v3", false).unwrap_err();
+        assert!(error.to_string().contains("in the clear"), "{error}");
+    }
 
     #[test]
     fn a_part_of_a_set_is_told_with_the_way_on() {

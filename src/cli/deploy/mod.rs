@@ -8,8 +8,7 @@ mod tree; // which commit, and whether others have it
 mod early; // what would be refused anyway
 mod github; // GitHub Deployments
 mod made; // deployments asked for, one after the other
-mod follow; // until the end
-mod events; // server-sent events
+mod follow; // looked for, and followed to the end
 mod progress; // what a person sees meanwhile
 
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ use self::tree::Tree;
 use super::client::{Detail, List, Server};
 use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
-use super::here::About;
+use super::here::Whose;
 use super::host::Host;
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
@@ -41,8 +40,12 @@ const FRAME: Duration = Duration::from_millis(120);
 ///
 /// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
 /// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
-/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names; what
-/// `bart validate` refuses is refused before anything is created.
+/// asked directly. The commit that the working folder has checked out is deployed, or what --ref names. A WAML
+/// that nobody could deploy is refused before anything is created; what depends on templates, which may be
+/// others than those in bart, is a warning, and with --templates a refusal.
+///
+/// GH_TOKEN and GITHUB_TOKEN are taken for github.com, and for the GitHub that the git remote is at, or that you
+/// are logged in to. For another one log in with `bart login`, or set BART_GITHUB_TOKEN.
 ///
 /// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
 /// which were not created.
@@ -91,7 +94,7 @@ pub(super) struct Deploy {
     #[arg(long)]
     no_check: bool,
     #[command(flatten)]
-    about: About,
+    whose: Whose,
     #[command(flatten)]
     server: Server,
     /// How to print the result
@@ -123,7 +126,7 @@ impl Deploy {
     pub(super) async fn run(mut self) -> Outcome {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
-        let repository = self.about.repository()?;
+        let repository = self.whose.repository()?;
         let tree = self.look()?;
         let host = Host::of(&self.server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.
@@ -133,11 +136,10 @@ impl Deploy {
         let stop = interrupts();
         let set = maker.all(&self.targets, &stop).await;
         set.tell(&self.tag, &tree.git_ref);
-        let followed = self.follow(&repository, &set, &stop).await;
-        match set.failure {
-            Some(failure) => Err(failure),
-            None => followed,
-        }
+        // Those that there are take their time; nobody is to wait for the news about the rest.
+        let failure = set.failure.as_ref().map(CliError::told);
+        let followed = self.follow(&repository, &set, &tree, &stop).await;
+        worse(failure, followed)
     }
 
     /// The commit, checked as far as it is known here.
@@ -176,17 +178,23 @@ impl Deploy {
         )
     }
 
-    async fn follow(&self, repository: &RepoName, set: &Set, stop: &CancellationToken) -> Outcome {
+    async fn follow(
+        &self,
+        repository: &RepoName,
+        set: &Set,
+        tree: &Tree,
+        stop: &CancellationToken,
+    ) -> Outcome {
         let made = &set.made;
+        let mut rows: Vec<Row> = made.iter().map(row).collect();
         if self.no_wait || stop.is_cancelled() || made.is_empty() {
-            let rows = made.iter().map(row).collect::<Vec<_>>();
-            self.print(made, &rows).await?;
+            self.print(made, &rows, tree).await?;
             return if stop.is_cancelled() { Err(stopped(&rows)) } else { Ok(()) };
         }
-        let mut rows: Vec<Row> = made.iter().map(row).collect();
         let waited = self.wait(repository, made, &mut rows, stop).await;
+        // Programs get what there is, whoever stopped waiting.
+        self.print(made, &rows, tree).await?;
         waited?;
-        self.print(made, &rows).await?;
         judge(&rows)
     }
 
@@ -221,7 +229,7 @@ impl Deploy {
     }
 
     /// The result: for programs all of it, for people why something failed.
-    async fn print(&self, made: &[Made], rows: &[Row]) -> Outcome {
+    async fn print(&self, made: &[Made], rows: &[Row], tree: &Tree) -> Outcome {
         let mut all = Vec::new();
         for (one, row) in made.iter().zip(rows) {
             let (id, state, summary) = known(one, &row.phase);
@@ -239,7 +247,7 @@ impl Deploy {
         if self.no_wait {
             return output::print(&created(&all));
         }
-        output::note(&all.iter().map(reasons).collect::<String>());
+        output::note(&all.iter().map(|one| reasons(one, tree)).collect::<String>());
         Ok(())
     }
 }
@@ -271,15 +279,24 @@ fn created(all: &[Became]) -> String {
     output::table(["TARGET", "CREATED", "DEPLOYMENT"], all.iter().map(row).collect())
 }
 
-/// Why one failed, with its lines where the file is here.
-fn reasons(one: &Became) -> String {
+/// What a command ends with that has asked for a part, and followed it: who stopped waiting has the last word.
+fn worse(failure: Option<CliError>, followed: Outcome) -> Outcome {
+    match (failure, followed) {
+        (Some(failure), Ok(())) => Err(failure),
+        (Some(failure), Err(error)) if error.is_rejection() => Err(failure),
+        (_, followed) => followed,
+    }
+}
+
+/// Why one failed, with its lines where that commit's file is here.
+fn reasons(one: &Became, tree: &Tree) -> String {
     let Some(detail) = &one.deployment else { return String::new() };
     if detail.violations.is_empty() {
         return String::new();
     }
     let mut sources = Sources::default();
-    if let Ok(bytes) = offline::read(std::path::Path::new(WAML_FILE)) {
-        sources.add(WAML_FILE, String::from_utf8_lossy(&bytes));
+    if let Some(bytes) = &tree.waml {
+        sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     }
     let (target, id) = (&one.target, &detail.overview.id);
     let violations = diagnostics::render(&detail.violations, &sources);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::client::{Change, More, Server};
 use super::diagnostics::Sources;
 use super::error::{CliError, Outcome};
-use super::here::{self, About};
+use super::here::{self, Whose};
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
 use crate::model::id::{ImageTag, TargetName};
@@ -46,7 +46,7 @@ pub(super) struct Plan {
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    about: About,
+    whose: Whose,
     #[command(flatten)]
     server: Server,
     /// How to print the result
@@ -135,7 +135,7 @@ impl Plan {
     fn ask(&self, tag: Option<ImageTag>) -> Result<(Ask, Sources), CliError> {
         let mut sources = Sources::default();
         let mut ask = Ask {
-            repository: self.about.repository()?.to_string(),
+            repository: self.whose.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),
             commit: None,

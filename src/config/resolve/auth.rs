@@ -116,18 +116,17 @@ impl Resolver<'_> {
         self.teams(path, names);
     }
 
-    pub(super) fn trusted_proxies(&mut self, texts: Vec<String>) -> Vec<Network> {
+    pub(super) fn trusted_proxies(&mut self, texts: &[String]) -> Vec<Network> {
         let path = "server.trusted_proxies";
         self.few(path, texts.len());
         let mut networks = Vec::new();
         for (n, text) in texts.iter().enumerate() {
-            match Network::parse(text) {
-                Some(network) => networks.push(network),
-                None => {
-                    let message = "this is neither an address nor a network";
-                    let help = "write it like 10.1.2.3 or 10.0.0.0/8";
-                    self.report.wrong(&format!("{path}[{n}]"), message, help);
-                }
+            if let Some(network) = Network::parse(text) {
+                networks.push(network);
+            } else {
+                let message = "this is neither an address nor a network";
+                let help = "write it like 10.1.2.3 or 10.0.0.0/8";
+                self.report.wrong(&format!("{path}[{n}]"), message, help);
             }
         }
         networks

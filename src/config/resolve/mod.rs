@@ -117,7 +117,7 @@ impl Resolver<'_> {
 
     fn server(&mut self, server: file::Server, open: bool) -> Option<Server> {
         let file::Server { listen, external_url, shutdown_grace, trusted_proxies } = server;
-        let trusted_proxies = self.trusted_proxies(trusted_proxies.unwrap_or_default());
+        let trusted_proxies = self.trusted_proxies(&trusted_proxies.unwrap_or_default());
         let listen = listen.as_deref().unwrap_or("127.0.0.1:8080");
         let grace = self.duration("server.shutdown_grace", shutdown_grace, 25);
         let Ok(listen) = listen.parse::<SocketAddr>() else {

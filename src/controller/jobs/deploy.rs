@@ -7,7 +7,6 @@ use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem,
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
-use crate::model::lock::Lock;
 use crate::store::{Claim, Ending, Known, PushTurn, StoreError};
 
 /// How far an attempt came.
@@ -81,14 +80,15 @@ async fn forward<O: Outside>(
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, claim, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
-        PushTurn::Locked(lock) => Err(planned_again(&lock).into()),
+        PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
+        PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
         PushTurn::Lost => Err(Stop::Lost),
     }
 }
 
 /// The next attempt meets the rule, and ends with its violation.
-fn planned_again(lock: &Lock) -> Problem {
-    let message = format!("{} locked it while it was planned: {}", lock.by, lock.reason);
+fn planned_again(what: &str, by: &str, reason: &str) -> Problem {
+    let message = format!("{by} {what} it while it was planned: {reason}");
     Problem { remedy: Remedy::Retry { after: None }, message }
 }
 

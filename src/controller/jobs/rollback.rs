@@ -24,7 +24,8 @@ pub(in crate::controller) async fn forward<O: Outside>(
         PushTurn::Yes => push(parts, claim, rollback, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Locked(lock) => Err(refused(&lock).into()),
-        PushTurn::Lost => Err(Stop::Lost),
+        // A rollback is no automation: only who asks for it holds anybody.
+        PushTurn::Lost | PushTurn::HeldBack(_) => Err(Stop::Lost),
     }
 }
 

@@ -98,9 +98,9 @@ pub(super) fn likely<'a>(
     times: &BTreeMap<String, Timestamp>,
     most: usize,
 ) -> Vec<&'a str> {
-    let mut timed: Vec<(&Timestamp, &str)> =
+    let mut dated: Vec<(&Timestamp, &str)> =
         tags.iter().filter_map(|tag| Some((times.get(tag)?, tag.as_str()))).collect();
-    timed.sort_by(|a, b| b.cmp(a));
+    dated.sort_by(|a, b| b.cmp(a));
     let rest: Vec<&str> =
         tags.iter().map(String::as_str).filter(|tag| !times.contains_key(*tag)).collect();
     let (mut versions, mut others): (Vec<&str>, Vec<&str>) =
@@ -111,7 +111,7 @@ pub(super) fn likely<'a>(
     let first = versions.iter().take(half.max(most.saturating_sub(others.len())));
     let guessed = first.chain(others.iter()).chain(versions.iter()).copied();
     let mut seen = HashSet::new();
-    let all = timed.into_iter().map(|(_, tag)| tag).chain(guessed);
+    let all = dated.into_iter().map(|(_, tag)| tag).chain(guessed);
     all.filter(|tag| seen.insert(*tag)).take(most).collect()
 }
 

@@ -38,7 +38,7 @@ impl Read {
         let names =
             [git_ref.to_owned(), format!("refs/heads/{git_ref}"), format!("refs/tags/{git_ref}")];
         // Only whole names: what is written like an expression would mean something else tomorrow.
-        let named = names.iter().filter(|name| name.starts_with("refs/")).find_map(|name| {
+        let by_name = names.iter().filter(|name| name.starts_with("refs/")).find_map(|name| {
             let found = git.find_reference(name).ok()?;
             found.peel_to_commit().ok()
         });
@@ -46,7 +46,7 @@ impl Read {
             let id = (git_ref.len() == 40).then(|| Oid::from_str(git_ref).ok()).flatten()?;
             git.find_commit(id).ok()
         };
-        let found = named.or_else(by_id).map(|commit| commit.id().to_string());
+        let found = by_name.or_else(by_id).map(|commit| commit.id().to_string());
         Ok(found.and_then(|id| CommitSha::parse(id).ok()))
     }
 }

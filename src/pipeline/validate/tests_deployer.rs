@@ -14,7 +14,7 @@ fn said(teams: &[&str], deployer: Fact<Deployer>) -> Vec<String> {
     let deploy_teams = teams.iter().map(|team| (*team).to_owned()).collect();
     let policies = Policies { deploy_teams, ..Policies::default() };
     let environment = Environment::Production;
-    let target = Target { policies, environment, ..Target::unconfigured(name.clone()) };
+    let target = Target { environment, policies, ..Target::unconfigured(name.clone()) };
     let clusters = Clusters::Known(BTreeMap::from([(name, target)]));
     let facts = Facts::unasked("2026-08-21T12:00:00Z".parse().unwrap(), clusters);
     let facts = Facts { deployer, ..facts };

@@ -30,7 +30,7 @@ fn a_hold_stops_automation_and_what_was_rolled_back_from() {
         away: Some(release("1.10")),
         to: Some("1.9".parse().unwrap()),
     };
-    let held = |hold: Hold, automatic: bool, holds: Holds| {
+    let says_on = |hold: Hold, automatic: bool, holds: Holds| {
         let policies = Policies { holds, ..Policies::default() };
         let facts = facts_on(Target { policies, ..target() });
         said("    {}\n", &Facts { hold: known(Some(hold)), automatic, ..facts })
@@ -41,16 +41,16 @@ fn a_hold_stops_automation_and_what_was_rolled_back_from() {
         "release the hold with `bart unhold`",
     );
     assert_eq!(
-        held(hold.clone(), true, Holds::Automation),
+        says_on(hold.clone(), true, Holds::Automation),
         [format!("{says} → {wait} {release_it}")]
     );
-    assert_eq!(held(hold.clone(), false, Holds::Automation), NONE, "a person, another release");
-    assert_eq!(held(hold.clone(), false, Holds::Everybody), [format!("{says} → {release_it}")]);
-    assert_eq!(held(hold.clone(), true, Holds::Off), NONE);
+    assert_eq!(says_on(hold.clone(), false, Holds::Automation), NONE, "a person, another release");
+    assert_eq!(says_on(hold.clone(), false, Holds::Everybody), [format!("{says} → {release_it}")]);
+    assert_eq!(says_on(hold.clone(), true, Holds::Off), NONE);
     let same = Hold { away: Some(self::release()), ..hold.clone() };
-    let again = held(same, false, Holds::Automation);
+    let again = says_on(same, false, Holds::Automation);
     assert!(again[0].ends_with("to deploy this one all the same"), "{again:?}");
     let by_hand = Hold { rollback: None, away: None, to: None, ..hold };
-    let by_hand = held(by_hand, true, Holds::Automation);
+    let by_hand = says_on(by_hand, true, Holds::Automation);
     assert!(by_hand[0].starts_with("`n/a` on `t` is held by ada since"), "{by_hand:?}");
 }

@@ -1,4 +1,4 @@
-//! Operations become an OpenAPI document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
+//! Operations become an `OpenAPI` document, version 3.1 (<https://spec.openapis.org/oas/v3.1.1>). Pure.
 //!
 //! Its schemas are JSON Schema 2020-12, which 3.1 takes as they are.
 

@@ -124,7 +124,7 @@ impl Operation {
 
     /// Takes a body.
     pub(crate) fn takes<T: JsonSchema>(self) -> Self {
-        Self { body: Some(|generator| generator.subschema_for::<T>()), ..self }
+        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     /// Answers with JSON.

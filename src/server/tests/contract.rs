@@ -57,9 +57,9 @@ async fn it_has_what_openapi_asks_for() {
             .filter(|one| one["in"] == "path")
             .map(|one| format!("{{{}}}", one["name"].as_str().unwrap()))
             .collect();
-        let named: BTreeSet<_> =
+        let wanted: BTreeSet<_> =
             path.split('/').filter(|part| part.starts_with('{')).map(str::to_owned).collect();
-        assert_eq!(in_path, named, "{at}");
+        assert_eq!(in_path, wanted, "{at}");
         for one in parameters {
             let place = one["in"].as_str().unwrap();
             assert!(["path", "query", "header"].contains(&place), "{at}: {one}");

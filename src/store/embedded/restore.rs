@@ -179,6 +179,7 @@ async fn mark(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
 
 fn is_busy(error: &sqlx::Error) -> bool {
     // SQLITE_BUSY; what comes with it is in the higher bits.
-    let code = error.as_database_error().and_then(|error| error.code().map(|c| c.into_owned()));
+    let code =
+        error.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
     code.and_then(|code| code.parse::<i64>().ok()).is_some_and(|code| code & 0xff == 5)
 }

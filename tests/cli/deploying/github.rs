@@ -43,7 +43,7 @@ impl Place {
     }
 
     fn variables(&self) -> [(&str, &str); 2] {
-        [("BART_SERVER", self.process.address()), ("GH_TOKEN", self.github.token())]
+        [("BART_SERVER", self.process.address()), ("BART_GITHUB_TOKEN", self.github.token())]
     }
 
     async fn deploys(&self, arguments: &[&str]) -> Said {
@@ -117,12 +117,46 @@ async fn a_half_created_set_is_told_with_the_way_on() {
 }
 
 #[tokio::test]
+async fn what_was_created_is_followed_after_the_refusal_of_the_rest_was_told() {
+    let place = Place::new().await;
+    place.github.webhooks(Webhooks::Held);
+    // The first comes to be, and nobody hears of it; the second is refused.
+    place.github.fails(1, "POST acme/shop/deployments", Fault::CutAfter);
+    place.github.fails(1, "POST acme/shop/deployments", Fault::Status(403));
+    let arguments = ["dev", "prod-cluster-1", "--timeout", "1s", "-o", "json"];
+    let said = place.deploys(&arguments).await;
+    let told = |part: &str| said.err.find(part).unwrap_or_else(|| panic!("{part}: {said:?}"));
+    said.ended(2, &["they go on"]);
+    assert!(told("GitHub refuses (403") < told("dev: asked"), "{}", said.err);
+    assert!(told("dev: asked") < told("not all have ended within 1s"), "{}", said.err);
+    let one = said.json()["deployments"][0].clone();
+    assert_eq!((&one["target"], &one["state"]), (&json!("dev"), &json!(null)), "{one}");
+    place.github.webhooks(Webhooks::Delivered);
+    place.github.release(&[0]).await;
+    place.settled().await;
+}
+
+#[tokio::test]
+async fn a_github_that_only_the_service_names_gets_no_other_tools_token() {
+    let place = Place::new().await;
+    let [server, _] = place.variables();
+    for name in ["GH_TOKEN", "GITHUB_TOKEN"] {
+        let variables = [server, (name, place.github.token())];
+        let deploy = ["deploy", "1.0", "dev", "--ref", "main"];
+        let said = place.developer.runs(&variables, &deploy).await;
+        said.ended(2, &["There is no GitHub token for it", "bart login", "BART_GITHUB_TOKEN"]);
+    }
+    assert_eq!(place.process.deployments().await.len(), 0);
+    place.github.settled();
+}
+
+#[tokio::test]
 async fn github_that_refuses_the_token_says_what_to_do() {
     let place = Place::new().await;
     let [server, _] = place.variables();
     let said = place.developer.runs(&[server], &["deploy", "1.0", "dev", "--ref", "main"]).await;
     said.ended(2, &["There is no GitHub token", "bart login"]);
-    let wrong = [server, ("GH_TOKEN", "ghp_wrong")];
+    let wrong = [server, ("BART_GITHUB_TOKEN", "ghp_wrong")];
     let said = place.developer.runs(&wrong, &["deploy", "1.0", "dev", "--ref", "main"]).await;
     said.ended(1, &["GitHub refuses (401", "BART_GITHUB_TOKEN"]);
     assert!(!said.err.contains("ghp_wrong"), "{}", said.err);
@@ -139,7 +173,7 @@ async fn who_is_logged_in_needs_no_other_token() {
     place.github.lets("ada", "acme/shop", "push");
     let server = [("BART_SERVER", place.process.address())];
     let deploy = ["deploy", "1.0", "dev", "--ref", "main"];
-    place.developer.runs(&server, &deploy).await.ended(2, &["bart login"]);
+    place.developer.runs(&server, &deploy).await.ended(1, &["bart login"]);
     std::fs::write(place.developer.work().join("token"), &ada).unwrap();
     let mut login = place.developer.bart(&server, &["login", "--with-token"]);
     login.stdin(std::fs::File::open(place.developer.work().join("token")).unwrap());

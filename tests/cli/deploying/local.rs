@@ -122,12 +122,26 @@ async fn who_waits_too_long_is_told_that_it_goes_on() {
     let (_home, process, developer) = place_in(home).await;
     let server = [("BART_SERVER", process.address())];
     let held = Held::first_push(&bare, "pre-receive");
-    let deploy = ["deploy", "2.0", "prod-cluster-1", "--timeout", "1s"];
+    let deploy = ["deploy", "2.0", "prod-cluster-1", "--timeout", "1s", "-o", "json"];
     let said = developer.runs(&server, &deploy).await;
+    assert_eq!(said.json()["deployments"][0]["target"], "prod-cluster-1", "programs get it too");
     said.ended(2, &["not all have ended within 1s; they go on", "--follow"]);
     held.let_go();
     let id = process.deployments().await.pop().unwrap()["id"].as_str().unwrap().to_owned();
     assert_eq!(process.ended(&id).await["state"], "succeeded");
+}
+
+#[tokio::test]
+async fn another_repository_is_never_taken_for_the_one_that_is_here() {
+    let (_home, process, developer) = place().await;
+    let server = [("BART_SERVER", process.address())];
+    let hold = ["hold", "prod-cluster-1", "--reason", "r", "--repository", "acme/cart"];
+    developer.runs(&server, &hold).await.ended(2, &["which app of acme/cart", "--app"]);
+    for command in [&["deploy", "1.0"][..], &["plan", "1.0"]] {
+        let all = [command, &["prod-cluster-1", "--app", "devx/cart"]].concat();
+        developer.runs(&server, &all).await.ended(2, &["--app"]);
+    }
+    assert_eq!(process.deployments().await.len(), 0);
 }
 
 #[tokio::test]

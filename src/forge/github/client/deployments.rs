@@ -103,7 +103,8 @@ impl GitHub {
     pub async fn find_begun(&self, begun: &Begun) -> Result<Option<i64>, ForgeError> {
         let listed = self.recent_deployments(&begun.release.repository, LOOKED_AT).await?;
         let is_it = |one: &&Value| {
-            one["task"] == ROLLBACK_TASK && one["payload"]["deploy_id"] == begun.id.as_str()
+            let id = one.pointer("/payload/deploy_id").and_then(Value::as_str);
+            one["task"] == ROLLBACK_TASK && id == Some(begun.id.as_str())
         };
         Ok(listed.iter().find(is_it).and_then(|one| one["id"].as_i64()))
     }
