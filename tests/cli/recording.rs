@@ -15,7 +15,8 @@ const SECOND: &str = "1.0.202611211042-sha.00ff00ff";
 /// Ids, times and commits are others each time.
 fn masked(text: &str) -> String {
     let mask = |word: &str| {
-        let id = word.len() > 6 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        let bare = word.trim_end_matches([',', ';']);
+        let id = bare.len() > 6 && bare.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         if id { "ID".to_owned() } else { word.replace(|c: char| c.is_ascii_digit(), "0") }
     };
     text.lines()

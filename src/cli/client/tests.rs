@@ -1,0 +1,93 @@
+use std::sync::{Arc, Mutex};
+
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+/// A service that gives these answers one after the other, and keeps the requests' keys and tokens.
+async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<String>; 2]>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    let all: Vec<_> = answers.iter().map(|(code, text)| (*code, (*text).to_owned())).collect();
+    let app = axum::Router::new().fallback(move |request: Request| {
+        let header = |name| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
+        let mut seen = seen.lock().unwrap();
+        let (code, text) = all[seen.len()].clone();
+        seen.push([header("idempotency-key"), header("authorization")]);
+        let status = StatusCode::from_u16(code).unwrap();
+        std::future::ready(if status.is_redirection() {
+            (status, [("location", text)]).into_response()
+        } else {
+            (status, text).into_response()
+        })
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (Server { server, token: Some("secret".into()) }, asked)
+}
+
+fn said(error: &CliError) -> String {
+    format!("{error:?}")
+}
+
+#[tokio::test]
+async fn an_act_without_an_answer_is_asked_for_again_with_its_key() {
+    let in_use = r#"{"type": "urn:the-deployer:problem:idempotency-key-in-use", "title": "t"}"#;
+    for first in [(503, ""), (409, in_use)] {
+        let (server, asked) = service(&[first, (200, r#"{"done": 1}"#)]).await;
+        let done: Json = server.post("/act", &json!({})).await.unwrap();
+        assert_eq!(done["done"], 1);
+        let asked = asked.lock().unwrap();
+        assert!(asked[0][0].is_some() && asked[0] == asked[1], "{asked:?}");
+    }
+    let (server, asked) = service(&[(409, "{}"), (200, "{}"), (200, "{}")]).await;
+    assert!(server.post::<Json>("/act", &json!({})).await.is_err(), "a refusal stands");
+    let _: Json = server.post("/act", &json!({})).await.unwrap();
+    let _: Json = server.consult("/plan", &json!({})).await.unwrap();
+    let asked = asked.lock().unwrap();
+    assert!(asked[0][0] != asked[1][0] && asked[2][0].is_none(), "a key for each: {asked:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_followed_elsewhere_with_a_token() {
+    let (other, strangers) = service(&[(200, "{}")]).await;
+    let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.server))]).await;
+    let error = server.get::<Json>("/act", &[]).await.unwrap_err();
+    let wanted = format!("set the server to {}/x\"", other.server);
+    assert!(said(&error).contains(&wanted), "{error:?}");
+    assert!(strangers.lock().unwrap().is_empty());
+    let clear = Server { server: "http://deployer.example.com".to_owned(), token: server.token };
+    assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
+}
+
+#[tokio::test]
+async fn only_what_is_not_there_is_not_found() {
+    let (server, _) = service(&[(404, "{}"), (409, "{}"), (422, "{}"), (200, "1")]).await;
+    assert_eq!(server.find::<Json>("/x").await.unwrap(), None);
+    for _ in 0..2 {
+        assert!(server.find::<Json>("/x").await.is_err());
+    }
+    assert_eq!(server.find::<Json>("/x").await.unwrap(), Some(json!(1)));
+}
+
+#[test]
+fn what_is_wrong_with_the_request_is_a_refusal() {
+    let server = Server { server: "http://x".to_owned(), token: None };
+    for (status, kind) in [
+        (400, "Refused"),
+        (401, "Refused"),
+        (403, "Refused"),
+        (404, "Refused"),
+        (422, "Refused"),
+        (408, "Passing"),
+        (429, "Io"),
+        (500, "Passing"),
+        (503, "Passing"),
+    ] {
+        let error = server.refused(StatusCode::from_u16(status).unwrap(), b"{}");
+        assert!(said(&error).contains(&format!("kind: {kind}")), "{status}: {error:?}");
+    }
+}
