@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
 use super::config::Source;
-use super::error::{CliError, Outcome};
+use super::error::Outcome;
 use super::output::{self, Format};
 use super::owners::{app, failed, open};
 use crate::model::audit::{By, Found, Search, Written};
@@ -62,16 +62,16 @@ impl Audit {
             Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
             Format::Text => output::print(&table(&entries))?,
         }
-        more(next.is_some(), output)
+        more(next.is_some(), output);
+        Ok(())
     }
 }
 
 /// That there is more is for people; programs asked for so many.
-fn more(is: bool, output: Format) -> Result<(), CliError> {
+fn more(is: bool, output: Format) {
     if is && output == Format::Text {
         output::note("there are older ones: ask with --limit or --until\n");
     }
-    Ok(())
 }
 
 fn as_json(entry: &Written) -> Json {

@@ -15,7 +15,7 @@ use super::{
 /// Deploys a service, and says what is where: the one tool that a developer needs besides GitHub.
 ///
 /// A service describes itself in `.weave.yaml` (the WAML) at the root of its repository. bart finds the app
-/// from the WAML and the git remote of the working folder, and the service by --server, BART_SERVER or
+/// from the WAML and the git remote of the working folder, and the service by --server, `BART_SERVER` or
 /// `bart config set server URL`. validate, render, explain and schema need no service and no network.
 #[derive(Debug, Parser)]
 #[command(name = "bart", version, arg_required_else_help = true, after_long_help = AFTER)]

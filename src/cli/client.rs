@@ -38,7 +38,7 @@ struct Problem {
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Streams have a sign of life every few seconds.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 /// Before an act whose answer was lost is asked for again, with its key.
 const PAUSE: Duration = Duration::from_millis(500);
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));

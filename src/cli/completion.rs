@@ -82,6 +82,6 @@ fn with_targets(command: clap::Command) -> clap::Command {
 
 fn targets() -> Vec<CompletionCandidate> {
     let Ok(found) = here::waml() else { return Vec::new() };
-    let targets = found.waml.targets().into_iter();
+    let targets = found.targets().into_iter();
     targets.map(|target| CompletionCandidate::new(target.to_string())).collect()
 }

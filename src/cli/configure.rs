@@ -9,7 +9,7 @@ use super::settings::{self, File, Settings};
 
 /// Shows and changes settings that count for every command on this machine.
 ///
-/// They are in a YAML file in the system's folder for settings, or in the one that --config or BART_CONFIG
+/// They are in a YAML file in the system's folder for settings, or in the one that --config or `BART_CONFIG`
 /// names. An argument goes before a variable, that before the file.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\

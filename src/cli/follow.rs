@@ -277,7 +277,7 @@ impl Parser {
             match name {
                 "event" => value.clone_into(&mut self.event.kind),
                 "id" => self.event.id = Some(value.to_owned()),
-                "data" if self.event.data.is_empty() => self.event.data = value.to_owned(),
+                "data" if self.event.data.is_empty() => value.clone_into(&mut self.event.data),
                 "data" => self.event.data += &format!("\n{value}"),
                 // A comment, or what we have no use for.
                 _ => {}

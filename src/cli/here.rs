@@ -31,22 +31,7 @@ pub(super) struct Whose {
     repository: Option<RepoName>,
 }
 
-/// The WAML that a command found.
-pub(super) struct Found {
-    /// Where.
-    pub(super) file: PathBuf,
-    /// As it was read.
-    pub(super) bytes: Vec<u8>,
-    /// What it says.
-    pub(super) waml: Arc<Waml>,
-}
-
 impl About {
-    /// The same about that app.
-    pub(super) fn app_named(app: &str) -> Self {
-        Self { app: Some(app.to_owned()), whose: Whose::default() }
-    }
-
     /// Whether somebody said which app or repository.
     pub(super) fn is_said(&self) -> bool {
         self.app.is_some() || self.whose.repository.is_some()
@@ -60,7 +45,7 @@ impl About {
     pub(super) fn app(&self) -> Result<AppKey, CliError> {
         match (&self.app, &self.whose.repository) {
             (Some(text), _) => key(text),
-            (None, None) => Ok(waml()?.waml.app.clone()),
+            (None, None) => Ok(waml()?.app.clone()),
             (None, Some(repository)) => {
                 Err(CliError::usage(format!("which app of {repository} is meant?"))
                     .hint("name the app with --app NAMESPACE/SLUG"))
@@ -119,14 +104,14 @@ pub(super) fn remote_host() -> Option<String> {
 ///
 /// # Errors
 /// When there is none, or it cannot be read.
-pub(super) fn waml() -> Result<Found, CliError> {
+pub(super) fn waml() -> Result<Arc<Waml>, CliError> {
     let (file, bytes) = waml_text()?;
     let name = file.display().to_string();
     let waml = Waml::parse(&name, &bytes).map_err(|rejection| {
         CliError::usage(format!("{name} cannot be read: {rejection}"))
             .hint("`bart validate` shows what is wrong where")
     })?;
-    Ok(Found { file, bytes, waml: Arc::new(waml) })
+    Ok(Arc::new(waml))
 }
 
 /// The same as it is written, whatever is wrong with it: where, and its bytes.
@@ -186,7 +171,7 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
         CliError::usage(format!("which namespace is {slug} in? {why}"))
             .hint(format!("write NAMESPACE/{slug}"))
     };
-    let app = waml().map_err(|error| unknown(error.to_string()))?.waml.app.clone();
+    let app = waml().map_err(|error| unknown(error.to_string()))?.app.clone();
     if app.slug != slug {
         return Err(unknown(format!("the {WAML_FILE} here is of {app}")));
     }

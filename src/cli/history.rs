@@ -70,6 +70,7 @@ pub(super) struct History {
 
 /// The revisions that are kept.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the word that programs read")]
 struct Revisions {
     revisions: Vec<Revision>,
     hand_edited: bool,

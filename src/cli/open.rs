@@ -152,7 +152,7 @@ fn links() -> Result<Vec<Place>, CliError> {
         name: link.name.clone(),
         url: link.url.clone(),
     };
-    Ok(found.waml.links.iter().map(place).collect())
+    Ok(found.links.iter().map(place).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "people name their browser by a variable")]

@@ -73,6 +73,7 @@ struct OneApp {
 }
 
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the word that programs read")]
 struct Target {
     target: String,
     /// As the service has it; null where it was never deployed to, or nothing is known.
@@ -274,9 +275,9 @@ impl Status {
         let Seen { apps, missing, all: _ } = self.placed(&[("app", app.to_string())]).await?;
         let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.target).collect();
         if let Ok(found) = here::waml()
-            && found.waml.app == *app
+            && found.app == *app
         {
-            targets.extend(found.waml.deploy.keys().map(ToString::to_string));
+            targets.extend(found.deploy.keys().map(ToString::to_string));
         }
         Ok((targets, missing))
     }

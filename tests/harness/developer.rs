@@ -16,34 +16,28 @@ impl Developer {
     /// Who has cloned that repository.
     pub(crate) fn cloned(from: &Path) -> Self {
         let this = Self { folder: TempDir::new().unwrap() };
-        this.git(this.folder.path(), &["clone", "--quiet", from.to_str().unwrap(), "work"]);
+        run(this.folder.path(), &["clone", "--quiet", from.to_str().unwrap(), "work"]);
         this
     }
 
     /// Who has a repository with that WAML, committed on `main`, and that remote.
     pub(crate) fn of(remote: &str, waml: &str) -> Self {
         let this = Self { folder: TempDir::new().unwrap() };
-        this.git(this.folder.path(), &["init", "--quiet", "--initial-branch=main", "work"]);
-        this.git(&this.work(), &["remote", "add", "origin", remote]);
+        run(this.folder.path(), &["init", "--quiet", "--initial-branch=main", "work"]);
+        run(&this.work(), &["remote", "add", "origin", remote]);
         this.commits(waml);
         this
-    }
-
-    fn git(&self, folder: &Path, arguments: &[&str]) {
-        let done = git(folder).args(arguments).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let _whole = &self.folder;
     }
 
     /// Writes the WAML and commits it; it is not pushed.
     pub(crate) fn commits(&self, waml: &str) {
         std::fs::write(self.work().join(".weave.yaml"), waml).unwrap();
-        self.git(&self.work(), &["add", "."]);
-        self.git(&self.work(), &["commit", "--quiet", "-m", "a release"]);
+        run(&self.work(), &["add", "."]);
+        run(&self.work(), &["commit", "--quiet", "-m", "a release"]);
     }
 
     pub(crate) fn pushes(&self) {
-        self.git(&self.work(), &["push", "--quiet", "origin", "main"]);
+        run(&self.work(), &["push", "--quiet", "origin", "main"]);
     }
 
     /// The working folder.
@@ -115,4 +109,10 @@ impl Said {
         }
         self
     }
+}
+
+/// Git, which must do it.
+fn run(folder: &Path, arguments: &[&str]) {
+    let done = git(folder).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

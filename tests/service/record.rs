@@ -300,12 +300,12 @@ async fn a_lost_record_is_rebuilt_from_the_repository() {
     }
     let listed = process.deployments().await;
     assert_eq!(listed.len(), 8);
-    let hold = |all: &Json| {
-        let hold = &all["holds"][0];
-        ["target", "app", "by", "reason", "rollback", "from", "to"].map(|key| hold[key].clone())
+    let first = |all: &Json| {
+        let one = &all["holds"][0];
+        ["target", "app", "by", "reason", "rollback", "from", "to"].map(|key| one[key].clone())
     };
     let holds = process.json("/api/v1/holds").await;
-    assert_eq!(hold(&holds), hold(&held), "{holds}");
+    assert_eq!(first(&holds), first(&held), "{holds}");
     let rolled = process.deployment(back["id"].as_str().unwrap()).await;
     assert_eq!(rolled["rollback"], back["rollback"]);
     assert!(listed.windows(2).all(|two| two[0]["id"].as_str() < two[1]["id"].as_str()));

@@ -230,8 +230,8 @@ async fn three_share_the_work_and_one_of_them_is_killed() {
     assert_eq!(written.len(), succeeded.len());
     for replica in &replicas {
         assert!(replica.log().contains("deployment succeeded"), "it has done nothing");
-        let (status, text) = replica.get("/readyz").await;
-        assert_eq!(status, 200, "{text}");
+        let (ready, text) = replica.get("/readyz").await;
+        assert_eq!(ready, 200, "{text}");
     }
     let [one, other] = &replicas[..] else { panic!() };
     assert_eq!(one.deployments().await, other.deployments().await, "the same answers");

@@ -217,8 +217,8 @@ async fn automation_is_held_until_a_person_deploys_or_releases() {
     assert_eq!(shop.workflow_deploys(4).await["state"], "succeeded");
 
     // Held again, by a person; a person's deployment ends it.
-    let hold = shop.bart(&["hold", "prod-cluster-1", "--reason", "we watch it"]).await;
-    assert!(hold.status.success(), "{}", printed(&hold));
+    let placed = shop.bart(&["hold", "prod-cluster-1", "--reason", "we watch it"]).await;
+    assert!(placed.status.success(), "{}", printed(&placed));
     assert_eq!(shop.workflow_deploys(5).await["violations"][0]["rule"], "hold");
     shop.deploy(6).await;
     assert_eq!(shop.workflow_deploys(7).await["state"], "succeeded");

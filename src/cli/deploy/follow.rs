@@ -14,8 +14,8 @@ use crate::model::id::{DeployId, RepoName};
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(300),
     Duration::from_millis(500),
-    Duration::from_millis(1000),
-    Duration::from_millis(2000),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
 ];
 /// Questions without an answer, one after the other, until it is given up: about half a minute.
 const PATIENCE: usize = 16;

@@ -125,8 +125,8 @@ fn body(ask: &Ask<'_>) -> Json {
         "production_environment": production,
         "payload": {"tag": tag, "by": "bart", "request": request},
     });
-    if let Some(contexts) = contexts {
-        body["required_contexts"] = json!(contexts);
+    if let (Some(contexts), Some(body)) = (contexts, body.as_object_mut()) {
+        body.insert("required_contexts".to_owned(), json!(contexts));
     }
     body
 }

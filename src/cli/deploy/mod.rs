@@ -44,8 +44,8 @@ const FRAME: Duration = Duration::from_millis(120);
 /// that nobody could deploy is refused before anything is created; what depends on templates, which may be
 /// others than those in bart, is a warning, and with --templates a refusal.
 ///
-/// GH_TOKEN and GITHUB_TOKEN are taken for github.com, and for the GitHub that the git remote is at, or that you
-/// are logged in to. For another one log in with `bart login`, or set BART_GITHUB_TOKEN.
+/// `GH_TOKEN` and `GITHUB_TOKEN` are taken for github.com, and for the GitHub that the git remote is at, or that you
+/// are logged in to. For another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
 ///
 /// Ctrl-C never leaves half a deployment: those that were created go on, and bart says how to follow them, and
 /// which were not created.

@@ -22,8 +22,8 @@ use crate::clock::Clock;
 ///
 /// bart shows a code, which you type at GitHub in any browser, on any machine. The token that GitHub then
 /// gives is kept in the system's folder for settings, readable by you alone, and is sent to that GitHub and to
-/// this one service, and to nobody else. BART_TOKEN goes before it, and for creating deployments
-/// BART_GITHUB_TOKEN, GH_TOKEN and GITHUB_TOKEN.
+/// this one service, and to nobody else. `BART_TOKEN` goes before it, and for creating deployments
+/// `BART_GITHUB_TOKEN`, `GH_TOKEN` and `GITHUB_TOKEN`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -208,10 +208,10 @@ mod tests {
             "1970-01-01T00:00:00Z",
             json!({CREATED: "2026-11-20T10:00:00+01:00", REVISION: "649008fb"}),
         );
-        let at = Some("2026-11-20T09:00:00Z".parse().unwrap());
-        assert_eq!(said, Said { created: at, commit: Some("649008fb".to_owned()) });
+        let at: Timestamp = "2026-11-20T09:00:00Z".parse().unwrap();
+        assert_eq!(said, Said { created: Some(at), commit: Some("649008fb".to_owned()) });
         let plain = read("2026-11-20T09:00:00.123456789Z", json!(null));
-        assert_eq!(plain.created.unwrap().as_second(), at.unwrap().as_second());
+        assert_eq!(plain.created.unwrap().as_second(), at.as_second());
         let nonsense =
             read("1980-01-01T00:00:00Z", json!({REVISION: "main; rm -rf", CREATED: "x"}));
         assert_eq!(nonsense, Said::default());

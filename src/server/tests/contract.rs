@@ -1,4 +1,4 @@
-//! The OpenAPI document: whole, kept as a snapshot, and true of what routes answer.
+//! The `OpenAPI` document: whole, kept as a snapshot, and true of what routes answer.
 
 use std::collections::BTreeSet;
 

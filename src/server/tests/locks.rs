@@ -324,13 +324,13 @@ async fn who_may_deploy_what_a_lock_stops_may_place_it_and_take_it_away() {
             let ask = json!({"scope": scope, "reason": "x"});
             let placed = world.said_as(token, "/api/v1/locks", &ask).await;
             let allowed = may.contains(&token);
-            if !allowed {
+            if allowed {
+                assert_eq!(placed.status, 201, "{token} {scope}: {placed:?}");
+            } else {
                 placed.problem(403, "forbidden");
                 assert!(world.fake.inner.lock().unwrap().locks.is_empty());
                 let ask = json!({"scope": scope, "reason": "x"});
                 world.said_as("operator", "/api/v1/locks", &ask).await;
-            } else {
-                assert_eq!(placed.status, 201, "{token} {scope}: {placed:?}");
             }
             let away = format!("/api/v1/locks/{ID}/remove");
             let away = world.said_as(token, &away, &json!({"reason": "x"})).await;

@@ -55,7 +55,7 @@ fn check(value: &Json, schema: &Json, document: &Json, at: &str, wrong: &mut Vec
                 for (name, inner) in value.as_object().into_iter().flatten() {
                     match known.get(name) {
                         Some(schema) => {
-                            check(inner, schema, document, &format!("{at}.{name}"), wrong)
+                            check(inner, schema, document, &format!("{at}.{name}"), wrong);
                         }
                         None => wrong.push(format!("{at}.{name} is not in the document")),
                     }

@@ -140,15 +140,14 @@ impl Day<'_> {
             return;
         }
         let lane = lanes[self.random.below(lanes.len())];
-        let line = &self.model.lanes[&lane];
-        let (others, before) = (line.others(), line.before_live().unwrap());
-        let (to, named) = match self.random.below(2) {
-            0 => (before, None),
-            _ => {
-                let to = others[self.random.below(others.len())].clone();
-                let id = self.deployer.deployment(to.0).await.id.to_string();
-                (to, Some(id))
-            }
+        let known = &self.model.lanes[&lane];
+        let (others, before) = (known.others(), known.before_live().unwrap());
+        let (to, named) = if self.random.below(2) == 0 {
+            (before, None)
+        } else {
+            let to = others[self.random.below(others.len())].clone();
+            let id = self.deployer.deployment(to.0).await.id.to_string();
+            (to, Some(id))
         };
         let (address, app) = (self.deployer.hands().address(), lane.app());
         let target = TARGETS[lane.target];

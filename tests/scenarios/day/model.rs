@@ -100,8 +100,7 @@ impl Model {
         let mut taken = BTreeSet::new();
         for one in batch.iter().rev() {
             let lock = self.is_locked(one.lane, now);
-            let held = self.lanes.get(&one.lane).is_some_and(|line| line.held);
-            let hold = held && one.automatic;
+            let hold = one.automatic && self.lanes.get(&one.lane).is_some_and(|line| line.held);
             let end = if !taken.insert(one.lane) {
                 End::Superseded
             } else if lock || hold {
@@ -140,11 +139,11 @@ impl Model {
 
     /// The revision is live again, by a deployment of that number.
     pub(super) fn rolled_back(&mut self, lane: Lane, to: (i64, String), number: i64) {
-        let line = self.lanes.get_mut(&lane).unwrap();
-        line.written.push(number);
-        line.live = Some(to);
-        line.shown = Some(number);
-        line.held = true;
+        let was = self.lanes.get_mut(&lane).unwrap();
+        was.written.push(number);
+        was.live = Some(to);
+        was.shown = Some(number);
+        was.held = true;
         self.ends.insert(number, (lane, End::RolledBack));
     }
 

@@ -104,7 +104,7 @@ impl Day<'_> {
     }
 }
 
-fn lane_holds(lane: Lane, line: &Line, files: &Files, id: impl Fn(&i64) -> String) {
+fn lane_holds(lane: Lane, wanted: &Line, files: &Files, id: impl Fn(&i64) -> String) {
     let folder = lane.folder();
     let of = |inner: &str| {
         let prefix = format!("{folder}/{inner}/");
@@ -118,10 +118,10 @@ fn lane_holds(lane: Lane, line: &Line, files: &Files, id: impl Fn(&i64) -> Strin
         .keys()
         .filter_map(|path| Some(path.strip_prefix(&prefix)?.split('/').next()?.to_owned()))
         .collect();
-    let kept = line.kept.iter().map(|(number, _)| id(number));
+    let kept = wanted.kept.iter().map(|(number, _)| id(number));
     let kept: BTreeSet<String> = kept.chain(["latest".to_owned()]).collect();
     assert_eq!(present, kept, "{lane:?}: the newest five, and what is live");
-    let (live, tag) = line.live.as_ref().unwrap();
+    let (live, tag) = wanted.live.as_ref().unwrap();
     let latest = of("latest");
     assert_eq!(latest, of(&id(live)), "{lane:?}: `latest` is what is live");
     assert!(latest["deployment.yaml"].contains(&format!(":{tag}")), "{lane:?}: its tag is {tag}");

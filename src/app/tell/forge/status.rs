@@ -43,9 +43,10 @@ async fn number(world: &World, message: &Message) -> Result<Option<i64>, NotDeli
         return Ok(Some(number));
     }
     let begun = begun(record);
-    let found = match message.attempts > 1 || message.seq > 1 {
-        true => world.forge.find_begun(&begun).await.map_err(|error| trouble(&error))?,
-        false => None,
+    let found = if message.attempts > 1 || message.seq > 1 {
+        world.forge.find_begun(&begun).await.map_err(|error| trouble(&error))?
+    } else {
+        None
     };
     let number = match found {
         Some(number) => Some(number),
