@@ -22,11 +22,12 @@ use crate::model::removal;
 /// later deployment brings the app back, without the data.
 #[derive(Debug, Args)]
 pub(super) struct Remove {
+    // With their places: completion takes arguments out and puts them back at the end.
     /// The target
-    #[arg(value_parser = offline::target)]
+    #[arg(index = 1, value_parser = offline::target)]
     target: TargetName,
     /// The app: NAMESPACE/SLUG, or SLUG with the namespace of the WAML that is here
-    #[arg(value_name = "APP", required_unless_present = "said")]
+    #[arg(index = 2, value_name = "APP", required_unless_present = "said")]
     app: Option<String>,
     /// The same, as other commands take it
     #[arg(id = "said", long = "app", value_name = "APP", conflicts_with = "app")]

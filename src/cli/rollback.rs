@@ -186,11 +186,12 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
     let mut text = match deployment {
         None => format!("{NOTE}would roll back{NOTE:#} {BOLD}{app}{BOLD:#} on {target}\n"),
         Some(one) => match one.state {
+            // The lines below say all that there is to say of what went as it was meant.
+            State::Succeeded if one.summary.starts_with("rolled back") => {
+                format!("{GOOD}rolled back{GOOD:#} {BOLD}{app}{BOLD:#} on {target}\n")
+            }
             State::Succeeded => {
-                format!(
-                    "{GOOD}rolled back{GOOD:#} {BOLD}{app}{BOLD:#} on {target}: {}\n",
-                    one.summary
-                )
+                format!("{GOOD}done{GOOD:#} {BOLD}{app}{BOLD:#} on {target}: {}\n", one.summary)
             }
             State::Failed | State::Cancelled | State::Superseded => {
                 format!(
@@ -219,9 +220,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
 }
 
 fn named(version: &Version) -> String {
-    let Version { id, tag, actor, at, more: _ } = version;
-    let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}, "));
-    let when = at.map_or(String::new(), |at| format!(" of {}", at.strftime("%F %H:%M UTC")));
-    let who = actor.as_ref().map_or(String::new(), |actor| format!(" by {actor}"));
-    format!("{tag}revision {id}{who}{when}")
+    // The id begins with its time.
+    let Version { id, tag, actor, at: _, more: _ } = version;
+    let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}  "));
+    let who = actor.as_ref().map_or(String::new(), |actor| format!("  {DIM}by {actor}{DIM:#}"));
+    format!("{tag}{id}{who}")
 }
