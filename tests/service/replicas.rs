@@ -110,7 +110,6 @@ async fn dies_at(point: &str) {
     github.hooks_to(&format!("{}/webhooks/github", doomed.address()), SECRET);
     let number = shop.deploys(TARGET, "v1").await;
     eprintln!("{point}: its last word was {:?}", doomed.dead().await);
-    assert_eq!(github.told(number).iter().filter(|state| *state == "success").count(), 0);
     other.go_on();
     went_well(&other, &shared, &github, number).await;
     other.kill();
