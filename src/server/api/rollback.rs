@@ -161,7 +161,7 @@ pub(super) fn hold_operation() -> Operation {
     Operation::acts("holdApp", "Holds automation off an app on a target.")
         .takes::<Ask>()
         .gives::<OneHold>(200, "The hold.")
-        .fails(&[Kind::NotFound])
+        .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
 /// Holds automation off an app.
