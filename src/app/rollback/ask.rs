@@ -102,7 +102,7 @@ impl Backend {
     }
 
     /// The lane of the app's deployments: it may belong to another repository by now.
-    async fn lane(
+    pub(super) async fn lane(
         &self,
         target: &TargetName,
         app: &AppKey,

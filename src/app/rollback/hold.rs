@@ -2,11 +2,9 @@
 
 use crate::app::backend::Backend;
 use crate::model::audit::{By, Entry};
-use crate::model::deployment::State;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;
 use crate::server::ports::{Fault, NotRolledBack};
-use crate::store::Filter;
 
 impl Backend {
     pub(super) async fn place_hold(
@@ -16,7 +14,7 @@ impl Backend {
         reason: String,
         by: By,
     ) -> Result<Hold, NotRolledBack> {
-        if !self.has_been_deployed(&target, &app).await? {
+        if self.lane(&target, &app).await?.is_none() {
             return Err(NotRolledBack::Unknown(format!("{app} was never deployed to {target}")));
         }
         if !self.holds_on(&target) {
@@ -51,21 +49,6 @@ impl Backend {
         let released = self.store.release_hold(&target, &app, &entry).await.map_err(Fault::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
         Ok(released)
-    }
-
-    async fn has_been_deployed(
-        &self,
-        target: &TargetName,
-        app: &AppKey,
-    ) -> Result<bool, NotRolledBack> {
-        let filter = Filter {
-            state: Some(State::Succeeded),
-            target: Some(target.clone()),
-            app: Some(app.clone()),
-            ..Filter::default()
-        };
-        let found = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
-        Ok(!found.deployments.is_empty())
     }
 
     fn entry(

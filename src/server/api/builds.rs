@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::id::TargetName;
 use crate::server::Shared;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
@@ -125,7 +125,7 @@ fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
     let (mut app, mut target, mut limit) = (None, None, DEFAULT_LIMIT);
     for (name, value) in pairs {
         match name.as_str() {
-            "app" => app = Some(key(value)?),
+            "app" => app = Some(query::app(value)?),
             "target" => target = Some(query::id(name, value, TargetName::parse)?),
             "limit" => limit = query::limit(value)?.min(MOST),
             _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
@@ -133,16 +133,6 @@ fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
     }
     let app = app.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
     Ok(BuildsQuery { app, target, limit })
-}
-
-fn key(value: &str) -> Result<AppKey, String> {
-    let (namespace, slug) = value
-        .split_once('/')
-        .ok_or_else(|| format!("app: {} is not NAMESPACE/SLUG", query::shown(value)))?;
-    Ok(AppKey {
-        namespace: query::id("app", namespace, Namespace::parse)?,
-        slug: query::id("app", slug, Slug::parse)?,
-    })
 }
 
 fn refused(error: NoBuilds) -> Problem {

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, Namespace, Slug, TargetName};
+use crate::model::id::TargetName;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;
 use crate::server::Shared;
@@ -210,20 +210,13 @@ impl ScopeView {
         match (everything, target, owner, app) {
             (Some(true), None, None, None) => Ok(LockScope::Everything),
             (None, Some(target), None, None) => Ok(LockScope::Target(target)),
-            (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, read_app(&app)?)),
+            (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
             (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
             _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
                       {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
                 .to_owned()),
         }
     }
-}
-
-fn read_app(text: &str) -> Result<AppKey, String> {
-    let wrong = || format!("app: {} is not NAMESPACE/SLUG", query::shown(text));
-    let (namespace, slug) = text.split_once('/').ok_or_else(wrong)?;
-    let namespace = Namespace::parse(namespace).map_err(|error| format!("app: {error}"))?;
-    Ok(AppKey { namespace, slug: Slug::parse(slug).map_err(|error| format!("app: {error}"))? })
 }
 
 fn owner_of(text: &str) -> Result<String, String> {
@@ -242,7 +235,7 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
         match name.as_str() {
             "target" => filter.target = Some(query::id(name, value, TargetName::parse)?),
             "owner" => filter.owner = Some(owner_of(value)?),
-            "app" => filter.app = Some(read_app(value)?),
+            "app" => filter.app = Some(query::app(value)?),
             _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
         }
     }
