@@ -63,6 +63,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (16, "holds", include_str!("../../migrations/0016_holds.sql")),
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
     (19, "api", include_str!("../../migrations/0019_api.sql")),
+    (21, "violation counts", include_str!("../../migrations/0021_violation_counts.sql")),
+    (22, "idempotent acts", include_str!("../../migrations/0022_idempotent_acts.sql")),
 ];
 
 /// The connections to one database.

@@ -15,7 +15,6 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
-mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
@@ -23,6 +22,7 @@ mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
 mod holds; // what keeps automation from deploying
+mod idempotency_keys; // acts that may be repeated, and their answers
 mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
@@ -33,6 +33,7 @@ mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
@@ -48,9 +49,11 @@ use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 pub use crate::store::acts::ActTurn;
-pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::error::StoreError;
+pub use crate::store::idempotency_keys::{
+    Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
+};
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
@@ -60,6 +63,7 @@ pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
+pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};

@@ -8,8 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
-use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane, outbox, previews, sweeps};
+use crate::store::row::{self, Row, deployment_columns};
+use crate::store::{
+    Store, StoreError, Write, acts, idempotency_keys, lane, outbox, previews, sweeps,
+};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -161,8 +163,8 @@ impl Store {
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
-    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, and
-    /// with messages of which nobody knows whether they arrived. How often a deployment's worker
+    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, with
+    /// idempotency keys, and with messages of which nobody knows whether they arrived. How often a deployment's worker
     /// died is still counted.
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
@@ -176,6 +178,7 @@ impl Store {
         .await
         .map_err(StoreError::doing(doing))?;
         acts::abandon(&mut write, now).await?;
+        idempotency_keys::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
         sweeps::abandon(&mut write).await?;
         previews::abandon(&mut write, now).await?;
@@ -219,12 +222,13 @@ async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Claim>, StoreError> {
-    let row = sqlx::query(
+    let row = sqlx::query(concat!(
         "UPDATE deployments SET attempts = attempts + 1, due_at = $3, worker = $2, \
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
          state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = $4 \
-         WHERE id = $1 AND finished_at IS NULL AND due_at <= $5 RETURNING *",
-    )
+         WHERE id = $1 AND finished_at IS NULL AND due_at <= $5 RETURNING ",
+        deployment_columns!()
+    ))
     .bind(id.as_str())
     .bind(worker)
     .bind(end_of(now, lease))

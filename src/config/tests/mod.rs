@@ -57,7 +57,7 @@ fn lines(result: Result<Settings, Rejection>) -> String {
 
 const WHOLE: &str = r#"
 server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
-storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
+storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer, retention_days: 90}
 forge:
   github:
     api_url: https://github.example.com/api/v3
@@ -158,6 +158,7 @@ fn everything_can_be_set() {
     assert_eq!(server.external_url, "https://deployer.example.com");
     assert_eq!(server.shutdown_grace, Duration::from_mins(1));
     assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
+    assert_eq!(storage.retention_days, Some(90));
     let Forge::GitHub { api_url, credentials, .. } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
@@ -392,4 +393,13 @@ fn the_page_has_every_key() {
         let written = page.contains(&format!("{key}:"));
         assert!(written || ["env", "sha256"].contains(&key.as_str()), "{key} is not on the page");
     }
+}
+
+#[test]
+fn deployments_are_kept_for_400_days_or_for_ever() {
+    let days = |text: &str| loaded(text).settings.storage.retention_days;
+    assert_eq!(days("{}"), Some(400));
+    assert_eq!(days("storage: {retention_days: 0}"), None);
+    let lines = refused("storage: {retention_days: 7}");
+    assert!(lines.contains("config.yaml:1:27: people and reports look back further"), "{lines}");
 }
