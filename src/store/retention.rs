@@ -10,7 +10,8 @@
 use jiff::Timestamp;
 
 use crate::model::id::DeployId;
-use crate::store::row::{self, Row, count, deployment_columns, storable, to_json};
+use crate::model::violation::Violations;
+use crate::store::row::{Row, count, first_values, storable, to_json, violation_count};
 use crate::store::{Store, StoreError};
 
 /// Twice as many revisions as the manifest repository keeps of an app: one that it has must be known.
@@ -73,13 +74,15 @@ impl Store {
     }
 
     /// Counts and cuts the violations of up to so many deployments that a former version ended; how many
-    /// those were. Until then each list counts them by their text, which takes its time for large ones.
+    /// those were. Until then lists count those in the begin of a long text.
     pub async fn bound_violations(&self, most: u32) -> Result<u64, StoreError> {
         let sql = concat!(
-            "SELECT ",
-            deployment_columns!(),
-            " FROM deployments WHERE deployments.errors IS NULL AND finished_at IS NOT NULL \
-             ORDER BY id LIMIT $1"
+            "SELECT id, SUBSTR(violations, 1, 262144) AS violations, ",
+            violation_count!("violations", "error"),
+            " AS counted_errors, ",
+            violation_count!("violations", "warning"),
+            " AS counted_warnings FROM deployments \
+             WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
         );
         let rows = sqlx::query(sql)
             .bind(i64::from(most))
@@ -92,15 +95,19 @@ impl Store {
         let mut write = self.begin(BOUNDING).await?;
         let mut bounded = 0;
         for row in rows {
-            let one = row::deployment(&Row::new(row))?;
+            let row = Row::new(row);
+            let id: DeployId = row.id("id")?;
+            let listed = first_values(&row.text("violations")?);
+            let (errors, warnings) = (row.count("counted_errors")?, row.count("counted_warnings")?);
+            let violations = Violations::of_record(listed, errors, warnings);
             let done = sqlx::query(
                 "UPDATE deployments SET violations = $2, errors = $3, warnings = $4 \
                  WHERE id = $1 AND errors IS NULL",
             )
-            .bind(one.id.as_str())
-            .bind(storable(&to_json(&one.violations)))
-            .bind(count(one.violations.errors()))
-            .bind(count(one.violations.warnings()))
+            .bind(id.as_str())
+            .bind(storable(&to_json(&violations)))
+            .bind(count(violations.errors()))
+            .bind(count(violations.warnings()))
             .execute(write.sql())
             .await
             .map_err(StoreError::doing(BOUNDING))?;

@@ -91,25 +91,26 @@ impl Row {
     }
 }
 
-/// How many violations of a severity there were: counted when they were stored, and in a row of a former
-/// version by its text. Inside of a text there are no such quotes.
+/// How many violations of a severity there are in a text. Inside of their texts there are no such quotes.
 macro_rules! violation_count {
-    ($column:literal, $severity:literal) => {
+    ($text:literal, $severity:literal) => {
         concat!(
-            "COALESCE(",
-            $column,
-            ", (LENGTH(violations) - LENGTH(REPLACE(violations, '\"severity\":\"",
+            "(LENGTH(",
+            $text,
+            ") - LENGTH(REPLACE(",
+            $text,
+            ", '\"severity\":\"",
             $severity,
             "\"', ''))) / LENGTH('\"severity\":\"",
             $severity,
-            "\"')) AS ",
-            $column
+            "\"')"
         )
     };
 }
 
 /// The columns of [`overview`]. Nothing is read that is much longer than we write it: former versions
-/// stored without a bound.
+/// stored without a bound. Violations that were not counted when they were stored are counted in the begin
+/// of their text, until `Store::bound_violations` has counted all.
 macro_rules! overview_columns {
     () => {
         concat!(
@@ -120,9 +121,11 @@ macro_rules! overview_columns {
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, production, automatic, ",
-            $crate::store::row::violation_count!("errors", "error"),
-            ", ",
-            $crate::store::row::violation_count!("warnings", "warning")
+            "COALESCE(errors, ",
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 262144)", "error"),
+            ") AS errors, COALESCE(warnings, ",
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 262144)", "warning"),
+            ") AS warnings"
         )
     };
 }
@@ -163,7 +166,7 @@ pub(super) fn picture(row: &Row) -> Result<Deployment, StoreError> {
 }
 
 /// The values of a JSON list up to where it is cut, or not ours.
-fn first_values<T: DeserializeOwned>(list: &str) -> Vec<T> {
+pub(super) fn first_values<T: DeserializeOwned>(list: &str) -> Vec<T> {
     let (mut values, mut rest) = (Vec::new(), list.trim_start_matches('['));
     loop {
         let mut reader = serde_json::Deserializer::from_str(rest).into_iter();

@@ -123,13 +123,17 @@ async fn what_a_former_version_kept_whole_is_read_in_little_memory() {
     let list = list["deployments"].as_array().unwrap().clone();
     assert_eq!(list.len(), 200);
     let failed: Vec<_> = list.iter().filter(|one| one["state"] == "failed").collect();
-    assert!(failed.len() >= 199 && failed.iter().all(|one| one["errors"] == 15_007));
+    assert!(failed.len() >= 199 && failed.iter().all(|one| one["errors"].as_u64() > Some(500)));
     let detail = process.deployment(one).await;
     assert_eq!(detail["violations"].as_array().unwrap().len(), 200);
-    assert_eq!(detail["violations_left_out"], 14_807);
+    assert!(detail["violations_left_out"].as_u64() > Some(300), "{detail}");
     let peak = process.peak_memory();
     assert!(peak < 256 * 1024 * 1024, "{peak} bytes");
     process.line("it cuts them", |line| line["deployments"] == 200).await;
-    assert!(process.peak_memory() < 256 * 1024 * 1024, "{}", process.peak_memory());
     assert_eq!(process.deployment(one).await["violations_left_out"], 14_807);
+    let list = process.json("/api/v1/deployments?limit=200&state=failed").await;
+    let list = list["deployments"].as_array().unwrap();
+    assert!(list.iter().all(|one| one["errors"] == 15_007), "{list:?}");
+    let peak = process.peak_memory();
+    assert!(peak < 256 * 1024 * 1024, "{peak} bytes");
 }

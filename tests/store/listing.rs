@@ -170,27 +170,25 @@ async fn a_row_that_is_too_large_is_counted_in_lists_and_shown_by_its_begin() {
             "ü".repeat(9_000)
         );
         db.execute(&sql).await;
+        // Until it is counted as a whole, what is seen of it counts.
         let page = db.store.deployments(&Filter::default(), None, 100).await.unwrap();
         let listed = &page.deployments[0];
-        assert_eq!((listed.violations.errors(), listed.violations.warnings()), (15_002, 5));
-        assert_eq!((listed.violations.len(), listed.violations.left_out()), (0, 15_007));
+        assert!((500..15_002).contains(&listed.violations.errors()), "{listed:?}");
+        assert_eq!((listed.violations.len(), listed.violations.warnings()), (0, 5));
         assert_eq!(listed.summary.chars().count(), 4_000);
         let one = db.store.deployment(&id(1)).await.unwrap().unwrap();
-        assert_eq!((one.violations.len(), one.violations.left_out()), (200, 14_807));
+        assert_eq!(one.violations.len(), 200);
         assert_eq!(one.violations[199].path, "env[204]", "errors before warnings");
         let picture = db.store.deployment_picture(&id(1)).await.unwrap().unwrap();
-        assert_eq!(picture.violations.left_out(), 15_007);
-        let claimed = claim(&db.store, 9).await.unwrap();
-        assert_eq!(claimed.deployment.violations.errors(), 15_002);
+        assert_eq!(picture.violations.errors(), listed.violations.errors());
         assert_eq!(db.store.bound_violations(10).await.unwrap(), 0, "it has not ended");
         db.execute("UPDATE deployments SET finished_at = 1").await;
         assert_eq!(db.store.bound_violations(10).await.unwrap(), 1);
         assert_eq!(db.store.bound_violations(10).await.unwrap(), 0);
-        let bounded = db.store.deployment(&id(1)).await.unwrap().unwrap();
-        assert_eq!(bounded.violations, one.violations);
-        db.execute("UPDATE deployments SET errors = NULL").await;
-        let short = db.store.deployment(&id(1)).await.unwrap().unwrap();
-        assert_eq!(short.violations.errors(), 200, "the rest is gone from the row");
+        let bounded = db.store.deployment(&id(1)).await.unwrap().unwrap().violations;
+        assert_eq!((bounded.errors(), bounded.warnings()), (15_002, 5));
+        assert_eq!((bounded.len(), bounded.left_out()), (200, 14_807));
+        assert_eq!(&*bounded, &*one.violations);
     })
     .await;
 }
