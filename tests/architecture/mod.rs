@@ -13,13 +13,14 @@ use source::{CodePath, Source};
 /// A name may be a module, or one file of it that may more: `pipeline/push`. `docs/architecture.md`
 /// shows this table. Tests may import everything.
 pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
+    ("support", &[]),
     ("model", &[]),
     ("waml", &["model"]),
     ("pipeline", &["model", "waml"]),
     ("pipeline/push", &["model", "waml", "git"]),
     ("catalogue", &["model", "waml"]),
-    ("git", &["model"]),
-    ("forge", &["model"]),
+    ("git", &["model", "support"]),
+    ("forge", &["model", "support"]),
     ("notify", &["model"]),
     ("store", &["model"]),
     ("outbound", &[]),
@@ -53,6 +54,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "config",
             "clock",
             "telemetry",
+            "support",
         ],
     ),
     ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
