@@ -333,6 +333,7 @@ fn loops(settings: &Settings, instance: &str) -> controller::Settings {
         name: instance.to_owned(),
         workers: settings.limits.workers,
         lease: settings.limits.lease,
+        act: removal::HOLD,
         grace: settings.server.shutdown_grace,
         rates: audience::rates(settings),
         ..controller::Settings::default()
