@@ -21,6 +21,7 @@ mod owners; // whose apps are
 mod rollbacks; // a rollback's place, and its hold
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request
+mod writes; // transactions that come to no good end
 
 use std::time::Duration;
 
