@@ -20,6 +20,7 @@ mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod connect; // a URL becomes a pool
+mod deaths; // attempts that died one after the other
 mod due; // when there is something to do again
 mod error;
 mod holds; // what keeps automation from deploying
@@ -50,6 +51,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 pub use crate::store::acts::ActTurn;
 pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
+pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
