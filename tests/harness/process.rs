@@ -292,7 +292,7 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.child.lock().unwrap().id().to_string()
     }
 
