@@ -8,6 +8,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::support::text::reveal_invisible;
+
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
@@ -102,11 +104,12 @@ const LONGEST_TEXT: usize = 2000;
 /// What a path may take in bytes: its keys are the file's.
 const LONGEST_PATH: usize = 1000;
 
-/// A text from a hostile file in a message must neither break its line nor move a cursor, nor be
-/// without an end.
+/// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another
+/// one, nor be without an end.
 fn visible(text: String, most: usize) -> String {
+    let text = reveal_invisible(&text);
     if text.len() <= most && !text.chars().any(char::is_control) {
-        return text;
+        return text.into_owned();
     }
     let mut shown = String::with_capacity(text.len().min(most));
     for c in text.chars() {

