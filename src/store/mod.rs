@@ -55,8 +55,8 @@ use tokio::sync::watch;
 pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
-pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::deaths::MOST_DEATHS;
+pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
