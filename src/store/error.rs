@@ -159,7 +159,8 @@ impl StoreError {
             | Self::Migrate { .. }
             | Self::Newer { .. }
             | Self::Corrupt { .. }
-            | Self::IdTaken(_) => Ailment::Other,
+            | Self::IdTaken(_)
+            | Self::KeyLost { .. } => Ailment::Other,
         }
     }
 }
