@@ -397,12 +397,3 @@ fn the_page_has_every_key() {
         assert!(written || ["env", "sha256"].contains(&key.as_str()), "{key} is not on the page");
     }
 }
-
-#[test]
-fn deployments_are_kept_for_400_days_or_for_ever() {
-    let days = |text: &str| loaded(text).settings.storage.retention_days;
-    assert_eq!(days("{}"), Some(400));
-    assert_eq!(days("storage: {retention_days: 0}"), None);
-    let lines = refused("storage: {retention_days: 7}");
-    assert!(lines.contains("config.yaml:1:27: people and reports look back further"), "{lines}");
-}
