@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_hours(1);
 /// So many are deleted at once: whoever writes meanwhile waits no longer than for that.
 const BATCH: u32 = 100;
 /// So many large records are read and written at once.
-const LARGE_BATCH: u32 = 20;
+const LARGE_BATCH: u32 = 5;
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(200);
 

@@ -122,9 +122,9 @@ macro_rules! overview_columns {
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, production, automatic, ",
             "COALESCE(errors, ",
-            $crate::store::row::violation_count!("SUBSTR(violations, 1, 262144)", "error"),
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "error"),
             ") AS errors, COALESCE(warnings, ",
-            $crate::store::row::violation_count!("SUBSTR(violations, 1, 262144)", "warning"),
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "warning"),
             ") AS warnings"
         )
     };

@@ -97,7 +97,7 @@ async fn ask(process: &Process, path: &str, key: &str, body: &Json) -> Option<An
 }
 
 /// One act on the shop, in the words of the audit log.
-fn act(name: &str, lock: &str, waiting: &str) -> (String, Json) {
+fn act(name: &str, lock: &str) -> (String, Json) {
     let why = json!({"reason": "x"});
     match name {
         "lock" => ("/locks".to_owned(), json!({"scope": {"owner": "a@b.c"}, "reason": "x"})),
@@ -108,22 +108,13 @@ fn act(name: &str, lock: &str, waiting: &str) -> (String, Json) {
             });
             ("/deployments".to_owned(), what)
         }
-        "cancel" => (format!("/deployments/{waiting}/cancel"), why),
         other => (format!("{APP}/{other}"), why),
     }
 }
 
-/// Each act in an order in which each can be done.
-const ACTS: [&str; 8] =
-    ["lock", "unlock", "hold", "release", "rollback", "deploy", "cancel", "remove"];
-
-/// A deployment that waits for its commit to be known.
-async fn waiting(shop: &Shop) -> String {
-    let commit = "ab".repeat(20);
-    let id = Event::new(90, "cart", &commit).accepted(&shop.process).await;
-    shop.process.when(&id, "waits", |one| one["attempts"] == 1 && one["state"] == "queued").await;
-    id
-}
+/// Each act in an order in which each can be done. A cancellation, which needs a deployment that waits, is
+/// tried on the store.
+const ACTS: [&str; 7] = ["lock", "unlock", "hold", "release", "rollback", "deploy", "remove"];
 
 async fn at_rest(shop: &Shop) {
     for one in shop.process.deployments().await {
@@ -134,12 +125,9 @@ async fn at_rest(shop: &Shop) {
 }
 
 async fn nothing_is_done_without_its_answer(mut shop: Shop) {
-    let (mut lock, mut waits) = (String::new(), String::new());
+    let mut lock = String::new();
     for name in ACTS {
-        if name == "cancel" {
-            waits = waiting(&shop).await;
-        }
-        let (path, body) = act(name, &lock, &waits);
+        let (path, body) = act(name, &lock);
         let commits = shop.home.manifests().commits();
         shop.jam().await;
         let (status, _, said) = ask(&shop.process, &path, name, &body).await.unwrap();
@@ -189,7 +177,7 @@ async fn killed_when_it_has_acted_a_repeat_finds_the_answer() {
     for (name, word) in words {
         let commits = shop.home.manifests().commits();
         shop = shop.killed_and_started(Some(&format!("\"{word}"))).await;
-        let (path, body) = act(name, "", "");
+        let (path, body) = act(name, "");
         // It may have been faster than its killer.
         let first = ask(&shop.process, &path, name, &body).await;
         shop = shop.killed_and_started(None).await;
