@@ -25,7 +25,7 @@ mod worker; // the loops
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
@@ -90,6 +90,9 @@ struct Parts<O> {
     settings: Settings,
     metrics: Metrics,
     wake: Arc<Wake>,
+    /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
+    /// which the process dies.
+    suspect: Semaphore,
 }
 
 /// Signals that there may be something to do; which, is in the store.
@@ -108,8 +111,8 @@ impl<O: Outside> Controller<O> {
         settings: Settings,
         metrics: Metrics,
     ) -> Self {
-        let wake = Arc::default();
-        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake }))
+        let (wake, suspect) = (Arc::default(), Semaphore::new(1));
+        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake, suspect }))
     }
 
     /// Where events are handed in.

@@ -22,6 +22,7 @@ mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
+mod deaths; // attempts that died one after the other
 mod error;
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
@@ -55,6 +56,7 @@ pub use crate::store::ailment::Ailment;
 pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::due::{LongestDelays, LongestRests};
+pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
