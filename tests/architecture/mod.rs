@@ -21,7 +21,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("pipeline/push", &["model", "waml", "git"]),
     ("catalogue", &["model", "waml"]),
     ("git", &["model", "support"]),
-    ("forge", &["model"]),
+    ("forge", &["model", "support"]),
     ("notify", &["model", "support"]),
     ("store", &["model"]),
     ("outbound", &[]),

@@ -12,6 +12,7 @@ pub(crate) mod git_host;
 pub(crate) mod github;
 pub(crate) mod log;
 pub(crate) mod lost;
+pub(crate) mod memory; // how much of it something takes
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod random;
