@@ -4,17 +4,16 @@ use futures::future::join_all;
 
 use crate::harness::events::{Event, waml};
 use crate::harness::floods::Flood;
+use crate::harness::memory::{MIB, resident_peak};
 use crate::harness::process::{Home, Process};
 use crate::harness::registry::{Entry, Registry};
 
 /// What all lists of builds together may take, in MiB; the container has 512.
 const MOST: u64 = 192;
 
-/// The most memory that it ever had, in MiB, as the kernel counts it.
+/// The most memory that it ever had, in MiB.
 fn peak_memory(process: &Process) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    resident_peak(process.id().parse().unwrap()) / MIB
 }
 
 #[tokio::test]
