@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::support::text::reveal_invisible;
+use crate::support::text::{find_invisible, reveal_invisible};
 
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -99,13 +99,12 @@ impl Violation {
 
 /// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another one.
 fn visible(text: String) -> String {
-    let text = reveal_invisible(&text);
-    if !text.chars().any(char::is_control) {
-        return text.into_owned();
+    if find_invisible(&text).is_none() && !text.chars().any(char::is_control) {
+        return text;
     }
     let shown =
         |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
+    reveal_invisible(&text).chars().map(shown).collect()
 }
 
 /// One line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.
