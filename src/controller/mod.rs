@@ -47,6 +47,8 @@ pub struct Settings {
     /// After how long without a sign of life another worker takes over. Much longer than the
     /// clocks of two replicas can differ.
     pub lease: Duration,
+    /// How long an act beside deploying has its app to itself.
+    pub act: Duration,
     /// After how long an attempt is ended, whatever it is at.
     pub longest_job: Duration,
     /// How often a loop looks without having been woken: for retries, and other replicas' events.
@@ -67,6 +69,7 @@ impl Default for Settings {
             name: "the-deployer".to_owned(),
             workers: 8,
             lease: Duration::from_mins(1),
+            act: Duration::from_mins(5),
             longest_job: Duration::from_mins(10),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),

@@ -34,7 +34,7 @@ impl Default for Patience {
 }
 
 /// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
-const LONGEST_WISH: Duration = Duration::from_hours(2);
+pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
 
 /// A page shows a summary whole; in characters.
 const LONGEST_SUMMARY: usize = 2000;
