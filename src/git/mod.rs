@@ -8,6 +8,7 @@
 //! batch, commit                       several changes, as many commits, one on top of the other
 //! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
+//! bare, clone                         how a repository comes to be, and the folder of a clone of ours
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
@@ -24,6 +25,7 @@
 pub mod address;
 mod amendment;
 mod author;
+mod bare;
 mod batch;
 pub mod budget;
 mod change;

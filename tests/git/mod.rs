@@ -2,6 +2,7 @@
 
 mod changes; // what a commit changed
 mod follow;
+mod half_made; // left by a process that was killed
 mod hand_edits;
 mod gone;
 mod http;

@@ -11,6 +11,7 @@ mod exhausted; // no room on the disk, no more open files, a lock that is held
 mod facts; // what is found out for a deployment
 mod floods; // a hostile registry
 mod following; // bart waits for what goes on
+mod first_start; // killed in the very first start
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
