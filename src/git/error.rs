@@ -119,6 +119,12 @@ pub enum WriteError {
         /// How long the server asks us to wait, if it said so.
         wait: Option<Duration>,
     },
+    /// Whoever brought it does not hold it any more, as far as they know; it was not pushed.
+    #[error("it was not pushed to {repository}: its lease had ended before its turn came")]
+    LeaseOver {
+        /// The manifest repository.
+        repository: String,
+    },
     /// Somebody else was faster every time.
     #[error("{repository}: others pushed to {branch} before us {tries} times in a row")]
     LostRaces {
@@ -222,9 +228,10 @@ impl WriteError {
         match self {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
             Self::NoToken { why, .. } => why.next,
-            Self::LostRaces { .. } | Self::Disk { .. } | Self::NotAsked { .. } => {
-                Disposition::Retry { after: None }
-            }
+            Self::LostRaces { .. }
+            | Self::LeaseOver { .. }
+            | Self::Disk { .. }
+            | Self::NotAsked { .. } => Disposition::Retry { after: None },
             Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
             Self::Refused { .. }

@@ -14,6 +14,7 @@ use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::bare;
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::home::{Published, Trouble};
 use crate::git::kept::{self, FEW, HEADS};
 use crate::git::pack::Load;
@@ -112,6 +113,7 @@ impl Local {
         base: Option<Oid>,
         tip: Oid,
         load: &Load,
+        fence: &Fence,
     ) -> Result<Published, Trouble> {
         kept::save(&self.repo, load)?;
         let mut transaction = self.repo.transaction()?;
@@ -122,6 +124,9 @@ impl Local {
         }
         if self.look()? != base {
             return Ok(Published::Lost);
+        }
+        if fence.is_closed() {
+            return Ok(Published::Late);
         }
         let made = self.repo.find_commit(tip)?;
         transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;

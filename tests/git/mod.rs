@@ -16,6 +16,7 @@ mod removals;
 mod revisions; // an app's history for people
 mod ssh;
 mod signing;
+mod stalls; // replicas that stand still at any moment
 mod together;
 mod tokens;
 mod trouble;

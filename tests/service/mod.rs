@@ -28,4 +28,5 @@ mod rollback; // a former revision made live again, and its hold
 mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh
+mod stalled; // a replica that stands still, or has lost the database
 mod templates; // templates from a repository, kept current
