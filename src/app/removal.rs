@@ -172,7 +172,7 @@ async fn give_up(
     let at = world.clock.now();
     match error.disposition() {
         Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
-        Disposition::Stop => {
+        Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
             store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
         }

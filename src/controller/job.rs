@@ -142,6 +142,14 @@ impl<O: Outside> Parts<O> {
         known: Known,
     ) -> Result<Did, StoreError> {
         let (patience, now) = (&self.settings.patience, self.clock.now());
+        if let Trouble::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {
+            let since = claim.refused_since.unwrap_or(now);
+            if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
+                tracing::warn!(%at, %since, reason = summary, "put off");
+                let held = self.store.retry_refused_at(claim, at, &summary, since).await?;
+                return Ok(if held == Held::Yes { Did::PutOff } else { Did::Lost });
+            }
+        }
         let received = claim.deployment.received_at;
         match outcome::after(trouble, known, received, claim.failures, patience, now) {
             Next::End(ending) => self.end(claim, &ending, Did::Failed).await,

@@ -214,6 +214,9 @@ pub enum Remedy {
         /// So long after the event it is no longer believed to be behind.
         until: Duration,
     },
+    /// The other side refuses us, and may do so only while it is not itself: try again for some
+    /// minutes, then as [`Remedy::GiveUp`].
+    Doubt,
     /// It will not pass by itself, and the request is not at fault: give up until a person acts.
     GiveUp,
 }

@@ -205,6 +205,9 @@ pub enum Disposition {
         /// The least time to wait, where the server said so.
         after: Option<Duration>,
     },
+    /// A host says no in this way also while it is not itself: try again for some minutes; then it
+    /// stays until a person changes something.
+    Doubt,
     /// It stays until a person changes something.
     Stop,
 }
@@ -234,6 +237,7 @@ impl WriteError {
             | Self::NotAsked { .. } => Disposition::Retry { after: None },
             Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
+            Self::Unauthorized { status: 403, .. } => Disposition::Doubt,
             Self::Refused { .. }
             | Self::Unauthorized { .. }
             | Self::NotTrusted { .. }
