@@ -39,6 +39,7 @@ use crate::pipeline::reading::routes;
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
+use crate::support::lease::Lease;
 use crate::waml::Waml;
 
 /// A manifest host that takes longer to say that it is there is left to the push.
@@ -263,13 +264,15 @@ impl Outside for World {
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
+        lease: &Lease,
     ) -> Wrote {
         let manifests = match self.manifests_of(&deployment.request.target) {
             Ok(manifests) => manifests,
             Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
         };
         let Ready { change, on_its_way } = *planned.extra;
-        let (written, edit) = push::push(&manifests.repository, change, at, on_its_way).await;
+        let (written, edit) =
+            push::push(&manifests.repository, change, at, lease, on_its_way).await;
         let ended = match written {
             Ok(writer::Written::Pushed { commit }) => {
                 self.facts.pushed();
@@ -294,8 +297,9 @@ impl Outside for World {
         deployment: &Deployment,
         rollback: &Rollback,
         at: Timestamp,
+        lease: &Lease,
     ) -> Restored {
-        rollback::restore(self, deployment, rollback, at).await
+        rollback::restore(self, deployment, rollback, (at, lease)).await
     }
 
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {

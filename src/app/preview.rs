@@ -161,7 +161,7 @@ impl World {
         templates: &Arc<Templates>,
     ) -> Result<TargetPreview, Problem> {
         match self.looked_at(request, waml, target, templates).await {
-            Err(Problem { remedy: Remedy::Reject | Remedy::GiveUp, message }) => {
+            Err(Problem { remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp, message }) => {
                 Ok(TargetPreview {
                     target: target.clone(),
                     outlook: Outlook::NotKnown(message),

@@ -15,6 +15,7 @@ use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Rejection, Violation};
 use crate::store::Message;
+use crate::support::lease::Lease;
 
 /// The world outside. Every call must end by itself, with a timeout of its own.
 pub trait Outside: Send + Sync + 'static {
@@ -35,22 +36,24 @@ pub trait Outside: Send + Sync + 'static {
         stages: &Stages,
     ) -> impl Future<Output = Result<Planned<Self::Extra>, NotPlanned>> + Send;
 
-    /// Puts the plan into the manifest repository. A deploy id that is there already is not
-    /// pushed again. What somebody had edited by hand there is told, whatever became of the write.
+    /// Puts the plan into the manifest repository, unless the lease has ended. A deploy id that is
+    /// there already is not pushed again. What somebody had edited by hand there is told, whatever became of the write.
     fn write(
         &self,
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
+        lease: &Lease,
     ) -> impl Future<Output = Wrote> + Send;
 
-    /// Makes a former revision live again, in the manifest repository. One that is live already is not
+    /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that is live already is not
     /// pushed again.
     fn roll_back(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
         at: Timestamp,
+        lease: &Lease,
     ) -> impl Future<Output = Restored> + Send;
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
@@ -211,6 +214,9 @@ pub enum Remedy {
         /// So long after the event it is no longer believed to be behind.
         until: Duration,
     },
+    /// The other side refuses us, and may do so only while it is not itself: try again for some
+    /// minutes, then as [`Remedy::GiveUp`].
+    Doubt,
     /// It will not pass by itself, and the request is not at fault: give up until a person acts.
     GiveUp,
 }

@@ -64,6 +64,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
     (19, "api", include_str!("../../migrations/0019_api.sql")),
     (20, "health", include_str!("../../migrations/0020_health.sql")),
+    (25, "refusals", include_str!("../../migrations/0025_refusals.sql")),
 ];
 
 /// The connections to one database.

@@ -147,11 +147,32 @@ impl Store {
         at: Timestamp,
         summary: &str,
     ) -> Result<Held, StoreError> {
+        self.put_off(claim, at, summary, None).await
+    }
+
+    /// The same after a refusal, of which the first was at that time.
+    pub async fn retry_refused_at(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        summary: &str,
+        since: Timestamp,
+    ) -> Result<Held, StoreError> {
+        self.put_off(claim, at, summary, Some(since)).await
+    }
+
+    async fn put_off(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        summary: &str,
+        refused_since: Option<Timestamp>,
+    ) -> Result<Held, StoreError> {
         let doing = "putting a deployment off";
         let mut write = self.begin(doing).await?;
         let done = sqlx::query(
             "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
-             failures = failures + 1, \
+             failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
         )
@@ -159,6 +180,7 @@ impl Store {
         .bind(i64::from(claim.deployment.attempts))
         .bind(at.as_millisecond())
         .bind(storable(summary))
+        .bind(refused_since.map(Timestamp::as_millisecond))
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;

@@ -17,6 +17,7 @@ use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::rollback::Rollback;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
+use the_deployer::support::lease::Lease;
 use tokio::sync::Notify;
 
 /// Where a job can be held up; to drop it there is a crash.
@@ -203,7 +204,13 @@ impl Outside for World {
         self.lock().plan(deployment)
     }
 
-    async fn write(&self, deployment: &Deployment, planned: Planned<()>, _at: Timestamp) -> Wrote {
+    async fn write(
+        &self,
+        deployment: &Deployment,
+        planned: Planned<()>,
+        _at: Timestamp,
+        _lease: &Lease,
+    ) -> Wrote {
         self.point(Point::BeforeWrite).await;
         if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {
             return Wrote { ended: Err(problem), hand_edit: None };
@@ -218,6 +225,7 @@ impl Outside for World {
         deployment: &Deployment,
         rollback: &Rollback,
         _at: Timestamp,
+        _lease: &Lease,
     ) -> Restored {
         self.point(Point::BeforeWrite).await;
         if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {

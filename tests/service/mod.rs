@@ -11,6 +11,7 @@ mod exhausted; // no room on the disk, no more open files, a lock that is held
 mod facts; // what is found out for a deployment
 mod floods; // a hostile registry
 mod following; // bart waits for what goes on
+mod first_start; // killed in the very first start
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
@@ -27,4 +28,5 @@ mod rollback; // a former revision made live again, and its hold
 mod signing; // commits that prove whose they are
 mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh
+mod stalled; // a replica that stands still, or has lost the database
 mod templates; // templates from a repository, kept current

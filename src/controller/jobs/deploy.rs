@@ -1,6 +1,7 @@
 //! One attempt at one deployment: fetch, plan, push.
 
 use crate::controller::Parts;
+use crate::controller::job::Leased;
 use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
 use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
@@ -24,11 +25,11 @@ pub(in crate::controller) enum Reached {
 /// Makes the attempt.
 pub(in crate::controller) async fn attempt<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     stages: &Stages,
 ) -> Result<Reached, StoreError> {
     let mut known = Known::default();
-    let ended = forward(parts, claim, stages, &mut known).await;
+    let ended = forward(parts, leased, stages, &mut known).await;
     known.stages = stages.times();
     match ended {
         Ok(ending) => Ok(Reached::End(Ending { known, ..ending })),
@@ -62,23 +63,24 @@ impl From<StoreError> for Stop {
 /// The sentence: fetch, plan, ask for the turn, push.
 async fn forward<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     stages: &Stages,
     known: &mut Known,
 ) -> Result<Ending, Stop> {
+    let claim = &leased.claim;
     if claim.deployment.state == State::Pushing
         && let Some(ending) = found(parts, claim, known).await?
     {
         return Ok(ending);
     }
     if let Some(back) = &claim.deployment.rollback {
-        return rollback::forward(parts, claim, back, stages, known).await;
+        return rollback::forward(parts, leased, back, stages, known).await;
     }
     let waml = fetch(parts, claim, stages).await?;
     let planned = plan(parts, claim, waml, stages, known).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, planned, stages, known).await,
+        PushTurn::Yes => push(parts, leased, planned, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
         PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
@@ -144,7 +146,7 @@ async fn plan<O: Outside>(
 
 async fn push<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    Leased { claim, lease }: &Leased,
     planned: Planned<O::Extra>,
     stages: &Stages,
     known: &mut Known,
@@ -153,7 +155,7 @@ async fn push<O: Outside>(
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
     let warnings = planned.warnings.clone();
     let going = stages.begin(Stage::Push);
-    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await;
+    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now(), lease).await;
     drop(going);
     known.hand_edit = wrote.hand_edit.map(|edit| *edit);
     let pushed = outcome::pushed(wrote.ended?, digest, files);

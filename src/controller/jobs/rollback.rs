@@ -2,6 +2,7 @@
 //! neither the forge nor the templates are needed.
 
 use crate::controller::Parts;
+use crate::controller::job::Leased;
 use crate::controller::jobs::deploy::Stop;
 use crate::controller::outcome;
 use crate::controller::outside::{Outside, Problem, Remedy, Restored};
@@ -9,19 +10,20 @@ use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
-use crate::store::{Claim, Ending, Known, PushTurn};
+use crate::store::{Ending, Known, PushTurn};
 
 /// Makes the attempt.
 pub(in crate::controller) async fn forward<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     rollback: &Rollback,
     stages: &Stages,
     known: &mut Known,
 ) -> Result<Ending, Stop> {
+    let claim = &leased.claim;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, rollback, stages, known).await,
+        PushTurn::Yes => push(parts, leased, rollback, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Locked(lock) => Err(refused(&lock).into()),
         // A rollback is no automation: only who asks for it holds anybody.
@@ -40,7 +42,7 @@ fn refused(lock: &Lock) -> Problem {
 
 async fn push<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    Leased { claim, lease }: &Leased,
     rollback: &Rollback,
     stages: &Stages,
     known: &mut Known,
@@ -48,7 +50,7 @@ async fn push<O: Outside>(
     let going = stages.begin(Stage::Push);
     let now = parts.clock.now();
     let Restored { ended, hand_edit } =
-        parts.outside.roll_back(&claim.deployment, rollback, now).await;
+        parts.outside.roll_back(&claim.deployment, rollback, now, lease).await;
     drop(going);
     known.hand_edit = hand_edit.map(|edit| *edit);
     Ok(outcome::arrived(&claim.deployment, ended?, vec![]))
