@@ -63,6 +63,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (16, "holds", include_str!("../../migrations/0016_holds.sql")),
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
     (19, "api", include_str!("../../migrations/0019_api.sql")),
+    (23, "claims", include_str!("../../migrations/0023_claims.sql")),
+    (24, "foreign attempts", include_str!("../../migrations/0024_foreign_attempts.sql")),
 ];
 
 /// The connections to one database.

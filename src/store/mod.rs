@@ -19,6 +19,7 @@ mod answers; // what was answered to acts that may be repeated
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
+mod claims; // what a deployment that pushes takes
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again
 mod error;
@@ -50,6 +51,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 pub use crate::store::acts::ActTurn;
 pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
+pub use crate::store::claims::ClaimConflict;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
@@ -150,6 +152,15 @@ impl Store {
         };
         let transaction = begin.map_err(StoreError::doing(doing))?;
         Ok(Write { transaction, _turn: turn, doing, changed: self.changed.clone() })
+    }
+
+    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
+    /// is at, so that it waits for nobody.
+    fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => format!("{statement}{query})"),
+            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
+        })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.

@@ -15,6 +15,7 @@ use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::rollback::Rollback;
+use the_deployer::model::route::RouteClaim;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
 use tokio::sync::Notify;
@@ -148,6 +149,7 @@ impl State {
             templates_commit: None,
             contact: None,
             address: None,
+            routes: vec![],
             warnings: vec![],
             extra: (),
         })
@@ -211,6 +213,14 @@ impl Outside for World {
         let written = self.lock().write(deployment, &planned.revision);
         self.point(Point::AfterWrite).await;
         Wrote { ended: Ok(written), hand_edit: None }
+    }
+
+    async fn rollback_routes(
+        &self,
+        _deployment: &Deployment,
+        _rollback: &Rollback,
+    ) -> Result<Vec<RouteClaim>, Problem> {
+        Ok(vec![])
     }
 
     async fn roll_back(

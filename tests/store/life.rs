@@ -117,7 +117,9 @@ async fn an_arrival_and_the_point_of_no_return_at_once_agree() {
                 }
                 PushTurn::Superseded { by } => assert_eq!(by, newer),
                 PushTurn::Lost => panic!("nobody else was at it"),
-                PushTurn::Locked(_) | PushTurn::HeldBack(_) => panic!("nobody stopped anything"),
+                PushTurn::Locked(_) | PushTurn::HeldBack(_) | PushTurn::Claimed(_) => {
+                    panic!("nobody stopped anything")
+                }
             }
             let next = claim(&db.store, 63).await.unwrap();
             assert_eq!(next.deployment.id, newer);
