@@ -166,10 +166,10 @@ pub(super) async fn settle(
     succeeded: bool,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let app = app.or(deployment.app.as_ref());
-    let Some(app) = app.filter(|_| succeeded) else {
+    if !succeeded {
         return drop_those_of(write, &deployment.id).await;
-    };
+    }
+    let Some(app) = app.or(deployment.app.as_ref()) else { return Ok(()) };
     let settled = now.checked_sub(SETTLES).unwrap_or(Timestamp::MIN);
     let sql = store.skipping_locked(
         "DELETE FROM claims WHERE (deployment, host, path) IN (",
