@@ -8,7 +8,9 @@ mod bad_input; // events and WAMLs of every bad kind
 mod claims; // two that come at the same moment
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
+mod exhausted; // no room on the disk, no more open files, a lock that is held
 mod facts; // what is found out for a deployment
+mod floods; // a hostile registry
 mod following; // bart waits for what goes on
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App
