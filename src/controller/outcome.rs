@@ -9,11 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
-use crate::model::revision::Digest;
+use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
+use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation};
-use crate::store::{End, Ending, Known, MOST_DEATHS};
+use crate::store::{ClaimConflict, End, Ending, Known, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,6 +212,30 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         violations: warnings,
         known: Known::default(),
     }
+}
+
+/// What another deployment has claimed, and no rule has refused.
+pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem {
+    let Revision { app, target, .. } = revision;
+    let message = match conflict {
+        ClaimConflict::App => {
+            format!("`{app}` on `{target}` belongs to another repository: choose another slug")
+        }
+        ClaimConflict::Namespace => format!(
+            "the namespace `{}` on `{target}` belongs to other owners: choose one of your own",
+            app.namespace
+        ),
+        ClaimConflict::Route(route) => route_taken(route),
+    };
+    Problem { remedy: Remedy::Reject, message }
+}
+
+/// Another app's route is in the way of one that the manifests make live.
+pub(crate) fn route_taken(route: &Route) -> String {
+    let Route { host, path, app, .. } = route;
+    format!(
+        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
+    )
 }
 
 /// What a write left behind.

@@ -13,6 +13,7 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
+use crate::model::route::RouteClaim;
 use crate::model::violation::{Rejection, Violation};
 use crate::store::Message;
 use crate::support::lease::Lease;
@@ -45,6 +46,13 @@ pub trait Outside: Send + Sync + 'static {
         at: Timestamp,
         lease: &Lease,
     ) -> impl Future<Output = Wrote> + Send;
+
+    /// The routes that a former revision makes live again; an error where they are other apps' by now.
+    fn rollback_routes(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+    ) -> impl Future<Output = Result<Vec<RouteClaim>, Problem>> + Send;
 
     /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that is live already is not
     /// pushed again.
@@ -113,6 +121,8 @@ pub struct Planned<Extra> {
     pub contact: Option<Contact>,
     /// Where the app will be reached, if it has a host.
     pub address: Option<String>,
+    /// The routes that it makes live.
+    pub routes: Vec<RouteClaim>,
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.

@@ -12,7 +12,7 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
 use crate::store::queue::end_of;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, inactive, lane};
+use crate::store::{Store, StoreError, Write, audit, claims, inactive, lane};
 
 /// Whether an act may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +103,7 @@ impl Store {
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
             let removal = removal(&Row::new(row))?;
             inactive::removed(self, &mut write, &removal, commit, *at).await?;
+            claims::free(&mut write, &removal.target, &removal.app).await?;
         }
         write.commit().await
     }

@@ -15,6 +15,7 @@ use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::rollback::Rollback;
+use the_deployer::model::route::RouteClaim;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
 use the_deployer::support::lease::Lease;
@@ -149,6 +150,7 @@ impl State {
             templates_commit: None,
             contact: None,
             address: None,
+            routes: vec![],
             warnings: vec![],
             extra: (),
         })
@@ -218,6 +220,14 @@ impl Outside for World {
         let written = self.lock().write(deployment, &planned.revision);
         self.point(Point::AfterWrite).await;
         Wrote { ended: Ok(written), hand_edit: None }
+    }
+
+    async fn rollback_routes(
+        &self,
+        _deployment: &Deployment,
+        _rollback: &Rollback,
+    ) -> Result<Vec<RouteClaim>, Problem> {
+        Ok(vec![])
     }
 
     async fn roll_back(

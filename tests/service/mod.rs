@@ -5,6 +5,7 @@ mod api; // one app, its revisions, a deployment's log and events
 mod apps; // what is where
 mod bart; // what bart shows of them
 mod bad_input; // events and WAMLs of every bad kind
+mod claims; // two that come at the same moment
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
 mod exhausted; // no room on the disk, no more open files, a lock that is held

@@ -10,6 +10,10 @@ use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
 use crate::store::{Claim, Ending, Held, Known, PushTurn, StoreError};
 
+/// So often an attempt is planned when others claim what it needs. The rules see claims, so the second
+/// plan is refused by them; what they do not look at is refused after the last one.
+const MOST_PLANS: u32 = 3;
+
 /// How far an attempt came.
 pub(in crate::controller) enum Reached {
     /// The end; it is still to be recorded.
@@ -77,14 +81,26 @@ async fn forward<O: Outside>(
         return rollback::forward(parts, leased, back, stages, known).await;
     }
     let waml = fetch(parts, claim, stages).await?;
-    let planned = plan(parts, claim, waml, stages, known).await?;
-    known.stages = stages.times();
-    match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, leased, planned, stages, known).await,
-        PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
-        PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
-        PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
-        PushTurn::Lost => Err(Stop::Lost),
+    let mut plans = 1;
+    loop {
+        let planned = plan(parts, claim, waml.clone(), stages, known).await?;
+        known.stages = stages.times();
+        let turn = parts.store.begin_push(claim, known, parts.clock.now()).await?;
+        return match turn {
+            PushTurn::Yes => push(parts, leased, planned, stages, known).await,
+            PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+            PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
+            PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
+            PushTurn::Claimed(conflict) if plans < MOST_PLANS => {
+                tracing::info!(?conflict, "another deployment came first: it is planned again");
+                plans += 1;
+                continue;
+            }
+            PushTurn::Claimed(conflict) => {
+                Err(outcome::claimed(&planned.revision, &conflict).into())
+            }
+            PushTurn::Lost => Err(Stop::Lost),
+        };
     }
 }
 
@@ -134,6 +150,7 @@ async fn plan<O: Outside>(
             known.templates_commit.clone_from(&planned.templates_commit);
             known.contact.clone_from(&planned.contact);
             known.address.clone_from(&planned.address);
+            known.routes.clone_from(&planned.routes);
             Ok(planned)
         }
         Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {

@@ -1,5 +1,6 @@
 //! One attempt at one rollback: ask for the turn, push. Nothing is fetched and nothing is planned, so
-//! neither the forge nor the templates are needed.
+//! neither the forge nor the templates are needed. What its revision routes may be another app's by now:
+//! that is looked at.
 
 use crate::controller::Parts;
 use crate::controller::job::Leased;
@@ -10,7 +11,7 @@ use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
-use crate::store::{Ending, Known, PushTurn};
+use crate::store::{ClaimConflict, Ending, Known, PushTurn};
 
 /// Makes the attempt.
 pub(in crate::controller) async fn forward<O: Outside>(
@@ -21,14 +22,27 @@ pub(in crate::controller) async fn forward<O: Outside>(
     known: &mut Known,
 ) -> Result<Ending, Stop> {
     let claim = &leased.claim;
+    known.routes = parts.outside.rollback_routes(&claim.deployment, rollback).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, leased, rollback, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Locked(lock) => Err(refused(&lock).into()),
+        PushTurn::Claimed(conflict) => Err(claimed(&conflict)),
         // A rollback is no automation: only who asks for it holds anybody.
         PushTurn::Lost | PushTurn::HeldBack(_) => Err(Stop::Lost),
     }
+}
+
+/// Another deployment took one of its routes since they were looked at, and has it for good.
+fn claimed(conflict: &ClaimConflict) -> Stop {
+    let message = match conflict {
+        ClaimConflict::Route(route) => outcome::route_taken(route),
+        ClaimConflict::App | ClaimConflict::Namespace => {
+            "the app belongs to another repository by now".to_owned()
+        }
+    };
+    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {message}") }.into()
 }
 
 /// No rule runs for it: it ends with the same words as one that is asked for too late.
