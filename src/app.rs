@@ -26,6 +26,7 @@ pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether something is ready, not asked too often
 mod removal; // an app taken off a target
+mod retention; // old deployments are deleted
 mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
@@ -80,6 +81,7 @@ pub struct App {
     world: World,
     grace: Duration,
     home: Home,
+    retention_days: Option<u32>,
     /// The manifest repositories by name, for who wants to look into them.
     pub manifests: BTreeMap<String, ManifestRepository>,
 }
@@ -206,6 +208,7 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
+        let retention_days = settings.storage.retention_days;
         let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
         Ok(Self {
             controller,
@@ -220,6 +223,7 @@ impl App {
             world,
             grace,
             home,
+            retention_days,
             manifests,
         })
     }
@@ -251,6 +255,7 @@ impl App {
             world,
             grace,
             home,
+            retention_days,
             manifests,
         } = self;
         let stopping = stop.clone();
@@ -259,6 +264,10 @@ impl App {
             closing.cancel();
         });
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
+        let pruning = tokio::spawn({
+            let (store, clock) = (store.clone(), world.clock.clone());
+            retention::keep(store, clock, retention_days, stop.clone())
+        });
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
@@ -286,6 +295,7 @@ impl App {
         previewing.abort();
         // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;

@@ -92,6 +92,11 @@ pub struct Storage {
     pub url: Option<String>,
     /// The folder for everything that has no other place: clones, and what is made at first start.
     pub folder: Option<String>,
+    /// After how many days a deployment that ended is deleted from the database, unless it is live, a
+    /// rollback can go back to it, or something is still to be told of it. At least 30; 0 keeps all.
+    /// Default: 400.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub retention_days: Option<u32>,
 }
 
 /// A code host: exactly one of the two.

@@ -86,6 +86,8 @@ pub struct Storage {
     pub url: SecretString,
     /// The folder for everything that has no other place.
     pub folder: PathBuf,
+    /// After how many days deployments are deleted; never where it is absent.
+    pub retention_days: Option<u32>,
 }
 
 /// The code host.

@@ -13,7 +13,7 @@ use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
 use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
-use crate::model::violation::{Rejection, Violation};
+use crate::model::violation::{Rejection, Violation, Violations};
 use crate::store::{ClaimConflict, End, Ending, Known, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
@@ -83,26 +83,26 @@ pub fn after(
 ) -> Next {
     let (state, sentence, violations) = match trouble {
         Trouble::Rejected(rejection) => {
-            (ForgeState::Failure, rejection.to_string(), rejection.violations)
+            (ForgeState::Failure, rejection.to_string(), rejection.violations.into())
         }
         Trouble::DiedTooOften => {
             let sentence = format!("given up: {failures} attempts failed or died on the way");
-            (ForgeState::Error, sentence, vec![])
+            (ForgeState::Error, sentence, Violations::default())
         }
         Trouble::KillsProcess => {
             let sentence = format!(
                 "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
                  deployment; the operator finds in its log and its memory limit why"
             );
-            (ForgeState::Error, sentence, vec![])
+            (ForgeState::Error, sentence, Violations::default())
         }
         Trouble::Problem(Problem { remedy, message }) => match remedy {
-            Remedy::Reject => (ForgeState::Failure, message, vec![]),
-            Remedy::GiveUp => (ForgeState::Error, message, vec![]),
+            Remedy::Reject => (ForgeState::Failure, message, Violations::default()),
+            Remedy::GiveUp => (ForgeState::Error, message, Violations::default()),
             Remedy::Doubt => {
                 let minutes = DOUBT.as_secs() / 60;
                 let sentence = format!("refused again and again for {minutes} minutes: {message}");
-                (ForgeState::Error, sentence, vec![])
+                (ForgeState::Error, sentence, Violations::default())
             }
             Remedy::Late { what, until } => {
                 let end = later(received_at, until);
@@ -112,7 +112,7 @@ pub fn after(
                     let message = format!("waiting for GitHub to know {what}: {message}");
                     return Next::Retry { at, summary: waiting(&message, failures, at) };
                 }
-                (ForgeState::Failure, message, vec![])
+                (ForgeState::Failure, message, Violations::default())
             }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next(failures, after, now) {
@@ -120,7 +120,7 @@ pub fn after(
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
-                (ForgeState::Error, sentence, vec![])
+                (ForgeState::Error, sentence, Violations::default())
             }
         },
     };
@@ -187,7 +187,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
         end: End::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
         summary: format!("{what}{held}"),
-        violations: vec![],
+        violations: Violations::default(),
         known: Known::default(),
     }
 }
@@ -209,7 +209,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         end: End::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
-        violations: warnings,
+        violations: warnings.into(),
         known: Known::default(),
     }
 }
@@ -247,7 +247,7 @@ pub fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
     Pushed { commit, changed, digest, files }
 }
 
-fn failed(state: ForgeState, sentence: &str, violations: Vec<Violation>, known: Known) -> Ending {
+fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Known) -> Ending {
     Ending {
         end: End::Failed,
         status: ForgeStatus::new(state, sentence),
@@ -402,7 +402,7 @@ mod tests {
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = Trouble::Rejected(rejection);
         let ending = end(after(trouble, Known::default(), NOW, 0, &PATIENCE, NOW));
-        assert_eq!(ending.violations, violations);
+        assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }
 

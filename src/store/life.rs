@@ -16,9 +16,9 @@ use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
 use crate::model::route::RouteClaim;
 use crate::model::status::ForgeStatus;
-use crate::model::violation::Violation;
+use crate::model::violation::Violations;
 use crate::store::queue::{Claim, Held};
-use crate::store::row::{storable, to_json};
+use crate::store::row::{count, storable, to_json};
 use crate::store::{
     ClaimConflict, Store, StoreError, Write, claims, holds, inactive, lane, locks, owners,
 };
@@ -52,7 +52,7 @@ pub struct Ending {
     /// One sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.
-    pub violations: Vec<Violation>,
+    pub violations: Violations,
     /// What was found out.
     pub known: Known,
     /// What the forge is told.
@@ -234,14 +234,17 @@ impl Store {
         let mut write = self.begin(doing).await?;
         let ended = sqlx::query(concat!(
             progress!(),
-            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, worker = NULL ",
+            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
+             warnings = $17, worker = NULL ",
             fence!()
         ));
         let done = with_progress(ended, claim, state, known)
             .bind(now.as_millisecond())
             .bind(storable(summary))
-            .bind(to_json(violations))
+            .bind(storable(&to_json(violations)))
             .bind(pushed)
+            .bind(count(violations.errors()))
+            .bind(count(violations.warnings()))
             .execute(write.sql())
             .await
             .map_err(StoreError::doing(doing))?;

@@ -49,7 +49,7 @@ async fn a_worker_dies_in_a_rollback_and_another_finishes_it() {
             service.ask("web", 1).await;
             service.settle().await;
             let (new, entry) = (rollbacks::new(30, 1), rollbacks::entry(30, "rollback", "broken"));
-            let turn = service.controller.inbox().roll_back(&new, &entry).await.unwrap();
+            let turn = service.controller.inbox().roll_back(&new, (&entry, None)).await.unwrap();
             assert_eq!(turn, RollbackTurn::Yes);
             die_at(service, point).await;
             assert_eq!(service.step().await, None, "its lease holds for a while ({point:?})");

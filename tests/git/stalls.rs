@@ -352,9 +352,9 @@ impl Worker {
         };
         match ended {
             // One that changed nothing is missing in the end.
-            Ok(Written::Pushed { .. } | Written::AlreadyPushed { .. } | Written::Unchanged { .. }) => {
-                true
-            }
+            Ok(
+                Written::Pushed { .. } | Written::AlreadyPushed { .. } | Written::Unchanged { .. },
+            ) => true,
             Err(WriteError::LeaseOver { .. } | WriteError::Moved { .. }) => false,
             Err(WriteError::LostRaces { .. } | WriteError::Unreachable { .. }) => false,
             Err(error) => panic!("{claim:?}: {error}"),

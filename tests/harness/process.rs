@@ -314,6 +314,13 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
+    /// The most memory that it ever had, in bytes, as the kernel counts it.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Its number.
     pub(crate) fn id(&self) -> String {
         self.child.lock().unwrap().id().to_string()

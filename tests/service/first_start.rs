@@ -60,7 +60,10 @@ async fn a_first_start_that_is_killed_is_made_good_by_the_next() {
     let host = GitHost::start().await;
     host.create("m.git");
     let templates = host.create("templates.git");
-    templates.somebody_writes("apps/backend-default/defaults.yaml", "resources: {requests: {cpu: 100m}}");
+    templates.somebody_writes(
+        "apps/backend-default/defaults.yaml",
+        "resources: {requests: {cpu: 100m}}",
+    );
     templates.somebody_writes("apps/backend-default/latest/configmap.yaml.tmpl", CONFIG_MAP);
     let numbers: Vec<usize> = (0..starts()).collect();
     let mut random = Random::new(seed);

@@ -18,12 +18,14 @@ mod github_app; // manifests and templates reached as the App
 mod guards; // rules that know the world
 mod hand_edits; // what somebody changed beside us
 mod keep_back; // bart keeps back, stops and asks
+mod large_rows; // records of hostile deployments
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod record; // the record kept, put back, made again
 mod asked; // what the service itself is asked for
 mod removal; // an app taken off a target
+mod repeated; // acts with an Idempotency-Key
 mod replicas; // several processes on one database
 mod rollback; // a former revision made live again, and its hold
 mod signing; // commits that prove whose they are

@@ -16,7 +16,7 @@ use crate::model::rollback::{
 };
 use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
-use crate::store::{Filter, NewRollback, RollbackTurn};
+use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
@@ -26,6 +26,7 @@ impl Backend {
         &self,
         request: RollbackRequest,
         by: By,
+        reply: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackRequest { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
@@ -52,7 +53,8 @@ impl Backend {
         if !request.dry_run {
             let away = from.map(|from| from.request.release);
             let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
-            answer.deployment = Some(self.accept(&new, by).await?);
+            answer.deployment = Some(new.deployment(self.world.clock.now()));
+            self.accept(&new, by, reply.answer(&answer).as_ref()).await?;
         }
         Ok(answer)
     }
@@ -154,10 +156,16 @@ impl Backend {
         }
     }
 
-    async fn accept(&self, new: &NewRollback, by: By) -> Result<Deployment, NotRolledBack> {
+    async fn accept(
+        &self,
+        new: &NewRollback,
+        by: By,
+        kept: Option<&PendingAnswer>,
+    ) -> Result<(), NotRolledBack> {
         let app = &new.app;
-        match self.inbox.roll_back(new, &entry(new, by, self.world.clock.now())).await {
-            Ok(RollbackTurn::Yes) => Ok(new.deployment(self.world.clock.now())),
+        let entry = entry(new, by, self.world.clock.now());
+        match self.inbox.roll_back(new, (&entry, kept)).await {
+            Ok(RollbackTurn::Yes) => Ok(()),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),

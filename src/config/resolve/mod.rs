@@ -30,6 +30,9 @@ mod slack; // people on Slack
 mod webhooks; // programs that receive events
 mod argocd; // Argo CDs that are told of pushes
 
+/// What happened a month ago is asked for every day.
+const SHORTEST_RETENTION: u32 = 30;
+
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -136,7 +139,7 @@ impl Resolver<'_> {
     }
 
     fn storage(&mut self, storage: file::Storage) -> Storage {
-        let file::Storage { url, folder } = storage;
+        let file::Storage { url, folder, retention_days } = storage;
         let folder = folder.map_or_else(|| self.home.to_owned(), PathBuf::from);
         let own = || format!("sqlite:{}", folder.join("state.db").display());
         let url = url.unwrap_or_else(own);
@@ -145,7 +148,14 @@ impl Resolver<'_> {
             let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
             self.report.wrong("storage.url", "this names no database that is known", help);
         }
-        Storage { url: url.into(), folder }
+        let retention_days = retention_days.unwrap_or(400);
+        if (1..SHORTEST_RETENTION).contains(&retention_days) {
+            let message = "people and reports look back further than that";
+            let help = "write at least 30, or 0 to keep all deployments";
+            self.report.wrong("storage.retention_days", message, help);
+        }
+        let retention_days = Some(retention_days).filter(|days| *days > 0);
+        Storage { url: url.into(), folder, retention_days }
     }
 
     fn waml(&mut self, waml: file::Waml) -> Waml {

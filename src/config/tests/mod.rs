@@ -57,7 +57,7 @@ fn lines(result: Result<Settings, Rejection>) -> String {
 
 const WHOLE: &str = r#"
 server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
-storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
+storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer, retention_days: 90}
 forge:
   github:
     api_url: https://github.example.com/api/v3
@@ -159,6 +159,7 @@ fn everything_can_be_set() {
     assert_eq!(server.external_url, "https://deployer.example.com");
     assert_eq!(server.shutdown_grace, Duration::from_mins(1));
     assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
+    assert_eq!(storage.retention_days, Some(90));
     let Forge::GitHub { api_url, credentials, .. } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
