@@ -18,6 +18,7 @@ use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
 use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
 use crate::store::{ActTurn, KeyLease, Reply, Store, StoreError};
+use crate::support::lease::Lease;
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
 /// deployment waits when a replica dies in the middle of one.
@@ -123,8 +124,8 @@ async fn carry_out(
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
-    let (now, lease) = (world.clock.now(), reply.lease());
-    let turn = store.begin_removal_idempotent((&removal, by), lease, now, HOLD).await;
+    let (asked_at, key_lease) = (world.clock.moment(), reply.lease());
+    let turn = store.begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD).await;
     match turn.map_err(Fault::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
@@ -133,7 +134,8 @@ async fn carry_out(
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let written = manifests.repository.amend(amendment(&removal, found), world.clock.now()).await;
+    let (change, lease) = (amendment(&removal, found), Lease::asked_for(asked_at, HOLD));
+    let written = manifests.repository.amend(change, world.clock.now(), &lease).await;
     match written {
         Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
@@ -205,7 +207,7 @@ async fn give_up(
     let at = world.clock.now();
     match error.disposition() {
         Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
-        Disposition::Stop => {
+        Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
             store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
         }

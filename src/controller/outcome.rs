@@ -9,11 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
-use crate::model::revision::Digest;
+use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
+use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{End, Ending, Known, MOST_DEATHS};
+use crate::store::{ClaimConflict, End, Ending, Known, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,11 @@ impl Default for Patience {
 
 /// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
 pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
+
+/// A refusal that may not be meant is believed when it has lasted so long.
+const DOUBT: Duration = Duration::from_mins(4);
+/// The first pause after one; each further one is as long as it has lasted.
+const FIRST_DOUBT: Duration = Duration::from_secs(15);
 
 /// A page shows a summary whole; in characters.
 const LONGEST_SUMMARY: usize = 2000;
@@ -93,6 +99,11 @@ pub fn after(
         Trouble::Problem(Problem { remedy, message }) => match remedy {
             Remedy::Reject => (ForgeState::Failure, message, Violations::default()),
             Remedy::GiveUp => (ForgeState::Error, message, Violations::default()),
+            Remedy::Doubt => {
+                let minutes = DOUBT.as_secs() / 60;
+                let sentence = format!("refused again and again for {minutes} minutes: {message}");
+                (ForgeState::Error, sentence, Violations::default())
+            }
             Remedy::Late { what, until } => {
                 let end = later(received_at, until);
                 if let Some(at) = patience.next(failures, None, now).filter(|_| now < end) {
@@ -116,6 +127,26 @@ pub fn after(
     Next::End(Box::new(failed(state, &sentence, violations, known)))
 }
 
+/// When something is tried again that was refused since that time, and what is said of it meanwhile;
+/// `None` where the refusal is believed.
+pub(super) fn doubted(
+    message: &str,
+    since: Timestamp,
+    failures: u32,
+    now: Timestamp,
+) -> Option<(Timestamp, String)> {
+    let end = later(since, DOUBT);
+    if now >= end {
+        return None;
+    }
+    // A clock that was put back since must not make it last longer.
+    let lasted = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
+    let at = later(now, lasted.max(FIRST_DOUBT)).min(end);
+    let until = end.strftime("%H:%M:%S");
+    let message = format!("refused, and tried again until {until} UTC: {message}");
+    Some((at, waiting(&message, failures, at)))
+}
+
 /// When a preview is tried again after a problem; `None` when it is given up. `failures` were
 /// before it, and the pull request was heard of at that time.
 pub(super) fn preview_again(
@@ -130,7 +161,7 @@ pub(super) fn preview_again(
         Remedy::Late { until, .. } => {
             patience.next(failures, None, now).filter(|_| now < later(received_at, until))
         }
-        Remedy::Reject | Remedy::GiveUp => None,
+        Remedy::Reject | Remedy::Doubt | Remedy::GiveUp => None,
     }
 }
 
@@ -181,6 +212,30 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         violations: warnings.into(),
         known: Known::default(),
     }
+}
+
+/// What another deployment has claimed, and no rule has refused.
+pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem {
+    let Revision { app, target, .. } = revision;
+    let message = match conflict {
+        ClaimConflict::App => {
+            format!("`{app}` on `{target}` belongs to another repository: choose another slug")
+        }
+        ClaimConflict::Namespace => format!(
+            "the namespace `{}` on `{target}` belongs to other owners: choose one of your own",
+            app.namespace
+        ),
+        ClaimConflict::Route(route) => route_taken(route),
+    };
+    Problem { remedy: Remedy::Reject, message }
+}
+
+/// Another app's route is in the way of one that the manifests make live.
+pub(crate) fn route_taken(route: &Route) -> String {
+    let Route { host, path, app, .. } = route;
+    format!(
+        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
+    )
 }
 
 /// What a write left behind.
@@ -288,6 +343,25 @@ mod tests {
     fn a_problem_that_does_not_pass_ends_it_at_once() {
         assert_eq!(end(next(Remedy::Reject, 0)).status.state, ForgeState::Failure);
         assert_eq!(end(next(Remedy::GiveUp, 0)).status.state, ForgeState::Error);
+    }
+
+    #[test]
+    fn a_refusal_that_may_not_be_meant_is_believed_after_some_minutes() {
+        let since = NOW;
+        let (mut now, mut tries) = (since, vec![]);
+        while let Some((at, summary)) = doubted("HTTP 403", since, 0, now) {
+            assert!(summary.contains("refused, and tried again until 00:04:00 UTC: HTTP 403"));
+            assert!(at > now, "{summary}");
+            now = at;
+            tries.push(now.as_second());
+        }
+        assert_eq!(tries, [15, 30, 60, 120, 240]);
+        let ending = end(next(Remedy::Doubt, 5));
+        assert_eq!(
+            ending.summary,
+            "refused again and again for 4 minutes: the forge does not answer"
+        );
+        assert_eq!(ending.status.state, ForgeState::Error);
     }
 
     #[test]

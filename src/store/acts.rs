@@ -13,7 +13,8 @@ use crate::model::removal::{Ended, Removal};
 use crate::store::queue::end_of;
 use crate::store::row::{Row, storable, to_json};
 use crate::store::{
-    KeyLease, PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, inactive, lane,
+    KeyLease, PendingAnswer, Store, StoreError, Write, audit, claims, idempotency_keys, inactive,
+    lane,
 };
 
 /// Whether an act may begin.
@@ -127,6 +128,7 @@ impl Store {
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
             let removal = removal(&Row::new(row))?;
             inactive::removed(self, &mut write, &removal, commit, *at).await?;
+            claims::free(&mut write, &removal.target, &removal.app).await?;
         }
         idempotency_keys::keep(&mut write, kept).await?;
         write.commit().await

@@ -19,6 +19,7 @@ mod ailment; // what a driver's error means
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
+mod claims; // what a deployment that pushes takes
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
@@ -55,6 +56,7 @@ use tokio::sync::watch;
 pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
+pub use crate::store::claims::ClaimConflict;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
@@ -150,6 +152,15 @@ impl Store {
         turn: Option<Turn>,
     ) -> Result<Write, StoreError> {
         Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
+    }
+
+    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
+    /// is at, so that it waits for nobody.
+    fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => format!("{statement}{query})"),
+            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
+        })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.

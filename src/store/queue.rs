@@ -23,6 +23,8 @@ pub struct Claim {
     pub deployment: Deployment,
     /// How many attempts at it failed or died before this one.
     pub failures: u32,
+    /// Since when the attempts before this one were refused, if they were.
+    pub refused_since: Option<Timestamp>,
     /// How many of those died one after the other, just before this one: the first of anything, the
     /// others when it was planned alone.
     pub deaths: u32,
@@ -243,7 +245,8 @@ async fn take(
     let Some(row) = row.map(Row::new) else { return Ok(None) };
     let deployment = row::deployment(&row)?;
     let deaths = deaths::of(&deployment.summary);
-    let claim = Claim { deployment, failures: row.count("failures")?, deaths, at: now };
+    let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
+    let claim = Claim { deployment, failures, refused_since, deaths, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
         let begun = match claim.deployment.rollback {
             Some(_) => ForgeStatus::rolling_back(),

@@ -138,6 +138,26 @@ async fn a_sender_that_dies_between_telling_and_recording_has_told_it_once() {
     .await;
 }
 
+/// Another has told what came after by the time that it goes on.
+#[tokio::test]
+async fn a_sender_that_stood_still_tells_nothing_of_the_past() {
+    run_test(async |service| {
+        service.ask("web", 1).await;
+        service.world.hold_at(Point::BeforeReport);
+        let slow = service.another(Settings::default());
+        let slow = tokio::spawn(async move { slow.send().await.unwrap() });
+        service.world.reached().await;
+        service.wait(61);
+        service.settle().await;
+        let told = service.world.told(1);
+        assert_eq!(told.last(), Some(&ForgeState::Success), "{told:?}");
+        service.world.go_on();
+        slow.await.unwrap();
+        assert_eq!(service.world.told(1), told);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_deployment_that_kills_every_worker_is_given_up() {
     run_test(async |service| {

@@ -25,6 +25,7 @@ pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;
 pub(crate) mod sshd;
+pub(crate) mod tap; // the way to the database
 pub(crate) mod terminal; // what a program draws
 pub(crate) mod tls;
 pub(crate) mod wire; // between bart and a service

@@ -302,7 +302,7 @@ impl Process {
         self.signal("CONT");
     }
 
-    /// Sets one of its limits, `soft:hard`, as `prlimit` of util-linux names them.
+    /// Sets one of its limits, `soft:` or `soft:hard`, as `prlimit` of util-linux names them.
     pub(crate) fn limit(&self, what: &str, limit: &str) {
         let by = format!("--{what}={limit}");
         let set = Command::new("prlimit").args(["--pid", &self.id(), &by]).status();

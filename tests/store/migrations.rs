@@ -196,6 +196,16 @@ async fn looks_right(store: &Store, version: i64) {
             other => panic!("not free: {other:?}"),
         }
     }
+    if version >= 23 {
+        let (foreign, own) = (find(123), find(2));
+        assert_eq!((&foreign.app, &own.app), (&None, &Some(app("shop"))), "it was refused");
+        let hosts = ["mail.example.com".to_owned(), "shop.example.com".to_owned()];
+        let live = vec![];
+        let prod = TargetName::parse("prod").unwrap();
+        let routes = store.with_claims(&prod, &app("new"), &hosts, live, at(0)).await.unwrap();
+        let claimed: Vec<_> = routes.iter().map(|route| route.host.as_str()).collect();
+        assert_eq!(claimed, ["mail.example.com"], "one is in the middle of its push");
+    }
     if version >= 16 {
         let holds = store.holds(None).await.unwrap();
         assert_eq!(holds.len(), 1, "one was released: {holds:?}");

@@ -2,6 +2,8 @@
 
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
+use crate::app::rollback::routes::free_routes;
+use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
 use crate::git::writer::ManifestRepository;
 use crate::model::audit::{By, Entry};
@@ -35,6 +37,10 @@ impl Backend {
             None => None,
         };
         self.no_lock(target, app, &to).await?;
+        let lane = self.lane(target, app).await?;
+        let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
+        let free = free_routes(&self.world, target, app, &choice.to, &lane).await;
+        free.map_err(not_free)?;
         let changes = changes(&manifests.repository, target, app, &choice.to).await?;
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
@@ -46,8 +52,6 @@ impl Backend {
         };
         if !request.dry_run {
             let away = from.map(|from| from.request.release);
-            let lane =
-                self.lane(target, app).await?.unwrap_or(to.request.release.repository.clone());
             let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
             answer.deployment = Some(new.deployment(self.world.clock.now()));
             self.accept(&new, by, reply.answer(&answer).as_ref()).await?;
@@ -227,6 +231,15 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> Not
             "deployment {id} made no revision: it is {}",
             state.as_str()
         )),
+    }
+}
+
+fn not_free(problem: Problem) -> NotRolledBack {
+    match problem.remedy {
+        Remedy::Reject => NotRolledBack::Against(problem.message),
+        Remedy::Retry { .. } | Remedy::Late { .. } | Remedy::GiveUp => {
+            NotRolledBack::Repository(problem.message)
+        }
     }
 }
 

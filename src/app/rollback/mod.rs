@@ -3,8 +3,10 @@
 mod ask; // what is asked for, chosen and judged
 mod hold; // holds by people
 mod restore; // what the job does
+mod routes; // whose its routes are by now
 
 pub(super) use restore::{pushed, restore};
+pub(super) use routes::of_revision as routes;
 
 use crate::app::backend::Backend;
 use crate::model::audit::By;
