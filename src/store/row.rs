@@ -120,7 +120,8 @@ macro_rules! overview_columns {
              SUBSTR(summary, 1, 4000) AS summary, \
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
-             SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, production, automatic, ",
+             SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
+             production, automatic, ",
             "COALESCE(errors, ",
             $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "error"),
             ") AS errors, COALESCE(warnings, ",
