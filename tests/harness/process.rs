@@ -106,16 +106,21 @@ impl Home {
     }
 
     pub(crate) async fn start_with(&self, variables: &[(&str, &str)]) -> Process {
-        self.run(variables, None).await
+        self.run(self.command(), variables, None).await
     }
 
     /// Runs until it listens, and is killed the moment it says the word.
     pub(crate) async fn start_doomed(&self, word: &str) -> Process {
-        self.run(&[], Some(word.to_owned())).await
+        self.run(self.command(), &[], Some(word.to_owned())).await
     }
 
-    async fn run(&self, variables: &[(&str, &str)], doom: Option<String>) -> Process {
-        let mut command = self.command();
+    /// The same of that command, which may be killed at a word.
+    pub(crate) async fn run(
+        &self,
+        mut command: Command,
+        variables: &[(&str, &str)],
+        doom: Option<String>,
+    ) -> Process {
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let child = Arc::new(Mutex::new(child));
@@ -288,12 +293,12 @@ impl Process {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()).status();
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();
         assert!(sent.unwrap().success());
     }
 
-    fn id(&self) -> String {
-        self.child.lock().unwrap().id().to_string()
+    pub(crate) fn id(&self) -> u32 {
+        self.child.lock().unwrap().id()
     }
 
     /// How it ended, and its log.
