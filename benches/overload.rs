@@ -41,11 +41,11 @@ fn main() {
 async fn measure(attack: Attack, folder: &Path) {
     let service = Service::start(folder);
     let quiet = service.webhooks(1).await;
-    let calm = peak_memory(service.child.id());
+    let calm = peak_memory(&service.child.id().to_string());
     let attacking = attack.begin(service.address).await;
     let busy = service.webhooks(WEBHOOKS + 1).await;
     drop(attacking);
-    let peak = peak_memory(service.child.id());
+    let peak = peak_memory(&service.child.id().to_string());
     line("without", &quiet, 1.0, calm);
     let times = percentile(&busy, 99).as_secs_f64() / percentile(&quiet, 99).as_secs_f64();
     line(&format!("{attack:?}"), &busy, times, peak);

@@ -245,7 +245,7 @@ fn delivery(secret: &str, number: usize) -> Vec<u8> {
 }
 
 /// The most memory that the process ever had, in bytes (`proc(5)`).
-pub(crate) fn peak_memory(process: u32) -> u64 {
+pub(crate) fn peak_memory(process: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());

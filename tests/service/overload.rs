@@ -2,7 +2,6 @@
 //! they can have: signed webhooks are taken, probes are answered, and memory stays bounded.
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,7 +29,7 @@ async fn assert_serves(process: &Process) {
     let took = signed_webhooks(address(process), &process.secret, WEBHOOKS, 1).await;
     let took = took.unwrap_or_else(|wrong| panic!("{wrong}\n{}", process.log()));
     assert_eq!(took.len(), WEBHOOKS);
-    let peak = peak_memory(process.id()) / 1024 / 1024;
+    let peak = peak_memory(&process.id()) / 1024 / 1024;
     assert!(peak > 0 && peak < MOST_MEMORY / 1024 / 1024, "{peak} MiB");
 }
 
@@ -73,8 +72,8 @@ async fn http2_in_clear_text_is_not_spoken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_requests_take_neither_all_descriptors_nor_their_time() {
     let home = Home::embedded();
-    // Fewer than there are half requests.
-    let process = start_with_open_files(&home, 1024).await;
+    // Fewer open files than there are half requests, soft and hard.
+    let process = home.start_by(&["prlimit", "--nofile=1024:1024"], &HASTY).await;
     let attack = Attack::HalfRequests.begin(address(&process)).await;
     assert_serves(&process).await;
     attack.until("every one is closed", |attack| attack.closed() > 1124).await;
@@ -89,18 +88,6 @@ async fn the_soft_limit_on_open_files_is_raised_to_the_hard_one() {
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
     assert_eq!(numbers[0], numbers[1], "{line}");
-}
-
-/// Runs with no more open files than that, soft and hard.
-async fn start_with_open_files(home: &Home, limit: u32) -> Process {
-    let command = home.command();
-    let mut limited = Command::new("sh");
-    limited.arg("-c").arg(format!("ulimit -n {limit}; exec \"$0\" \"$@\""));
-    limited.arg(command.get_program()).args(command.get_args());
-    limited.current_dir(home.path("")).env_clear();
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    home.run(limited, &HASTY, None).await
 }
 
 /// The answer to a request of which only the head is sent.
