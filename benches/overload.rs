@@ -31,7 +31,8 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     println!("{:<16} {:>9} {:>9} {:>7} {:>9}", "", "p50", "p99", "times", "peak MiB");
     for attack in Attack::ALL {
-        let folder = std::env::temp_dir().join(format!("the-deployer-overload-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("the-deployer-overload-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         runtime.block_on(measure(attack, &folder));
         std::fs::remove_dir_all(&folder).expect("the folder is ours");

@@ -51,7 +51,12 @@ pub(super) fn limits(settings: &Settings) -> Limits {
 /// Bounds on connections, of which each is an open file.
 pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> ConnectionLimits {
     let settings::Limits {
-        header_timeout, idle_timeout, write_timeout, connections, connections_per_address, ..
+        header_timeout,
+        idle_timeout,
+        write_timeout,
+        connections,
+        connections_per_address,
+        ..
     } = settings.limits;
     ConnectionLimits {
         most: room_for_connections(connections, open_files),

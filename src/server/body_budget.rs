@@ -152,14 +152,17 @@ impl Readers {
         }
         let (id, evicted) = (self.next, CancellationToken::new());
         self.next += 1;
-        self.reading.insert(id, Reading {
-            address: address.to_owned(),
-            since: now,
-            last: now,
-            received: 0,
-            pooled: false,
-            evicted: evicted.clone(),
-        });
+        self.reading.insert(
+            id,
+            Reading {
+                address: address.to_owned(),
+                since: now,
+                last: now,
+                received: 0,
+                pooled: false,
+                evicted: evicted.clone(),
+            },
+        );
         Some((id, evicted))
     }
 

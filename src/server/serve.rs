@@ -161,7 +161,9 @@ impl Client {
         });
         let mut http = http1::Builder::new();
         // Connections are timed by what they are at, all in one place.
-        http.header_read_timeout(None::<Duration>).max_buf_size(LARGEST_HEAD).max_headers(MOST_HEADERS);
+        http.header_read_timeout(None::<Duration>)
+            .max_buf_size(LARGEST_HEAD)
+            .max_headers(MOST_HEADERS);
         let mut talking = pin!(http.serve_connection(TokioIo::new(socket), service));
         tokio::select! {
             _ = talking.as_mut() => return,

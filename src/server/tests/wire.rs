@@ -129,7 +129,8 @@ async fn a_stream_stays_open_for_longer_than_any_client_is_waited_for() {
 #[tokio::test]
 async fn half_a_request_holds_up_no_end_and_is_not_waited_for() {
     let world = world();
-    let limits = ConnectionLimits { header_timeout: Duration::from_millis(50), ..Default::default() };
+    let limits =
+        ConnectionLimits { header_timeout: Duration::from_millis(50), ..Default::default() };
     let server = running_within(&world, Duration::from_secs(10), limits).await;
     let mut half = TcpStream::connect(server.address).await.unwrap();
     half.write_all(b"GET /healthz HTTP/1.1\r\nHo").await.unwrap();

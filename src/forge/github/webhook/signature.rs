@@ -107,7 +107,8 @@ mod tests {
     fn each_of_several_secrets_is_good() {
         let (one, other) = (SECRET.into(), "other".into());
         let header = sign(&one, BODY);
-        for (secrets, right) in [([&one, &other], true), ([&other, &one], true), ([&other; 2], false)]
+        for (secrets, right) in
+            [([&one, &other], true), ([&other, &one], true), ([&other; 2], false)]
         {
             let mut verifier = Verifier::begin(secrets, Some(&header)).unwrap();
             verifier.update(BODY);
