@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::support::text::{find_invisible, reveal_invisible};
+use crate::support::text::reveal_invisible;
 
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

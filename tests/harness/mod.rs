@@ -1,6 +1,7 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
 pub(crate) mod argocd;
+pub(crate) mod attack; // what somebody without the secret can do
 pub(crate) mod database;
 pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it

@@ -22,6 +22,7 @@ mod large_rows; // records of hostile deployments
 mod lifecycle; // first start, end, logs and metrics
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
+mod overload; // attacks without the secret
 mod record; // the record kept, put back, made again
 mod asked; // what the service itself is asked for
 mod removal; // an app taken off a target
