@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod github;
+pub(crate) mod link; // a connection that can be cut
 pub(crate) mod log;
 pub(crate) mod lost;
 pub(crate) mod postgres;
