@@ -11,6 +11,7 @@ mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
 pub mod facts; // what rules must know of the world, asked at once
 pub mod hands; // the program without its loops
+mod health; // whether what the service writes to takes writes
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
@@ -23,7 +24,7 @@ mod pushes; // what Prometheus may ask about the writers
 mod problem; // adapters' errors in a job's words
 pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
-mod readiness; // whether a repository is ready, not asked too often
+mod readiness; // whether something is ready, not asked too often
 mod removal; // an app taken off a target
 mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
@@ -42,6 +43,7 @@ use crate::app::backend::Backend;
 use crate::app::code_host::{forge, forge_url};
 pub use crate::app::deployed::{Deployed, deployed};
 use crate::app::facts::Gatherer;
+use crate::app::health::Health;
 use crate::app::home::Home;
 use crate::app::intake::Intake;
 use crate::app::outside::{Manifests, World};
@@ -187,6 +189,7 @@ impl App {
             previews: previews.clone(),
             store: store.clone(),
             world: world.clone(),
+            health: Health::new(&instance, &settings.storage.folder),
             intake: registry.register(|registry| Intake::new(registry, hints.clone())),
             registry,
             code_host: code_host::told(&settings.forge),
@@ -333,6 +336,7 @@ fn loops(settings: &Settings, instance: &str) -> controller::Settings {
         name: instance.to_owned(),
         workers: settings.limits.workers,
         lease: settings.limits.lease,
+        act: removal::HOLD,
         grace: settings.server.shutdown_grace,
         rates: audience::rates(settings),
         ..controller::Settings::default()

@@ -4,6 +4,7 @@
 //! The modules in reading order; `docs/architecture.md` has the map and the import table, and
 //! `tests/architecture/` holds the code to it.
 
+pub mod support; // SMALL SHARED THINGS: a leaf
 pub mod model; // THE NOUNS: plain values
 pub mod waml; // THE DEVELOPER'S FILE: types, parsing with positions, schema
 pub mod pipeline; // MERGE → DEFAULT → VALIDATE → RENDER → PUSH

@@ -3,11 +3,16 @@
 //!
 //! Without a proxy of ours the standard variables count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
 
+pub mod public; // only public addresses, for what strangers name
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Url};
 use secrecy::{ExposeSecret, SecretString};
+
+use crate::outbound::public::{Network, PublicOnly};
 
 const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
@@ -18,6 +23,10 @@ pub struct Outbound {
     pub authorities: Vec<Vec<u8>>,
     /// The proxy for everything.
     pub proxy: Option<Proxy>,
+    /// Hosts of proxies that the standard variables name.
+    pub proxies_of_variables: Vec<String>,
+    /// Networks of the operator's that hosts which developers name may lead to.
+    pub private_networks: Vec<Network>,
 }
 
 /// A proxy.
@@ -48,6 +57,23 @@ impl Outbound {
         self.builder()?.connect_timeout(connect).redirect(Policy::none()).build()
     }
 
+    /// Judges addresses that strangers name: only public ones, and those of the allowed networks.
+    pub fn public_only(&self) -> PublicOnly {
+        let own = self.proxy.iter().filter_map(|proxy| host_of(&proxy.url));
+        let proxies = own.chain(self.proxies_of_variables.iter().cloned());
+        PublicOnly::new(self.private_networks.clone(), proxies.collect())
+    }
+
+    /// What a client begins with that connects to public addresses only. It follows nobody: each address that it is
+    /// sent on to must be judged first ([`PublicOnly::check`]), since no name is looked up for a written address.
+    ///
+    /// # Errors
+    /// When an authority or the proxy's address cannot be used.
+    pub fn public_builder(&self) -> reqwest::Result<ClientBuilder> {
+        let resolver = Arc::new(self.public_only());
+        Ok(self.builder()?.redirect(Policy::none()).dns_resolver(resolver))
+    }
+
     /// What every client begins with. None tells where it was sent on from: an address can be a
     /// secret.
     ///
@@ -64,6 +90,14 @@ impl Outbound {
         }
         Ok(builder)
     }
+}
+
+/// The host of an address, as a resolver is asked for it.
+pub fn host_of(address: &str) -> Option<String> {
+    // `HTTP_PROXY` may be without a scheme.
+    let url = Url::parse(address).ok().filter(Url::has_host);
+    let url = url.or_else(|| Url::parse(&format!("http://{address}")).ok())?;
+    url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())
 }
 
 impl Proxy {

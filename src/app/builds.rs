@@ -54,6 +54,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
         commit: one.commit,
     });
     let Image { host, name, reference: _ } = image;
+    let notes = found.notes.into_iter().chain(notes).collect();
     Ok(Builds {
         image: format!("{host}/{name}"),
         builds: builds.collect(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::outside::World;
+use crate::app::planning::Planners;
 use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::forge::error::ForgeError;
@@ -22,13 +23,15 @@ pub(super) async fn plan(
     request: PlanRequest,
     seen: impl Fn(&AppKey) -> bool + Send + Sync,
 ) -> Result<Plan, NotPlanned> {
-    let _place = world.planners.dry_run().ok_or(NotPlanned::Busy)?;
+    let planners = world.planners.for_dry_run().ok_or(NotPlanned::Busy)?;
     let commit = commit(world, &request).await?;
     let bytes = waml(world, &request, commit.as_ref()).await?;
     let this = world.clone();
-    match world.planners.beside(move || this.parse(&bytes)).await? {
+    match planners.beside(move || this.parse(&bytes)).await? {
         Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
-        Ok(waml) => Asked { world, request, commit, waml: Arc::new(waml) }.planned().await,
+        Ok(waml) => {
+            Asked { world, planners, request, commit, waml: Arc::new(waml) }.planned().await
+        }
         Err(rejection) => {
             let PlanRequest { target, tag, .. } = request;
             let run = dry_run::refused(rejection);
@@ -69,6 +72,7 @@ async fn waml(
 /// One dry run, with a WAML that could be read.
 struct Asked<'a> {
     world: &'a World,
+    planners: Planners,
     request: PlanRequest,
     commit: Option<CommitSha>,
     waml: Arc<Waml>,
@@ -131,7 +135,7 @@ impl Asked<'_> {
     }
 
     async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, NotPlanned> {
-        let (planners, clusters) = (&self.world.planners, self.world.clusters.clone());
+        let (planners, clusters) = (&self.planners, self.world.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
             target: self.request.target.clone(),

@@ -21,7 +21,7 @@ use crate::store::{ActTurn, Store, StoreError};
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
 /// deployment waits when a replica dies in the middle of one.
-const HOLD: Duration = Duration::from_mins(5);
+pub(super) const HOLD: Duration = Duration::from_mins(5);
 
 /// How often somebody looks for removals whose process has died.
 const LOOK: Duration = Duration::from_mins(1);

@@ -41,6 +41,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_mins(1);
 /// Before an act whose answer was lost is asked for again, with its key.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The longest body of an answer that is read, in bytes: the longest list has a few MiB.
+const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
 /// The problem of a repeat whose first is not done yet.
 const AT_WORK: &str = ":idempotency-key-in-use";
@@ -82,6 +84,44 @@ pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     }
     Err(CliError::usage(format!("a token would go to {address} in the clear"))
         .hint("use its https address"))
+}
+
+/// The whole body of an answer, if it is no longer than an honest one can be.
+///
+/// # Errors
+/// When it is longer, or breaks off, which may pass.
+pub(super) async fn read_body(
+    address: &str,
+    mut response: reqwest::Response,
+) -> Result<Vec<u8>, CliError> {
+    let too_long = || {
+        let most = LONGEST_BODY / (1024 * 1024);
+        CliError::io(format!("{address} answers with more than {most} MiB; no more of it is read"))
+            .hint("ask for less (--limit), or make sure that this is the address of the service")
+    };
+    if response.content_length().is_some_and(|length| length > LONGEST_BODY as u64) {
+        return Err(too_long());
+    }
+    let broken = |error: reqwest::Error| unreachable(address, &error).passing();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() + chunk.len() > LONGEST_BODY {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The same, read as JSON; `None` where it is something else.
+///
+/// # Errors
+/// As [`read_body`].
+pub(super) async fn read_json<T: DeserializeOwned>(
+    address: &str,
+    response: reqwest::Response,
+) -> Result<Option<T>, CliError> {
+    Ok(serde_json::from_slice(&read_body(address, response).await?).ok())
 }
 
 /// Nobody answers there.
@@ -175,8 +215,7 @@ impl Server {
         if status.is_redirection() {
             return Err(self.moved(&response));
         }
-        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
-        Ok((status, body.to_vec()))
+        Ok((status, read_body(&self.server, response).await?))
     }
 
     fn read<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Result<T, CliError> {

@@ -168,7 +168,7 @@ impl Following<'_> {
             let stream = is_stream(&response).then(|| Connected::Stream(Box::new(response)));
             return Ok(stream.unwrap_or(Connected::NoStreams));
         }
-        let body = response.bytes().await.map_err(|error| self.server.unreachable(&error))?;
+        let body = client::read_body(&self.server.server, response).await?;
         let error = self.server.refused(status, &body);
         // Not for long: somebody else has made all the requests that there may be.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })

@@ -11,6 +11,7 @@ use super::owners::{app, failed, open, open_for};
 use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
+use crate::support::text::refuse_invisible;
 use crate::telemetry::{self, LogFormat};
 
 /// Keeps deployments back, until the lock is taken away or ends.
@@ -88,6 +89,7 @@ impl Who {
             if text.is_empty() || text.chars().any(char::is_control) {
                 return Err(CliError::usage(format!("{name} must be a line of text")));
             }
+            refuse_invisible(name, text).map_err(CliError::usage)?;
         }
         telemetry::init(LogFormat::Text, &format!("{AUDIT}=info"))
             .map_err(|error| CliError::io(error.to_string()))?;

@@ -3,13 +3,14 @@
 //! The one file that writes to standard output and standard error for commands.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 
 use clap::ValueEnum;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::error::CliError;
+use crate::support::text::{is_invisible, reveal_invisible};
 
 /// How a command prints its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -44,11 +45,24 @@ pub const WARN: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 pub const NOTE: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
 /// Prints text on standard output; styles are taken out where it is no terminal, and what others might do
-/// to a terminal by names and messages of theirs always.
+/// to a terminal or to its reader by names and messages of theirs always.
 ///
 /// # Errors
 /// When standard output is closed: then there is nobody to print for.
 pub fn print(text: &str) -> Result<(), CliError> {
+    write(&reveal_invisible(text))
+}
+
+/// Prints what another program may read from standard output, such as a manifest: its invisible characters are
+/// shown on a terminal, and stay as they are where it is none.
+///
+/// # Errors
+/// As [`print()`].
+pub fn document(text: &str) -> Result<(), CliError> {
+    if std::io::stdout().is_terminal() { print(text) } else { write(text) }
+}
+
+fn write(text: &str) -> Result<(), CliError> {
     let mut out = anstream::stdout().lock();
     out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).map_err(closed)
 }
@@ -58,6 +72,8 @@ pub fn print(text: &str) -> Result<(), CliError> {
 pub fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    // Shown before the columns are measured.
+    let rows = rows.into_iter().map(|row| row.map(|cell| reveal_invisible(&cell).into_owned()));
     table.set_header(header).add_rows(rows);
     for column in table.column_iter_mut().take(N.saturating_sub(1)) {
         column.set_constraint(ColumnConstraint::ContentWidth);
@@ -77,15 +93,17 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     print(&format!("{}\n", escaped(&text)))
 }
 
-/// A JSON text with the control characters that the format allows written as escapes: only texts have them.
+/// A JSON text with the control and the invisible characters that the format allows written as escapes, which mean
+/// the same: only texts have them.
 fn escaped(json: &str) -> Cow<'_, str> {
-    let strange = |c: char| c.is_control() && c != '\n';
+    let strange = |c: char| (c.is_control() && c != '\n') || is_invisible(c);
     if !json.contains(strange) {
         return json.into();
     }
-    let shown = |c: char| {
-        if strange(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }
+    let escape = |c: char| -> String {
+        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
     };
+    let shown = |c: char| if strange(c) { escape(c) } else { c.to_string() };
     json.chars().map(shown).collect::<String>().into()
 }
 
@@ -135,12 +153,12 @@ pub fn data(format: Format, value: &impl Serialize) -> Result<(), CliError> {
         return json(value);
     }
     let value = serde_json::to_value(value).map_err(|error| CliError::io(error.to_string()))?;
-    print(&crate::waml::emit::document(&value))
+    document(&crate::waml::emit::document(&value))
 }
 
 /// Prints text on standard error. A closed one is no reason to fail.
 pub fn note(text: &str) {
-    draw(&harmless(text));
+    draw(&harmless(&reveal_invisible(text)));
 }
 
 /// Draws on standard error what moves the cursor; whose texts are in it has filtered them.
@@ -204,6 +222,23 @@ mod tests {
         let text = escaped(&json);
         assert_eq!(text, r#"["a\u009bb\u007f\u001b"]"#);
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).unwrap()[0], "a\u{9b}b\x7f\x1b");
+    }
+
+    #[test]
+    fn json_with_what_nobody_sees_is_the_same_data() {
+        for c in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{e0041}'] {
+            let text = format!("ops{c}x");
+            let json = serde_json::to_string(&[&text]).unwrap();
+            assert!(!escaped(&json).contains(c), "{c:?}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&escaped(&json)).unwrap()[0], text);
+        }
+    }
+
+    #[test]
+    fn a_table_is_measured_with_what_it_shows() {
+        let rows =
+            vec![["a\u{202e}b".to_owned(), "1".to_owned()], ["c".to_owned(), "2".to_owned()]];
+        assert_eq!(table(["KEY", "N"], rows), "KEY         N\na\\u{202e}b  1\nc           2\n");
     }
 
     #[test]

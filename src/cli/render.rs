@@ -74,7 +74,7 @@ impl Render {
         let document = |file: &ManifestFile| {
             format!("---\n# {}\n{}", file.name, String::from_utf8_lossy(&file.bytes))
         };
-        output::print(&rendered.files.iter().map(document).collect::<String>())
+        output::document(&rendered.files.iter().map(document).collect::<String>())
     }
 
     fn write(&self, folder: &Path, rendered: &Rendered) -> Outcome {

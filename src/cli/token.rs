@@ -6,6 +6,7 @@ use serde_json::json;
 use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
 use crate::config::secret;
+use crate::support::text::refuse_invisible;
 
 /// Makes a token for the API, and prints what goes into the configuration.
 ///
@@ -51,6 +52,7 @@ impl Token {
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             return Err(CliError::usage("--name must be a line of text"));
         }
+        refuse_invisible("--name", &name).map_err(CliError::usage)?;
         let globs = targets.iter().chain(&apps).map(|glob| (glob, globset::Glob::new(glob)));
         if let Some((glob, Err(error))) = globs.into_iter().find(|(_, glob)| glob.is_err()) {
             return Err(CliError::usage(format!("{glob:?} is no glob: {}", error.kind())));

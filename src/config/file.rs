@@ -287,7 +287,7 @@ pub struct KubernetesAccess {
 #[serde(deny_unknown_fields)]
 pub struct Registry {
     /// Its host as images name it: `ghcr.io`, `docker.io`, `registry.example.com:5000`; `*` for
-    /// every other one, without a login.
+    /// every other one on the Internet, without a login.
     #[schemars(extend("format" = "line"))]
     pub host: String,
     /// Who we are there. Default: anybody.

@@ -4,6 +4,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -13,7 +14,11 @@ use crate::controller::outcome::{self, Next, Trouble};
 use crate::controller::outside::{Outside, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
-use crate::store::{Claim, End, Ending, Held, Known, StoreError};
+use crate::store::{Claim, End, Ending, Held, Known, MOST_DEATHS, StoreError};
+
+/// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
+/// whether that is so.
+const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
 
 /// What became of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +33,7 @@ pub enum Did {
     PutOff,
     /// Another worker took over.
     Lost,
-    /// It was given back at a shutdown.
+    /// It was given back, at a shutdown or to let another be tried alone.
     GaveBack,
 }
 
@@ -83,8 +88,17 @@ impl<O: Outside> Parts<O> {
 
     /// The attempt, with an end even if it panics or never ends.
     async fn guarded(&self, claim: &Claim, stages: &Stages) -> Result<Did, StoreError> {
+        if claim.deaths >= MOST_DEATHS {
+            return self.trouble(claim, Trouble::KillsProcess, Known::default()).await;
+        }
         if claim.failures >= self.settings.patience.failures {
             return self.trouble(claim, Trouble::DiedTooOften, Known::default()).await;
+        }
+        let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
+        if let Some(Err(_taken)) = alone {
+            let later = self.clock.now().checked_add(SUSPECT_WAITS).unwrap_or(Timestamp::MAX);
+            let held = self.store.release(claim, later).await?;
+            return Ok(if held == Held::Yes { Did::GaveBack } else { Did::Lost });
         }
         let attempt = Box::pin(deploy::attempt(self, claim, stages));
         let attempt = AssertUnwindSafe(attempt).catch_unwind();

@@ -25,7 +25,7 @@ mod worker; // the loops
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
@@ -47,6 +47,8 @@ pub struct Settings {
     /// After how long without a sign of life another worker takes over. Much longer than the
     /// clocks of two replicas can differ.
     pub lease: Duration,
+    /// How long an act beside deploying has its app to itself.
+    pub act: Duration,
     /// After how long an attempt is ended, whatever it is at.
     pub longest_job: Duration,
     /// How often a loop looks without having been woken: for retries, and other replicas' events.
@@ -67,6 +69,7 @@ impl Default for Settings {
             name: "the-deployer".to_owned(),
             workers: 8,
             lease: Duration::from_mins(1),
+            act: Duration::from_mins(5),
             longest_job: Duration::from_mins(10),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),
@@ -87,6 +90,9 @@ struct Parts<O> {
     settings: Settings,
     metrics: Metrics,
     wake: Arc<Wake>,
+    /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
+    /// which the process dies.
+    suspect: Semaphore,
 }
 
 /// Signals that there may be something to do; which, is in the store.
@@ -105,8 +111,8 @@ impl<O: Outside> Controller<O> {
         settings: Settings,
         metrics: Metrics,
     ) -> Self {
-        let wake = Arc::default();
-        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake }))
+        let (wake, suspect) = (Arc::default(), Semaphore::new(1));
+        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake, suspect }))
     }
 
     /// Where events are handed in.

@@ -13,7 +13,7 @@ use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation};
-use crate::store::{End, Ending, Known};
+use crate::store::{End, Ending, Known, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Default for Patience {
 }
 
 /// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
-const LONGEST_WISH: Duration = Duration::from_hours(2);
+pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
 
 /// A page shows a summary whole; in characters.
 const LONGEST_SUMMARY: usize = 2000;
@@ -48,6 +48,8 @@ pub enum Trouble {
     Problem(Problem),
     /// Attempts at it have died, as often as is allowed.
     DiedTooOften,
+    /// Attempts at it died one after the other, before any had begun to push.
+    KillsProcess,
 }
 
 /// What happens after an attempt that did not come to its end.
@@ -79,6 +81,13 @@ pub fn after(
         }
         Trouble::DiedTooOften => {
             let sentence = format!("given up: {failures} attempts failed or died on the way");
+            (ForgeState::Error, sentence, vec![])
+        }
+        Trouble::KillsProcess => {
+            let sentence = format!(
+                "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
+                 deployment; the operator finds in its log and its memory limit why"
+            );
             (ForgeState::Error, sentence, vec![])
         }
         Trouble::Problem(Problem { remedy, message }) => match remedy {

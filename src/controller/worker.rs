@@ -11,13 +11,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::job::Did;
 use crate::controller::outbox::Sender;
+use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::Outside;
-use crate::controller::{Controller, Parts};
-use crate::store::{Claim, StoreError};
+use crate::controller::{Controller, Parts, Settings};
+use crate::store::{Claim, LongestDelays, StoreError};
 
 /// How many deployments one transaction claims at most. A transaction for each would take longer
 /// than the rest of the claim; a long one would let an event wait.
 const CLAIMED_AT_ONCE: usize = 4;
+
+/// How often it is asked whether a clock was set back: an app that waits for no reason waits this long.
+const TIMES_LOOKED_AT: Duration = Duration::from_mins(1);
 
 impl<O: Outside> Controller<O> {
     /// Runs the loops until `stop`; then nothing new begins, running deployments may end within
@@ -31,6 +35,8 @@ impl<O: Outside> Controller<O> {
         }
         let (this, done) = (self.clone(), workers_done.clone());
         others.spawn(async move { this.0.measure_now_and_then(&done).await });
+        let (this, done) = (self.clone(), workers_done.clone());
+        others.spawn(async move { this.keep_times_down(&done).await });
         self.give_out(&stop).await;
         workers_done.cancel();
         others.join_all().await;
@@ -88,6 +94,26 @@ impl<O: Outside> Controller<O> {
         let doors = senders.iter().filter(|sender| waits(&sender.name()));
         let doors = doors.map(|sender| sender.next(now)).filter(|opens| *opens > now);
         Ok(doors.chain(self.0.store.next_due(now).await?).min())
+    }
+
+    /// Brings down times that lie further ahead than anything waits, because a clock was set back; how
+    /// many those were.
+    pub async fn bring_down_times(&self) -> Result<u64, StoreError> {
+        let Settings { lease, act, patience, report_patience, .. } = &self.0.settings;
+        let told = [report_patience.silence.longest, report_patience.refusal.longest];
+        let retry = told.into_iter().fold(patience.longest.max(LONGEST_WISH), Duration::max);
+        let longest = LongestDelays { lease: *lease, retry, act: *act };
+        self.0.store.bring_down_due_times(longest, self.0.clock.now()).await
+    }
+
+    /// At the start, and then again and again: the clock may be set back at any time.
+    async fn keep_times_down(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = self.bring_down_times().await {
+                tracing::warn!(%error, "it is not known whether times lie too far ahead");
+            }
+            first(tokio::time::sleep(TIMES_LOOKED_AT), stop.cancelled()).await;
+        }
     }
 
     /// Brings the gauges up to date.

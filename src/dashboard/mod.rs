@@ -12,6 +12,7 @@ pub mod list; // the newest ones
 pub mod problem; // what went wrong with a request
 pub mod story; // what happened, in order
 
+mod escape; // how a text becomes HTML
 mod edit; // what somebody had edited by hand
 mod messages; // who was told what
 mod stages; // how long what took

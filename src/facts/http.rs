@@ -37,31 +37,17 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+    /// Whether there was more of it than was read.
+    pub(super) cut: bool,
 }
-
-/// What becomes of an answer that sends us elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Redirects {
-    /// A few are followed; never from https to http. Credentials in `Authorization` stay behind
-    /// when the host changes.
-    Few,
-    /// It is an answer like another: our token is in a header that would go along.
-    None,
-}
-
-const FEW: usize = 3;
 
 impl Http {
+    /// It follows no redirect: our token is in a header that would go along.
     pub(super) fn new(
         patience: Patience,
-        redirects: Redirects,
         roots: Vec<reqwest::Certificate>,
         outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
-        let policy = match redirects {
-            Redirects::Few => reqwest::redirect::Policy::custom(follow),
-            Redirects::None => reqwest::redirect::Policy::none(),
-        };
         let unusable = |error| SettingsError(innermost(&error));
         // Who brings its own authority is trusted by that one alone.
         let mut outbound = outbound.clone();
@@ -69,13 +55,20 @@ impl Http {
             outbound.authorities.clear();
         }
         let builder = outbound.builder().map_err(unusable)?;
-        let mut builder = builder.connect_timeout(patience.one_try).redirect(policy);
+        let mut builder = builder.connect_timeout(patience.one_try);
+        builder = builder.redirect(reqwest::redirect::Policy::none());
         if !roots.is_empty() {
             builder = builder.tls_certs_only(roots);
         }
         let client = builder.build().map_err(unusable)?;
         let turns = Arc::new(Semaphore::new(patience.at_once));
         Ok(Self { client, one_try: patience.one_try, turns })
+    }
+
+    /// The same with another client; both together have one bound of questions at once.
+    pub(super) fn with_client(&self, builder: reqwest::ClientBuilder) -> reqwest::Result<Self> {
+        let client = builder.connect_timeout(self.one_try).build()?;
+        Ok(Self { client, one_try: self.one_try, turns: self.turns.clone() })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -130,30 +123,18 @@ impl Http {
 
 async fn read(mut response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
     let (status, headers) = (response.status(), response.headers().clone());
-    let mut body = Vec::new();
-    while body.len() < limit
-        && let Some(chunk) = response.chunk().await?
-    {
-        let room = (limit - body.len()).min(chunk.len());
-        body.extend_from_slice(chunk.get(..room).unwrap_or_default());
+    let (mut body, mut cut) = (Vec::new(), false);
+    while !cut && let Some(chunk) = response.chunk().await? {
+        let room = limit - body.len();
+        cut = chunk.len() > room;
+        body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
     }
-    Ok(Answer { status, headers, body })
-}
-
-fn follow(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
-    let was_safe = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-    if was_safe && attempt.url().scheme() != "https" {
-        attempt.error("it sends us from https to http")
-    } else if attempt.previous().len() > FEW {
-        attempt.error("it sends us on and on")
-    } else {
-        attempt.follow()
-    }
+    Ok(Answer { status, headers, body, cut })
 }
 
 /// The innermost cause: `Connection refused`. The outer ones repeat the address, which may hold
 /// more than one wants to show.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

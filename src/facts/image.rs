@@ -45,16 +45,13 @@ impl Image {
 
     /// The host and port that answer for the registry.
     pub fn authority(&self) -> &str {
-        if self.host == HUB { HUB_API } else { &self.host }
+        authority_of(&self.host)
     }
+}
 
-    /// Whether the host is one that any machine on the Internet would understand: with a dot, and
-    /// no number. What is not is only asked when the configuration names it.
-    pub fn is_public(&self) -> bool {
-        let name = self.host.split(':').next().unwrap_or_default();
-        let last = name.rsplit('.').next().unwrap_or_default();
-        name.contains('.') && !last.is_empty() && !last.bytes().all(|b| b.is_ascii_digit())
-    }
+/// The host and port that answer for a registry as people name it.
+pub(super) fn authority_of(host: &str) -> &str {
+    if host == HUB { HUB_API } else { host }
 }
 
 impl std::fmt::Display for Image {
@@ -143,24 +140,6 @@ mod tests {
             "a:..",
         ] {
             assert_eq!(Image::parse(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_name_with_a_dot_is_for_everybody() {
-        let public = |text: &str| Image::parse(text).unwrap().is_public();
-        for text in ["redis", "ghcr.io/a", "r.example.com:5000/a"] {
-            assert!(public(text), "{text}");
-        }
-        for text in [
-            "localhost/a",
-            "localhost:5000/a",
-            "registry:80/a",
-            "127.0.0.1/a",
-            "10.0.0.1:5000/a",
-            "a.:1/b",
-        ] {
-            assert!(!public(text), "{text}");
         }
     }
 }

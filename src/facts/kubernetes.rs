@@ -8,7 +8,7 @@ use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
 use crate::facts::credential::Credential;
-use crate::facts::http::{Answer, Http, Patience, Redirects, escaped};
+use crate::facts::http::{Answer, Http, Patience, escaped};
 use crate::facts::{NotKnown, SettingsError};
 use crate::model::id::Namespace;
 use crate::outbound::Outbound;
@@ -67,7 +67,7 @@ impl Kubernetes {
                 .filter(|roots| !roots.is_empty())
                 .ok_or_else(|| SettingsError("`ca` holds no certificate in PEM".to_owned()))?,
         };
-        let http = Http::new(patience, Redirects::None, roots, outbound)?;
+        let http = Http::new(patience, roots, outbound)?;
         Ok(Self { http, base, host, token })
     }
 

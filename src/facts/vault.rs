@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::facts::credential::Credential;
-use crate::facts::http::{Answer, Http, Patience, Redirects, escaped_path};
+use crate::facts::http::{Answer, Http, Patience, escaped_path};
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
 
@@ -61,7 +61,7 @@ impl Vault {
         let address = format!("{}/", settings.address.trim_end_matches('/'));
         let base = Url::parse(&address).map_err(|_| bad())?;
         let host = base.host_str().ok_or_else(bad)?.to_owned();
-        let http = Http::new(patience, Redirects::None, Vec::new(), outbound)?;
+        let http = Http::new(patience, Vec::new(), outbound)?;
         Ok(Self { http, settings, base, host })
     }
 

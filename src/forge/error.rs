@@ -151,6 +151,17 @@ pub enum ForgeError {
         /// How many can be asked about.
         most: usize,
     },
+    /// This process may open no more files. It passes.
+    #[error(
+        "repository {repository} cannot be read now ({problem}): raise the limit of open files, if it \
+         stays so"
+    )]
+    OpenFiles {
+        /// The repository.
+        repository: RepoName,
+        /// What the reader says.
+        problem: String,
+    },
     /// The repository can be opened and not read.
     #[error("repository {repository} cannot be read ({problem}): run `git fsck` in it")]
     Corrupt {
@@ -190,7 +201,9 @@ impl ForgeError {
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::RateLimited { retry_after, .. } => Disposition::RetryAfter(*retry_after),
-            Self::NotSent { .. } | Self::Unreachable { .. } => Disposition::Retry,
+            Self::NotSent { .. } | Self::Unreachable { .. } | Self::OpenFiles { .. } => {
+                Disposition::Retry
+            }
             Self::NoRepository { .. }
             | Self::NoCommit { .. }
             | Self::NoRef { .. }

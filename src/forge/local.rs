@@ -11,6 +11,7 @@ use git2::{BranchType, ErrorClass, ErrorCode, ObjectType, Oid, Repository};
 use crate::forge::branches::Wanted;
 use crate::forge::error::ForgeError;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::disk;
 
 /// A folder of bare repositories.
 #[derive(Debug, Clone)]
@@ -102,8 +103,10 @@ impl Read {
         let folder = self.folder()?;
         let git = Repository::open_bare(folder).map_err(|error| self.not_opened(&error))?;
         let commit = Oid::from_str(self.commit.as_str()).map_err(|_| self.no_commit())?;
-        if git.find_commit(commit).is_err() {
-            return Err(self.no_commit());
+        match git.find_commit(commit) {
+            Ok(_) => {}
+            Err(error) if is_absent(&error) => return Err(self.no_commit()),
+            Err(error) => return Err(self.corrupt(&error)),
         }
         let corrupt = |error| self.corrupt(&error);
         let mut found = Vec::new();
@@ -188,8 +191,11 @@ impl Read {
     }
 
     fn corrupt(&self, error: &git2::Error) -> ForgeError {
-        let problem = error.message().to_owned();
-        ForgeError::Corrupt { repository: self.repository.clone(), problem }
+        let (repository, problem) = (self.repository.clone(), error.message().to_owned());
+        match disk::shortage_of_files(&self.root, &problem) {
+            Some(problem) => ForgeError::OpenFiles { repository, problem },
+            None => ForgeError::Corrupt { repository, problem },
+        }
     }
 }
 

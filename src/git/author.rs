@@ -6,6 +6,7 @@
 
 use crate::git::writer::Identity;
 use crate::model::event::NOBODY;
+use crate::support::text::is_invisible;
 
 /// A name is longer nowhere; a login has 39 characters.
 const LONGEST: usize = 100;
@@ -43,8 +44,7 @@ pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<Identity> {
 
 /// What ends a name in a commit, and what makes it look like another one, is none.
 fn is_of_a_name(c: char) -> bool {
-    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' | '\u{feff}');
-    !c.is_control() && !turns && !matches!(c, '<' | '>')
+    !c.is_control() && !is_invisible(c) && !matches!(c, '<' | '>')
 }
 
 /// As in `dependabot[bot]`. Without `+`, before which GitHub reads an account's number.

@@ -2,12 +2,14 @@
 //!
 //! Texts name the repository by its address without secrets; they never hold a token.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::git::refusal::Refusal;
 use crate::git::signing::SigningError;
 use crate::git::token::NoToken;
 use crate::model::hand_edit::HandEdit;
+use crate::support::disk;
 
 /// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -202,6 +204,19 @@ pub enum Disposition {
 }
 
 impl WriteError {
+    /// Of a failure of git on our side. A disk without room, or a process with too many open files, is
+    /// no damage: it passes.
+    pub(super) fn of_git(repository: String, folder: &Path, error: &git2::Error) -> Self {
+        let cause = error.message().to_owned();
+        let at = || folder.display().to_string();
+        match (disk::shortage(folder, &cause), error.class()) {
+            (Some(cause), _) => Self::Disk { repository, folder: at(), cause },
+            (None, git2::ErrorClass::Net) => Self::Unreachable { repository, cause, wait: None },
+            (None, git2::ErrorClass::Os) => Self::Disk { repository, folder: at(), cause },
+            (None, _) => Self::Corrupt { repository, cause },
+        }
+    }
+
     /// Whether trying again can help. The only place that decides it.
     pub fn disposition(&self) -> Disposition {
         match self {
@@ -226,5 +241,38 @@ impl WriteError {
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::{ErrorClass, ErrorCode};
+
+    use super::*;
+
+    fn of_git(class: ErrorClass, words: &str) -> WriteError {
+        let folder = tempfile::tempdir().unwrap();
+        let error = git2::Error::new(ErrorCode::GenericError, class, words);
+        WriteError::of_git("fleet".to_owned(), folder.path(), &error)
+    }
+
+    #[test]
+    fn a_machine_that_has_nothing_left_is_no_damaged_repository() {
+        for (class, words) in [
+            (ErrorClass::Os, "failed to write: No space left on device"),
+            (ErrorClass::Filesystem, "failed to write: No space left on device"),
+            (ErrorClass::Odb, "could not open a pack: Too many open files"),
+            (ErrorClass::Repository, "failed to make a lock: Read-only file system"),
+        ] {
+            let error = of_git(class, words);
+            assert!(matches!(error, WriteError::Disk { .. }), "{error}");
+            assert_eq!(error.disposition(), Disposition::Retry { after: None });
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_damage() {
+        let error = of_git(ErrorClass::Odb, "object not found - no match for id");
+        assert!(matches!(error, WriteError::Corrupt { .. }), "{error}");
     }
 }

@@ -20,6 +20,7 @@ use crate::git::ssh;
 use crate::git::token::{NoToken, Tokens};
 use crate::git::transport;
 use crate::model::id::CommitSha;
+use crate::support::disk;
 
 /// The commit that was judged good last. A reference, so that its objects stay.
 const GOOD: &str = "refs/the-deployer/good";
@@ -242,7 +243,10 @@ impl Followed {
 impl OnDisk {
     fn look(&mut self) -> Result<CommitSha, FollowError> {
         let tip = match self.fetch() {
-            Err(FollowError::OnDisk { cause, .. }) => {
+            // Another clone would fare no better, and this one would be lost.
+            Err(FollowError::OnDisk { cause, .. })
+                if disk::shortage(&self.folder, &cause).is_none() =>
+            {
                 tracing::warn!(repository = %self.name, cause, "git failed; the clone is made again");
                 self.renew()?;
                 self.fetch()

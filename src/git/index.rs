@@ -104,10 +104,7 @@ impl Place {
     }
 
     fn failed(&self, error: &git2::Error) -> WriteError {
-        WriteError::Corrupt {
-            repository: self.folder.display().to_string(),
-            cause: error.message().to_owned(),
-        }
+        WriteError::of_git(self.folder.display().to_string(), &self.folder, error)
     }
 
     fn targets(&self) -> Result<Vec<TargetName>, git2::Error> {

@@ -16,6 +16,7 @@ use crate::git::kept::{self, FEW, HEADS};
 use crate::git::pack::Load;
 use crate::git::stale;
 use crate::git::tidy::Tidying;
+use crate::support::disk;
 
 /// An opened bare repository of this machine.
 pub(super) struct Local {
@@ -63,6 +64,17 @@ impl Local {
             Err(error) if error.code() == ErrorCode::NotFound => self.without_branch(),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a write could begin. Objects are written there: that the branch can be read does not
+    /// show that they can.
+    pub(super) fn ready(&self) -> Result<(), Trouble> {
+        self.look()?;
+        disk::try_write(&self.path).map_err(|error| {
+            let folder = self.path.display().to_string();
+            let (repository, cause) = (folder.clone(), error.to_string());
+            WriteError::Disk { repository, folder, cause }.into()
+        })
     }
 
     /// A branch with one app in it, begun beside others or in place of one that is gone, would be
@@ -158,6 +170,9 @@ fn not_open(path: &Path, error: &git2::Error) -> Trouble {
     let repository = path.display().to_string();
     if error.code() == ErrorCode::NotFound && !path.join(".git").exists() {
         return WriteError::NotFound { repository }.into();
+    }
+    if let Some(cause) = disk::shortage_of_files(path, error.message()) {
+        return WriteError::Disk { folder: repository.clone(), repository, cause }.into();
     }
     let help = "name a bare repository (`git init --bare`)";
     WriteError::Invalid(format!("{repository} is no bare repository: {help}")).into()

@@ -6,6 +6,7 @@
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::revision::Revision;
+use crate::support::text::is_invisible;
 
 /// How many characters of a free text go into a commit: a reason is a sentence, not an essay.
 const TEXT_LIMIT: usize = 500;
@@ -202,15 +203,12 @@ pub(super) const REMOVAL_ID: &str = "Removal-Id";
 /// Line ends of every kind become spaces, so that no trailer can be forged; characters that change
 /// the direction of writing go too, since they make a log say something else than it holds.
 fn one_line(text: &str) -> String {
-    let visible = |c: char| if c.is_control() || is_separator_or_direction(c) { ' ' } else { c };
+    // What joins two pictures to one turns nothing.
+    let is_hidden = |c: char| is_invisible(c) && c != '\u{200d}';
+    let visible = |c: char| if c.is_control() || is_hidden(c) { ' ' } else { c };
     let clean: String = text.chars().take(TEXT_LIMIT * 4).map(visible).collect();
     let words: Vec<&str> = clean.split_whitespace().collect();
     words.join(" ").chars().take(TEXT_LIMIT).collect::<String>().trim_end().to_owned()
-}
-
-fn is_separator_or_direction(c: char) -> bool {
-    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}'
-        | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

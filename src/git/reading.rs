@@ -97,17 +97,19 @@ impl ManifestRepository {
             return self.at_tip(read).await;
         }
         let place = self.place();
-        let name = place.folder.display().to_string();
+        let (name, folder) = (place.folder.display().to_string(), place.folder.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let repo = Repository::open_bare(&place.folder)?;
             let tip = there(repo.refname_to_id(&place.reference))?;
             read(&repo, tip)
         });
-        let corrupt = |cause| WriteError::Corrupt { repository: name, cause };
         match reading.await {
             Ok(Ok(read)) => Ok(read),
-            Ok(Err(error)) => Err(corrupt(error.message().to_owned())),
-            Err(_) => Err(corrupt("reading it failed by a fault of ours".to_owned())),
+            Ok(Err(error)) => Err(WriteError::of_git(name, &folder, &error)),
+            Err(_) => Err(WriteError::Corrupt {
+                repository: name,
+                cause: "reading it failed by a fault of ours".to_owned(),
+            }),
         }
     }
 
@@ -135,16 +137,18 @@ impl ManifestRepository {
     /// When the repository cannot be read.
     pub async fn change_of(&self, commit: &CommitSha) -> Result<Option<CommitChange>, WriteError> {
         let (folder, commit) = (self.place().folder, commit.clone());
-        let name = folder.display().to_string();
+        let (name, path) = (folder.display().to_string(), folder.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let id = Oid::from_str(commit.as_str())?;
-            change_of(&Repository::open_bare(folder)?, id)
+            change_of(&Repository::open_bare(path)?, id)
         });
-        let corrupt = |cause| WriteError::Corrupt { repository: name, cause };
         match reading.await {
             Ok(Ok(change)) => Ok(change),
-            Ok(Err(error)) => Err(corrupt(error.message().to_owned())),
-            Err(_) => Err(corrupt("reading it failed by a fault of ours".to_owned())),
+            Ok(Err(error)) => Err(WriteError::of_git(name, &folder, &error)),
+            Err(_) => Err(WriteError::Corrupt {
+                repository: name,
+                cause: "reading it failed by a fault of ours".to_owned(),
+            }),
         }
     }
 }

@@ -173,15 +173,17 @@ impl ManifestRepository {
         read: impl FnOnce(&Repository, &Place) -> Result<T, git2::Error> + Send + 'static,
     ) -> Result<T, WriteError> {
         let place = self.place();
-        let name = place.folder.display().to_string();
+        let (name, folder) = (place.folder.display().to_string(), place.folder.clone());
         let reading = tokio::task::spawn_blocking(move || {
             read(&Repository::open_bare(&place.folder)?, &place)
         });
-        let corrupt = |cause| WriteError::Corrupt { repository: name, cause };
         match reading.await {
             Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => Err(corrupt(error.message().to_owned())),
-            Err(_) => Err(corrupt("reading it failed by a fault of ours".to_owned())),
+            Ok(Err(error)) => Err(WriteError::of_git(name, &folder, &error)),
+            Err(_) => Err(WriteError::Corrupt {
+                repository: name,
+                cause: "reading it failed by a fault of ours".to_owned(),
+            }),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::git::queue::Job;
 use crate::git::refusal::Refusal;
 use crate::git::writer::Written;
 use crate::model::id::{CommitSha, DeployId};
+use crate::support::disk;
 
 /// How many commits back a deploy id is looked for: it was lost by a crash, not by a year.
 const LOOK_BACK: usize = 1_000;
@@ -90,6 +91,9 @@ impl Writer {
         mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
     ) -> Result<T, WriteError> {
         let first = match step(self) {
+            Err(Trouble::Damaged(error)) if self.is_short(&error) => {
+                return Err(self.final_error(Trouble::Damaged(error)));
+            }
             Err(Trouble::Damaged(error)) => error,
             other => return other.map_err(|trouble| self.final_error(trouble)),
         };
@@ -98,24 +102,17 @@ impl Writer {
         second.map_err(|trouble| self.final_error(trouble))
     }
 
+    /// Whether this machine lacks something. Then another clone would fare no better, and the one that
+    /// is there would be lost.
+    fn is_short(&self, error: &git2::Error) -> bool {
+        disk::shortage(self.home.folder(), error.message()).is_some()
+    }
+
     fn final_error(&self, trouble: Trouble) -> WriteError {
         let repository = self.name.clone();
         match trouble {
             Trouble::Error(error) => error,
-            Trouble::Damaged(error) => {
-                let cause = error.message().to_owned();
-                match error.class() {
-                    git2::ErrorClass::Net => {
-                        WriteError::Unreachable { repository, cause, wait: None }
-                    }
-                    git2::ErrorClass::Os => WriteError::Disk {
-                        repository,
-                        folder: self.home.folder().display().to_string(),
-                        cause,
-                    },
-                    _ => WriteError::Corrupt { repository, cause },
-                }
-            }
+            Trouble::Damaged(error) => WriteError::of_git(repository, self.home.folder(), &error),
         }
     }
 

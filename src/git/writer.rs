@@ -285,7 +285,7 @@ impl ManifestRepository {
         let door = self.door.clone();
         blocking(move || match door {
             Door::Local { path, reference, alone } => {
-                Local::open(&path, &reference, alone)?.look().map(drop)
+                Local::open(&path, &reference, alone)?.ready()
             }
             Door::Server { remote, .. } => {
                 remote.probe().map_err(|failure| remote.error(failure).into())

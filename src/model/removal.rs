@@ -7,6 +7,7 @@ use crate::model::audit::By;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, RepoName, TargetName};
 use crate::model::revision::Digest;
+use crate::support::text::refuse_invisible;
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,13 +78,15 @@ pub struct Ended {
 /// The longest reason, in characters.
 pub const REASON_LIMIT: usize = 500;
 
-/// The reason on one line, or what is wrong with it.
+/// The reason on one line, or what is wrong with it. It is read again when somebody asks what happened, so it must
+/// be what it looks like.
 ///
 /// # Errors
 /// A sentence for who asks.
 pub fn reason(text: &str) -> Result<String, String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    refuse_invisible("the reason", &line)?;
     match line.chars().count() {
         0 => Err("say why: the reason is empty".to_owned()),
         n if n > REASON_LIMIT => {
@@ -104,6 +107,12 @@ mod tests {
             assert!(reason(nothing).unwrap_err().contains("empty"), "{nothing:?}");
         }
         assert!(reason(&"é".repeat(REASON_LIMIT)).is_ok());
+        for hidden in
+            ['\u{202e}', '\u{2066}', '\u{200e}', '\u{61c}', '\u{200b}', '\u{2060}', '\u{feff}']
+        {
+            let said = reason(&format!("rolled back by ops{hidden} txt.exe")).unwrap_err();
+            assert!(said.contains("invisible character (U+"), "{said}");
+        }
         assert!(reason(&"é".repeat(REASON_LIMIT + 1)).is_err());
     }
 }

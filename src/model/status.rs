@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, ImageTag};
+use crate::support::text::remove_invisible;
 
 /// One thing to tell the forge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,10 +90,12 @@ impl ForgeStatus {
 
 const COMMIT: &str = "commit ";
 
-/// The text on one line, cut after so many characters with a mark that something is missing.
+/// The text on one line without what nobody sees, cut after so many characters with a mark that something is
+/// missing.
 pub fn one_line(text: &str, longest: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    let line = remove_invisible(&line).into_owned();
     if line.chars().count() <= longest {
         return line;
     }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::support::text::reveal_invisible;
+
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
@@ -95,10 +97,11 @@ impl Violation {
     }
 }
 
-/// A text from a hostile file in a message must neither break its line nor move a cursor.
+/// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another one.
 fn visible(text: String) -> String {
+    let text = reveal_invisible(&text);
     if !text.chars().any(char::is_control) {
-        return text;
+        return text.into_owned();
     }
     let shown =
         |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };

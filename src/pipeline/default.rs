@@ -7,7 +7,7 @@
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
-use crate::waml::node::{Map, Node, Value};
+use crate::waml::node::{Entry, Map, Node, Value};
 use crate::waml::section::{Identity, always_exists, identity, refines};
 
 /// One section for one target with nothing left to fill.
@@ -75,7 +75,7 @@ fn fill_hole(node: &mut Node, default: &Node, key: &str, slug: &str) {
 fn add(map: &mut Map, key: &str, default: &Node, place: &crate::model::violation::Position) {
     let for_elements = identity(key).is_some() && default.as_map().is_some();
     if !for_elements {
-        let entry = crate::waml::node::Entry { key: place.clone(), node: default.clone() };
+        let entry = Entry { key: place.clone(), node: default.clone() };
         map.insert(key.to_owned(), entry);
     }
 }
@@ -89,9 +89,9 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
     };
     for element in elements {
         let Value::Map(map) = &mut element.value else { continue };
-        let Some(said) = map.get(key).filter(|said| !said.node.is_null()).cloned() else {
-            continue;
-        };
+        // What is broken was told where it stands, and may be large: it is not said again for each.
+        let is_said = |said: &&Entry| !said.node.is_null() && !said.node.has_broken();
+        let Some(said) = map.get(key).filter(is_said).cloned() else { continue };
         let Some(Value::List(below)) = map.get_mut(inner).map(|entry| &mut entry.node.value) else {
             continue;
         };

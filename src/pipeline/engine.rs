@@ -14,6 +14,7 @@ use tera::{Context, ErrorKind, Kwargs, State, Tera, TeraResult};
 
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Position, Violation};
+use crate::pipeline::turns::{self, Insertions};
 
 /// How a template file's name ends.
 pub(crate) const SUFFIX: &str = ".yaml.tmpl";
@@ -24,26 +25,41 @@ pub(crate) const COMPONENTS: &str = "components/";
 /// How much one file may become. Kubernetes takes objects up to 1.5 MiB (etcd's limit).
 const LARGEST_FILE: usize = 1024 * 1024;
 
+/// The files of one version of a template, parsed, with what all templates share.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    tera: Tera,
+    insertions: Insertions,
+}
+
 /// Parses the files of one version of a template, and what all templates share.
 ///
 /// Each version has an engine of its own: a component that it defines itself is nobody else's.
 pub(crate) fn load<'a>(
     shared: &'a [TemplateFile],
     files: impl Iterator<Item = &'a TemplateFile>,
-) -> Result<Tera, Vec<Violation>> {
-    let mut tera = Tera::new();
-    tera.autoescape_on([SUFFIX]);
-    tera.set_escape_fn(escape);
-    tera.register_filter("yaml", yaml);
+) -> Result<Engine, Vec<Violation>> {
     let named =
         |prefix: &str, file: &TemplateFile| (format!("{prefix}{}", file.path), file.text.clone());
     let shared = shared.iter().map(|file| named(COMPONENTS, file));
     let all: Vec<(String, String)> = shared.chain(files.map(|file| named("", file))).collect();
-    tera.add_raw_templates(all.clone()).map_err(|error| violations(&error))?;
-    match unsaid(&tera, &all) {
-        Some(violation) => Err(vec![violation]),
-        None => Ok(tera),
+    // First as they are written: only what can be parsed can be made to count.
+    let written = parsed(all.clone(), &Insertions::default())?;
+    if let Some(violation) = unsaid(&written, &all) {
+        return Err(vec![violation]);
     }
+    let (counted, insertions) = turns::counted(&all);
+    Ok(Engine { tera: parsed(counted, &insertions)?, insertions })
+}
+
+fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera, Vec<Violation>> {
+    let mut tera = Tera::new();
+    tera.autoescape_on([SUFFIX]);
+    tera.set_escape_fn(escape);
+    tera.register_filter("yaml", yaml);
+    turns::register(&mut tera);
+    tera.add_raw_templates(texts).map_err(|error| violations(&error, insertions))?;
+    Ok(tera)
 }
 
 /// A component that takes something from its caller without being given it: what a template makes
@@ -68,20 +84,25 @@ fn unsaid(tera: &Tera, files: &[(String, String)]) -> Option<Violation> {
 }
 
 /// The top-level names that the files look at.
-pub(crate) fn variables(tera: &Tera, files: &[String]) -> HashSet<String> {
-    let of = |file: &String| tera.get_template_variables(file).unwrap_or_default();
+pub(crate) fn variables(engine: &Engine, files: &[String]) -> HashSet<String> {
+    let of = |file: &String| engine.tera.get_template_variables(file).unwrap_or_default();
     files.iter().flat_map(of).map(str::to_owned).collect()
 }
 
 /// Renders one file.
-pub(crate) fn render(tera: &Tera, file: &str, context: &Context) -> Result<String, Violation> {
+pub(crate) fn render(engine: &Engine, file: &str, context: &Context) -> Result<String, Violation> {
     let mut out = Capped { bytes: Vec::new() };
-    let rendered = tera.render_to(file, context, &mut out);
+    let (rendered, stopped) = turns::limited(|| engine.tera.render_to(file, context, &mut out));
+    if stopped {
+        let message =
+            format!("{file} does not come to an end: it loops too often, or over too much");
+        return Err(Violation::error("rendered", message).help("look for a loop in the template"));
+    }
     if out.bytes.len() >= LARGEST_FILE {
         let message = format!("{file} renders to more than {LARGEST_FILE} bytes");
         return Err(Violation::error("rendered", message).help("look for a loop in the template"));
     }
-    rendered.map_err(|error| violation(&error, file))?;
+    rendered.map_err(|error| violation(&error, file, &engine.insertions))?;
     String::from_utf8(out.bytes)
         .map_err(|_| Violation::error("rendered", format!("{file} does not render to text")))
 }
@@ -98,7 +119,16 @@ fn escape(text: &str, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     quoted.push(b'"');
-    out.write_all(&quoted)
+    insert(&quoted, out)
+}
+
+/// Writes what a template inserts, if the file may still have it.
+fn insert(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    if turns::spend(bytes.len()) {
+        out.write_all(bytes)
+    } else {
+        Err(io::ErrorKind::FileTooLarge.into())
+    }
 }
 
 /// A character by its number: `\x2f`, `\u20ac`, `\U0001f600`.
@@ -114,6 +144,9 @@ fn yaml(value: &tera::Value, _: Kwargs, _: &State) -> TeraResult<tera::Value> {
         serde_json::to_value(value).map_err(|error| tera::Error::message(error.to_string()))?;
     let mut out = Vec::new();
     flow(&json, &mut out).map_err(|error| tera::Error::message(error.to_string()))?;
+    if !turns::spend(out.len()) {
+        return Err(tera::Error::message("this renders more than any file may have"));
+    }
     Ok(tera::Value::safe_string(&String::from_utf8_lossy(&out)))
 }
 
@@ -161,12 +194,12 @@ impl Write for Capped {
 
 /// What is wrong with a set of templates. Names that nothing has (a component, a filter) come as
 /// one text with a report for each: `error: MESSAGE`, then ` --> FILE:LINE:COLUMN`.
-fn violations(error: &tera::Error) -> Vec<Violation> {
+fn violations(error: &tera::Error, insertions: &Insertions) -> Vec<Violation> {
     let text = error.to_string();
     let reports: Vec<Violation> = text.split("\n\n").filter_map(reported).collect();
     match error.kind() {
         ErrorKind::Msg(_) if !reports.is_empty() => reports,
-        _ => vec![violation(error, "the templates")],
+        _ => vec![violation(error, "the templates", insertions)],
     }
 }
 
@@ -180,16 +213,20 @@ fn reported(report: &str) -> Option<Violation> {
 }
 
 /// A template error, at its place in the template.
-fn violation(error: &tera::Error, what: &str) -> Violation {
+fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violation {
     let (ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report)) = error.kind() else {
         return Violation::error("template", format!("{what}: {error}"));
     };
-    let span = report.span();
+    let (file, span) = (report.filename(), report.span());
+    let written = |line: usize, column: usize| {
+        insertions.written(file, narrow(line), narrow(column.saturating_add(1)))
+    };
+    let column = written(span.start_line, span.start_col);
     let position = Position {
-        file: Arc::from(report.filename()),
+        file: Arc::from(file),
         line: narrow(span.start_line),
-        column: narrow(span.start_col + 1),
-        length: narrow(span.end_col.saturating_sub(span.start_col)).max(1),
+        column,
+        length: written(span.end_line, span.end_col).saturating_sub(column).max(1),
     };
     mistake(report.message(), position)
 }
@@ -209,7 +246,7 @@ mod tests {
     use super::*;
 
     /// An engine of one component and one file.
-    fn loaded(component: &str, file: &str) -> Result<Tera, Vec<Violation>> {
+    fn loaded(component: &str, file: &str) -> Result<Engine, Vec<Violation>> {
         let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
         let file = named("a/latest/b.yaml.tmpl", file);
         load(&[named("c.yaml.tmpl", component)], std::iter::once(&file))
@@ -229,6 +266,54 @@ mod tests {
         let found: serde_json::Value = serde_yaml::from_str(&text).unwrap();
         let of = |text: &str| serde_json::json!({"t": text, "l": ["x: y"]});
         assert_eq!(found, serde_json::json!({"a": of("a\nb: c"), "b": of("fixed")}));
+    }
+
+    /// Each would take hours, or gigabytes.
+    #[test]
+    fn what_does_not_end_is_stopped() {
+        let none = "{% component unused() %}{% endcomponent unused %}".to_owned();
+        let calls: String = (1..18)
+            .map(|n| {
+                let call = format!("{{{{<c{}/>}}}}", n + 1);
+                format!("{{% component c{n}() %}}{}{{% endcomponent c{n} %}}", call.repeat(3))
+            })
+            .chain(["{% component c18() %}{% endcomponent c18 %}".to_owned()])
+            .collect();
+        let captured = "{% component c(list) %}{% for a in range(end=100000) %}{{ list | yaml }}{{ list | yaml }}{{ list | yaml }}{% endfor %}{% endcomponent c %}";
+        for (components, file) in [
+            (
+                &none,
+                "{% for a in range(end=100000) %}{% for b in range(end=100000) %}{% endfor %}{% endfor %}",
+            ),
+            (
+                &none,
+                "{% for a in range(end=100000) %}{% set b = [c for c in range(end=100000)] %}{% endfor %}",
+            ),
+            (
+                &none,
+                "{% for a in range(end=100000) %}{% for b in [c for c in range(end=9)] %}{% for d in range(end=100000) -%} {% endfor %}{% endfor %}{% endfor %}",
+            ),
+            (&calls, "{{<c1/>}}"),
+            (&captured.to_owned(), "a: {{<c list/> | indent}}"),
+        ] {
+            let error =
+                render(&loaded(components, file).unwrap(), "a/latest/b.yaml.tmpl", &context());
+            let said = error.unwrap_err().to_string();
+            assert!(
+                said.contains("a/latest/b.yaml.tmpl does not come to an end"),
+                "{file}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mistake_behind_a_loop_is_told_at_its_place() {
+        let file = "a: 1\n{% for x in [y for y in list] %}{{ x }}{{ nowhere }}{% endfor %}";
+        let engine = loaded("", file).unwrap();
+        let said = render(&engine, "a/latest/b.yaml.tmpl", &context()).unwrap_err();
+        assert!(said.to_string().starts_with("a/latest/b.yaml.tmpl:2:43: "), "{said}");
+        let broken = loaded("", "{% for x in list %}{{ x | nope }}{% endfor %}").unwrap_err();
+        assert!(broken[0].to_string().starts_with("a/latest/b.yaml.tmpl:1:27: "), "{broken:?}");
     }
 
     #[test]

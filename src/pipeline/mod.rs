@@ -18,6 +18,7 @@ pub mod policies; // the rules of a company
 pub mod alerts; // the alerts that there are, and what each of them needs
 pub mod promql; // expressions, as far as they can be checked without a Prometheus
 pub(crate) mod engine; // the template engine, and how values are kept in their place
+mod turns; // templates count what they do
 pub(crate) mod view; // what templates see
 pub mod application; // the Argo CD Application of an app, and of a cluster
 pub mod prepare; // what a manifest repository has before its first deployment

@@ -48,7 +48,7 @@ pub struct Template {
     pub defaults: Node,
     /// The names of its files in `engine`, sorted.
     pub(crate) files: Vec<String>,
-    pub(crate) engine: tera::Tera,
+    pub(crate) engine: engine::Engine,
     /// The operator's own rules, the same for all templates of the set.
     pub(crate) policies: Arc<Policies>,
     uses: HashSet<String>,

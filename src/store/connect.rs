@@ -63,6 +63,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (16, "holds", include_str!("../../migrations/0016_holds.sql")),
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
     (19, "api", include_str!("../../migrations/0019_api.sql")),
+    (20, "health", include_str!("../../migrations/0020_health.sql")),
 ];
 
 /// The connections to one database.
@@ -79,18 +80,17 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
         Some(("postgres" | "postgresql", _)) => postgres(url)?,
         _ => return Err(bad(&shown(url.expose_secret()), "no database that is known here")),
     };
-    let open = |source| StoreError::Open { shown: shown.clone(), source };
+    let open = |source| StoreError::open(shown.clone(), source);
     let options = AnyConnectOptions::from_str(&url).map_err(&open)?;
     let settings = match kind {
         Kind::Sqlite => SQLITE,
         Kind::Postgres => POSTGRES,
     };
-    try_once(&options, settings).await.map_err(&open)?;
+    let migrated = migrated(&options, settings).await;
+    migrated.map_err(|failed| failed.of(&shown))?;
     // A file does not hang up; a server does, and a round trip finds it out.
     let pool = connections(settings, CONNECTIONS).test_before_acquire(kind == Kind::Postgres);
     let pool = pool.connect_with(options.clone()).await.map_err(&open)?;
-    let migrated = migrator(MIGRATIONS).run(&pool).await;
-    migrated.map_err(|source| not_migrated(&shown, source))?;
     let durable = match kind {
         Kind::Sqlite => {
             connections(SQLITE_DURABLE, 1).connect_with(options).await.map_err(&open)?
@@ -104,15 +104,45 @@ pub(super) async fn pools(url: &SecretString) -> Result<Pools, StoreError> {
     Ok(Pools { pool, durable, kind })
 }
 
-/// Before a former version touches tables that it does not know, it stops.
-fn not_migrated(shown: &str, source: MigrateError) -> StoreError {
-    let shown = shown.to_owned();
-    match source {
-        MigrateError::VersionMissing(migration) => {
-            StoreError::Newer { shown, migration, known: newest_migration() }
+/// Why the tables are not as this version needs them.
+enum NotMigrated {
+    /// There is no connection.
+    Connect(sqlx::Error),
+    /// The tables are as they were.
+    Migrate(MigrateError),
+}
+
+impl NotMigrated {
+    fn of(self, shown: &str) -> StoreError {
+        let shown = shown.to_owned();
+        match self {
+            Self::Connect(source) => StoreError::open(shown, source),
+            // Before a former version touches tables that it does not know, it stops.
+            Self::Migrate(MigrateError::VersionMissing(migration)) => {
+                StoreError::Newer { shown, migration, known: newest_migration() }
+            }
+            Self::Migrate(source) => StoreError::migrate(shown, source),
         }
-        source => StoreError::Migrate { shown, source },
     }
+}
+
+/// Brings the tables up to date, on a connection that nobody uses after it: one whose migration failed
+/// is in a state that nobody knows.
+///
+/// A pool would try again until its patience is over, and then forget why; this says why.
+async fn migrated(options: &AnyConnectOptions, settings: &'static str) -> Result<(), NotMigrated> {
+    let connect = async {
+        let mut connection = AnyConnection::connect_with(options).await?;
+        connection.execute(sqlx::raw_sql(settings)).await?;
+        Ok(connection)
+    };
+    let connected = tokio::time::timeout(PATIENCE, connect).await;
+    let connected = connected.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let mut connection = connected.map_err(NotMigrated::Connect)?;
+    let migrated = migrator(MIGRATIONS).run(&mut connection).await;
+    let closed = connection.close().await;
+    migrated.map_err(NotMigrated::Migrate)?;
+    closed.map_err(NotMigrated::Connect)
 }
 
 /// The newest migration that this version knows.
@@ -139,16 +169,6 @@ pub(super) async fn sqlite_connection(
     install_default_drivers();
     let url = format!("sqlite://{}?{options}", percent_encoded(path));
     AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
-}
-
-/// A pool tries again until its patience is over, and then forgets why; this says why.
-async fn try_once(options: &AnyConnectOptions, settings: &'static str) -> Result<(), sqlx::Error> {
-    let connect = async {
-        let mut connection = AnyConnection::connect_with(options).await?;
-        connection.execute(sqlx::raw_sql(settings)).await?;
-        connection.close().await
-    };
-    tokio::time::timeout(PATIENCE, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 fn connections(settings: &'static str, most: u32) -> AnyPoolOptions {

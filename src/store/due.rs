@@ -1,11 +1,40 @@
-//! When there is something to do again, for whoever need not look meanwhile.
+//! When there is something to do again, for whoever need not look meanwhile; and times that lie
+//! further ahead than anything waits, because a clock was ahead and has been set back.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::store::row::Row;
 use crate::store::{Store, StoreError};
 
 const DOING: &str = "looking for what is due next";
+const BRINGING_DOWN: &str = "bringing down times that lie too far ahead";
+
+/// How long anything waits at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongestDelays {
+    /// The lease on a deployment, a preview or a message.
+    pub lease: Duration,
+    /// Between two attempts at something.
+    pub retry: Duration,
+    /// How long an act beside deploying has its app to itself.
+    pub act: Duration,
+}
+
+/// How long the search for lost events waits at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongestRests {
+    /// The lease on a sweep.
+    pub lease: Duration,
+    /// Because the forge asked for it.
+    pub wait: Duration,
+    /// Between two sweeps.
+    pub every: Duration,
+}
+
+/// A rule for one column: what is further ahead than `$1` becomes `$2`.
+type Rule = (&'static str, Timestamp, Timestamp);
 
 impl Store {
     /// The first time after this at which a deployment or a message that waits can be taken: a
@@ -23,4 +52,112 @@ impl Store {
         .map_err(StoreError::doing(DOING))?;
         Row::new(row).maybe_time("due_at")
     }
+
+    /// Brings down every time that lies further ahead than anything can wait; how many those were.
+    ///
+    /// Such a time was written while a clock was ahead: this machine's, or that of another replica.
+    /// What waits for it is due now. A lease is left its full length: whoever holds it may be alive,
+    /// and then extends it. Times are let lie ahead by one lease more than anything waits, because
+    /// the clocks of replicas differ.
+    pub async fn bring_down_due_times(
+        &self,
+        longest: LongestDelays,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let LongestDelays { lease, retry, act } = longest;
+        let waits = (later(now, retry.saturating_add(lease)), now);
+        let leased = (later(now, lease.saturating_mul(2)), later(now, lease));
+        // Whether it is on its way or waits for its next attempt, the table does not say.
+        let unsure = (waits.0, leased.1);
+        let acts = (later(now, act.saturating_add(lease)), later(now, act));
+        self.bring_down(&[
+            (
+                "UPDATE deployments SET due_at = $2 \
+                 WHERE finished_at IS NULL AND worker IS NULL AND due_at > $1",
+                waits.0,
+                waits.1,
+            ),
+            (
+                "UPDATE deployments SET due_at = $2 \
+                 WHERE finished_at IS NULL AND worker IS NOT NULL AND due_at > $1",
+                leased.0,
+                leased.1,
+            ),
+            (
+                "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 0 AND due_at > $1",
+                waits.0,
+                waits.1,
+            ),
+            (
+                "UPDATE outbox SET due_at = $2 WHERE outcome IS NULL AND unsure = 1 AND due_at > $1",
+                unsure.0,
+                unsure.1,
+            ),
+            (
+                "UPDATE previews SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
+                waits.0,
+                waits.1,
+            ),
+            (
+                "UPDATE previews SET due_at = $2 \
+                 WHERE done_at IS NULL AND worker IS NOT NULL AND due_at > $1",
+                leased.0,
+                leased.1,
+            ),
+            (
+                "UPDATE acts SET due_at = $2 WHERE finished_at IS NULL AND due_at > $1",
+                acts.0,
+                acts.1,
+            ),
+        ])
+        .await
+    }
+
+    /// The same of the search for lost events.
+    pub async fn bring_down_sweeps(
+        &self,
+        longest: LongestRests,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let LongestRests { lease, wait, every } = longest;
+        let ahead = |rest: Duration| later(now, rest.saturating_add(lease));
+        self.bring_down(&[
+            ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", ahead(every), now),
+            ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", ahead(wait), now),
+            (
+                "UPDATE sweeps SET lease_end = $2 WHERE lease_end > $1",
+                ahead(lease),
+                later(now, lease),
+            ),
+        ])
+        .await
+    }
+
+    async fn bring_down(&self, rules: &[Rule]) -> Result<u64, StoreError> {
+        let mut write = self.begin(BRINGING_DOWN).await?;
+        let mut brought = 0;
+        for (sql, beyond, to) in rules {
+            let done = sqlx::query(*sql)
+                .bind(beyond.as_millisecond())
+                .bind(to.as_millisecond())
+                .execute(write.sql())
+                .await
+                .map_err(StoreError::doing(BRINGING_DOWN))?;
+            brought += done.rows_affected();
+        }
+        if brought > 0 {
+            write.commit().await?;
+            tracing::warn!(
+                brought,
+                "times lay further ahead than anything waits: a clock was set back"
+            );
+        }
+        Ok(brought)
+    }
+}
+
+fn later(now: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    now.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -1,8 +1,17 @@
 //! What can go wrong with the database, said for the person who runs it.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use sqlx::migrate::MigrateError;
 
 use crate::model::id::DeployId;
+use crate::store::ailment::{Ailment, ailment};
+
+/// What to do about a damaged database.
+const WAYS_OUT: &str = "stop the service, and put a backup back with `the-deployer restore FILE \
+     --force`; without one, move the database away and make the record again from the manifest \
+     repositories with `the-deployer rebuild`";
 
 /// The database could not do what was asked. Nothing of it was done.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +46,7 @@ pub enum StoreError {
         /// The URL without its password.
         shown: String,
         /// What the migrator said.
-        source: sqlx::migrate::MigrateError,
+        source: MigrateError,
     },
     /// Another version of us has used the database since, and changed its tables.
     #[error(
@@ -61,6 +70,31 @@ pub enum StoreError {
         /// What the driver said.
         source: sqlx::Error,
     },
+    /// The database is no database, or its tables contradict each other: found when it was opened.
+    #[error("the database {shown} is damaged ({source}): {WAYS_OUT}")]
+    DamagedAt {
+        /// The URL without its password.
+        shown: String,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// The same, found by a statement.
+    #[error("the database is damaged ({source}, while {doing}): {WAYS_OUT}")]
+    Damaged {
+        /// What we were at.
+        doing: &'static str,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// A write did not end.
+    #[error(
+        "the database took no write within {} s: another process may hold its write lock (see \
+         `fuser` for a file), or its disk may be slow or not answer", limit.as_secs()
+    )]
+    NoAnswer {
+        /// How long it was waited for.
+        limit: Duration,
+    },
     /// A row holds what we never wrote.
     #[error("the database holds no legal {column} for {row}: {reason}")]
     Corrupt {
@@ -79,6 +113,44 @@ pub enum StoreError {
 impl StoreError {
     /// For `map_err`: a failed statement, with what we were at.
     pub(super) fn doing(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
-        move |source| Self::Query { doing, source }
+        move |source| match ailment(&source) {
+            Ailment::Damaged => Self::Damaged { doing, source },
+            _ => Self::Query { doing, source },
+        }
+    }
+
+    /// There is no connection to that database.
+    pub(super) fn open(shown: String, source: sqlx::Error) -> Self {
+        match ailment(&source) {
+            Ailment::Damaged => Self::DamagedAt { shown, source },
+            _ => Self::Open { shown, source },
+        }
+    }
+
+    /// The tables of that database are not as this version needs them.
+    pub(super) fn migrate(shown: String, source: MigrateError) -> Self {
+        match source {
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _)
+                if ailment(&source) == Ailment::Damaged =>
+            {
+                Self::DamagedAt { shown, source }
+            }
+            source => Self::Migrate { shown, source },
+        }
+    }
+
+    /// What ails the database, as far as its driver tells.
+    pub fn ailment(&self) -> Ailment {
+        match self {
+            Self::Open { source, .. } | Self::Query { source, .. } => ailment(source),
+            Self::Damaged { .. } | Self::DamagedAt { .. } => Ailment::Damaged,
+            Self::NoAnswer { .. } => Ailment::NoAnswer,
+            Self::Url { .. }
+            | Self::File { .. }
+            | Self::Migrate { .. }
+            | Self::Newer { .. }
+            | Self::Corrupt { .. }
+            | Self::IdTaken(_) => Ailment::Other,
+        }
     }
 }

@@ -25,8 +25,9 @@ const DOING: &str = "storing an event";
 impl Store {
     /// Stores a deployment that was asked for, and supersedes what it replaces.
     ///
-    /// A delivery that was seen before is a duplicate, and so is a second one about the same
-    /// deployment of the forge. When this returns, it is on disk.
+    /// A second delivery about the same deployment of the forge is a duplicate, whatever its id. A
+    /// delivery's id that came before with another deployment says nothing. When this returns, it is on
+    /// disk.
     pub async fn accept(
         &self,
         delivery: &DeliveryId,
@@ -59,12 +60,20 @@ impl Store {
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
-        if !insert(&mut write, delivery, request, id, now).await? {
-            // Nothing to commit: the lane of a duplicate is there already.
-            return find(&mut write, delivery, request).await?.map_or_else(
-                || Err(StoreError::IdTaken(id.clone())),
-                |first| Ok(Accepted::Duplicate(first)),
-            );
+        if !insert(&mut write, delivery.as_str(), request, id, now).await? {
+            // Nothing to commit where it is a duplicate: its lane is there already.
+            if let Some(first) = find(&mut write, request).await? {
+                return Ok(Accepted::Duplicate(first));
+            }
+            // The delivery's id is another deployment's: a header, which no signature covers.
+            let alias = format!("{delivery}/{id}");
+            if !insert(&mut write, &alias, request, id, now).await? {
+                return match find(&mut write, request).await? {
+                    Some(first) => Ok(Accepted::Duplicate(first)),
+                    None => Err(StoreError::IdTaken(id.clone())),
+                };
+            }
+            tracing::warn!(%delivery, deployment = %id, "a delivery's id came again with another deployment");
         }
         self.tell(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
@@ -79,7 +88,7 @@ impl Store {
 
 async fn insert(
     write: &mut Write,
-    delivery: &DeliveryId,
+    delivery: &str,
     request: &DeploymentRequest,
     id: &DeployId,
     now: Timestamp,
@@ -101,7 +110,7 @@ async fn insert(
          $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $5) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
-    .bind(delivery.as_str())
+    .bind(delivery)
     .bind(release.repository.as_str())
     .bind(target.as_str())
     .bind(*forge_id)
@@ -121,20 +130,17 @@ async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
+/// What was stored of the deployment before.
 async fn find(
     write: &mut Write,
-    delivery: &DeliveryId,
     request: &DeploymentRequest,
 ) -> Result<Option<DeployId>, StoreError> {
-    let row = sqlx::query(
-        "SELECT id FROM deployments WHERE delivery = $1 OR (repository = $2 AND forge_id = $3) \
-         ORDER BY CASE WHEN delivery = $1 THEN 0 ELSE 1 END LIMIT 1",
-    )
-    .bind(delivery.as_str())
-    .bind(request.release.repository.as_str())
-    .bind(request.forge_id)
-    .fetch_optional(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
+    let sql = "SELECT id FROM deployments WHERE repository = $1 AND forge_id = $2";
+    let row = sqlx::query(sql)
+        .bind(request.release.repository.as_str())
+        .bind(request.forge_id)
+        .fetch_optional(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
     row.map(|row| Row::new(row).id("id")).transpose()
 }

@@ -16,12 +16,15 @@
 
 mod acts; // what people did beside deploying
 mod answers; // what was answered to acts that may be repeated
+mod ailment; // what a driver's error means
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod connect; // a URL becomes a pool
-mod due; // when there is something to do again
+mod due; // when there is something to do again, and times too far ahead
+mod deaths; // attempts that died one after the other
 mod error;
+mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
 mod inactive; // what is no longer live
 mod intake; // accept
@@ -38,18 +41,22 @@ mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
 mod told; // what was told, and what waits
 mod sweeps; // where the search for lost events is
+mod write; // a transaction, and what becomes of its connection
 pub mod embedded; // the SQLite file, copied and put back
 mod rebuild; // what the manifest repositories know, written into the tables
 
 use std::sync::Arc;
 
 use secrecy::SecretString;
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use sqlx::{AnyPool, AssertSqlSafe};
+use tokio::sync::watch;
 
 pub use crate::store::acts::ActTurn;
+pub use crate::store::ailment::Ailment;
 pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
+pub use crate::store::due::{LongestDelays, LongestRests};
+pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::error::StoreError;
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
@@ -66,6 +73,7 @@ pub use crate::store::told::{Told, Waiting};
 
 use crate::model::notice::Audience;
 use crate::store::connect::Kind;
+use crate::store::write::{Turn, Write, Writers};
 
 /// The database. Clones share it.
 #[derive(Debug, Clone)]
@@ -114,12 +122,6 @@ impl Store {
         self.pool.close().await;
     }
 
-    /// Whether the database answers.
-    pub async fn ready(&self) -> Result<(), StoreError> {
-        let asked = sqlx::query("SELECT 1").execute(&self.pool).await;
-        asked.map(drop).map_err(StoreError::doing("asking whether the database answers"))
-    }
-
     async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
         let turn = match self.kind {
             Kind::Sqlite => Some(self.writers.turn().await),
@@ -143,13 +145,7 @@ impl Store {
         doing: &'static str,
         turn: Option<Turn>,
     ) -> Result<Write, StoreError> {
-        let begin = match self.kind {
-            // One that begins by reading could find the write lock taken in its middle.
-            Kind::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await,
-            Kind::Postgres => pool.begin().await,
-        };
-        let transaction = begin.map_err(StoreError::doing(doing))?;
-        Ok(Write { transaction, _turn: turn, doing, changed: self.changed.clone() })
+        Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
@@ -158,51 +154,5 @@ impl Store {
             Kind::Sqlite => sql.to_owned(),
             Kind::Postgres => format!("{sql} {lock}"),
         })
-    }
-}
-
-/// SQLite has one writer at a time, and makes the others poll. Here they wait in a row instead,
-/// which is fair and wakes them at once; and of the workers only the first stands in it, so
-/// that an event, whose sender waits, never has more than one of them before it.
-#[derive(Debug, Clone, Default)]
-struct Writers {
-    workers: Arc<Mutex<()>>,
-    all: Arc<Mutex<()>>,
-}
-
-/// The turn to write.
-struct Turn {
-    _all: OwnedMutexGuard<()>,
-    _workers: Option<OwnedMutexGuard<()>>,
-}
-
-impl Writers {
-    async fn turn(&self) -> Turn {
-        let workers = Arc::clone(&self.workers).lock_owned().await;
-        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: Some(workers) }
-    }
-
-    async fn turn_at_once(&self) -> Turn {
-        Turn { _all: Arc::clone(&self.all).lock_owned().await, _workers: None }
-    }
-}
-
-/// A transaction that writes; without a commit it never was.
-struct Write {
-    transaction: Transaction<'static, Any>,
-    _turn: Option<Turn>,
-    doing: &'static str,
-    changed: watch::Sender<()>,
-}
-
-impl Write {
-    fn sql(&mut self) -> &mut AnyConnection {
-        &mut self.transaction
-    }
-
-    async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await.map_err(StoreError::doing(self.doing))?;
-        self.changed.send_replace(());
-        Ok(())
     }
 }

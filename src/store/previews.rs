@@ -11,7 +11,7 @@ use crate::model::event::PullRequest;
 use crate::model::id::{CommitSha, RepoName};
 use crate::store::queue::{Held, end_of};
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Store, StoreError, Write, deaths};
 
 /// What became of a pull request that was heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct PreviewClaim {
     pub attempts: u32,
     /// How many of the attempts before failed or died.
     pub failures: u32,
+    /// How many of those died one after the other, just before this one.
+    pub deaths: u32,
     /// What was shown last, for this head or an earlier one.
     pub shown: Option<ShownCheck>,
 }
@@ -112,12 +114,13 @@ impl Store {
             .await
             .map_err(StoreError::doing(doing))?;
         let Some(row) = row.map(Row::new) else { return Ok(None) };
-        let row = sqlx::query(
+        let row = sqlx::query(concat!(
             "UPDATE previews SET turn = turn + 1, attempts = attempts + 1, \
              failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
-             worker = $3, due_at = $4, summary = 'a worker is at it' \
-             WHERE repository = $1 AND number = $2 RETURNING *",
-        )
+             worker = $3, due_at = $4, summary = ",
+            deaths::preview_taken!(),
+            " WHERE repository = $1 AND number = $2 RETURNING *",
+        ))
         .bind(row.text("repository")?)
         .bind(row.number("number")?)
         .bind(worker)
@@ -378,6 +381,7 @@ fn claim_of(row: &Row) -> Result<PreviewClaim, StoreError> {
         turn: row.number("turn")?,
         attempts: row.count("attempts")?,
         failures: row.count("failures")?,
+        deaths: deaths::of(&row.text("summary")?),
         shown,
     })
 }

@@ -9,7 +9,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, lane, outbox, previews, sweeps};
+use crate::store::{Store, StoreError, Write, acts, deaths, lane, outbox, previews, sweeps};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -21,6 +21,9 @@ pub struct Claim {
     pub deployment: Deployment,
     /// How many attempts at it failed or died before this one.
     pub failures: u32,
+    /// How many of those died one after the other, just before this one: the first of anything, the
+    /// others when it was planned alone.
+    pub deaths: u32,
     /// When it was claimed: what is known of the world is not older.
     pub at: Timestamp,
 }
@@ -219,23 +222,24 @@ async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Claim>, StoreError> {
-    let row = sqlx::query(
+    let row = sqlx::query(concat!(
         "UPDATE deployments SET attempts = attempts + 1, due_at = $3, worker = $2, \
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
-         state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = $4 \
-         WHERE id = $1 AND finished_at IS NULL AND due_at <= $5 RETURNING *",
-    )
+         state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = ",
+        deaths::deployment_taken!(),
+        " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING *",
+    ))
     .bind(id.as_str())
     .bind(worker)
     .bind(end_of(now, lease))
-    .bind("a worker is at it")
     .bind(now.as_millisecond())
     .fetch_optional(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
     let Some(row) = row.map(Row::new) else { return Ok(None) };
-    let claim =
-        Claim { deployment: row::deployment(&row)?, failures: row.count("failures")?, at: now };
+    let deployment = row::deployment(&row)?;
+    let deaths = deaths::of(&deployment.summary);
+    let claim = Claim { deployment, failures: row.count("failures")?, deaths, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
         let begun = match claim.deployment.rollback {
             Some(_) => ForgeStatus::rolling_back(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use crate::model::violation::{Position, Violation};
+use crate::waml::collect;
 use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
 use crate::waml::scalar;
 use crate::waml::yaml::{Budget, fault, position};
@@ -37,6 +38,9 @@ struct Key {
 }
 
 type Fault = Box<Violation>;
+
+/// In bytes; no name that anything knows is nearly as long.
+const LONGEST_KEY: usize = 1024;
 
 impl<'a> Builder<'a> {
     pub(super) fn new(
@@ -135,7 +139,7 @@ impl<'a> Builder<'a> {
         let violation = fault(format!("the tag `!{suffix}` means nothing here"))
             .at("", Some(origin.position.clone()))
             .help("remove the tag; quote the value to make it text");
-        self.violations.push(violation);
+        collect::add(self.violations, violation);
     }
 
     fn open(&mut self, open: Open, stack: &mut Vec<Open>) -> Result<Option<Node>, Fault> {
@@ -183,7 +187,7 @@ impl<'a> Builder<'a> {
         match stack.last_mut() {
             None => return Ok(Some(node)),
             Some(Open::List { items, .. }) => items.push(node),
-            Some(Open::Map { key: key @ None, .. }) => *key = Some(Self::key(node)?),
+            Some(Open::Map { key: key @ None, .. }) => *key = Some(key_of(node)?),
             Some(Open::Map { map, merges, key, .. }) => {
                 if let Some(key) = key.take() {
                     self.insert(map, merges, key, node);
@@ -191,20 +195,6 @@ impl<'a> Builder<'a> {
             }
         }
         Ok(None)
-    }
-
-    fn key(node: Node) -> Result<Key, Fault> {
-        let position = node.origin.position;
-        match node.value {
-            Value::Scalar(scalar) => {
-                let merge = scalar.text == "<<" && !scalar.quoted;
-                Ok(Key { text: scalar.text, position, merge })
-            }
-            Value::Null => Ok(Key { text: "null".to_owned(), position, merge: false }),
-            Value::List(_) | Value::Map(_) => Err(Box::new(
-                fault("a list or a map cannot be a key".to_owned()).at("", Some(position)),
-            )),
-        }
     }
 
     fn insert(&mut self, map: &mut Map, merges: &mut Vec<Node>, key: Key, node: Node) {
@@ -217,7 +207,7 @@ impl<'a> Builder<'a> {
             let violation = fault(message)
                 .help(format!("keep one of the two; the first is in line {}", first.key.line))
                 .at(key.text, Some(key.position));
-            self.violations.push(violation);
+            collect::add(self.violations, violation);
             return;
         }
         map.insert(key.text, Entry { key: key.position, node });
@@ -237,7 +227,8 @@ impl<'a> Builder<'a> {
                             map.entry(key).or_insert(entry);
                         }
                     }
-                    Value::Null | Value::Scalar(_) | Value::List(_) => self.violations.push(
+                    Value::Null | Value::Scalar(_) | Value::List(_) => collect::add(
+                        self.violations,
                         fault("`<<` takes a map, or a list of maps".to_owned())
                             .at("<<", Some(source.origin.position)),
                     ),
@@ -299,6 +290,25 @@ impl<'a> Builder<'a> {
     }
 }
 
+fn key_of(node: Node) -> Result<Key, Fault> {
+    let position = node.origin.position;
+    match node.value {
+        Value::Scalar(scalar) if scalar.text.len() > LONGEST_KEY => {
+            let length = scalar.text.len();
+            let message = format!("a key has {length} bytes, more than the limit of {LONGEST_KEY}");
+            Err(Box::new(fault(message).at("", Some(position)).help("give it a shorter name")))
+        }
+        Value::Scalar(scalar) => {
+            let merge = scalar.text == "<<" && !scalar.quoted;
+            Ok(Key { text: scalar.text, position, merge })
+        }
+        Value::Null => Ok(Key { text: "null".to_owned(), position, merge: false }),
+        Value::List(_) | Value::Map(_) => Err(Box::new(
+            fault("a list or a map cannot be a key".to_owned()).at("", Some(position)),
+        )),
+    }
+}
+
 /// How deep a value nests; 0 for a scalar.
 fn depth(node: &Node) -> usize {
     let below = match &node.value {
@@ -309,16 +319,19 @@ fn depth(node: &Node) -> usize {
     1 + below.unwrap_or(0)
 }
 
-/// How many values and bytes of text a copy of the node takes.
+/// How many values and bytes of text a copy of the node takes. A key is a value of its own, as it is
+/// where it is written.
 fn weight(node: &Node) -> (usize, usize) {
-    let sum = |(n, b): (usize, usize), child: &Node| {
-        let (nodes, bytes) = weight(child);
-        (n + nodes, b + bytes)
+    let sum = |(n, b): (usize, usize), key: usize, bytes: usize, child: &Node| {
+        let (nodes, text) = weight(child);
+        (n + key + nodes, b + bytes + text)
     };
     match &node.value {
         Value::Null => (1, 0),
         Value::Scalar(scalar) => (1, scalar.text.len()),
-        Value::List(list) => list.iter().fold((1, 0), sum),
-        Value::Map(map) => map.values().map(|entry| &entry.node).fold((1, 0), sum),
+        Value::List(list) => list.iter().fold((1, 0), |all, child| sum(all, 0, 0, child)),
+        Value::Map(map) => {
+            map.iter().fold((1, 0), |all, (key, entry)| sum(all, 1, key.len(), &entry.node))
+        }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::violation::{Rejection, Severity, Violation, sort};
+use crate::waml::collect;
 use crate::waml::identities;
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
@@ -333,7 +334,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
                 .expected("not a glob")
                 .help("use `*`, `?`, `[ab]`, `{a,b}` over target names; quote the text");
             let place = Some(glob.origin.position.clone());
-            violations.push(violation.at(format!("defaults[{index}].match"), place));
+            collect::add(violations, violation.at(format!("defaults[{index}].match"), place));
             None
         }
     }

@@ -1,6 +1,9 @@
 //! A name may stand once in a list: otherwise merging would have to choose, in silence.
 
+use std::collections::HashMap;
+
 use crate::model::violation::Violation;
+use crate::waml::collect;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::section::{Identity, identity};
 
@@ -22,15 +25,17 @@ pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
 /// Refuses lists in which two elements have the same identity.
 pub(crate) fn check(root: &mut Node, violations: &mut Vec<Violation>) {
     let slug = root.get("slug").and_then(Node::as_text).unwrap_or_default().to_owned();
-    walk(root, &Path::root(), &slug, violations);
+    walk(root, &mut Path::root(), &slug, violations);
 }
 
-fn walk(node: &mut Node, path: &Path, slug: &str, violations: &mut Vec<Violation>) {
+fn walk(node: &mut Node, path: &mut Path, slug: &str, violations: &mut Vec<Violation>) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map.iter_mut() {
-                walk(&mut entry.node, &path.key(key), slug, violations);
+                path.0.push(Step::Key(key.clone()));
+                walk(&mut entry.node, path, slug, violations);
+                path.0.pop();
             }
         }
         Value::List(list) => {
@@ -40,7 +45,9 @@ fn walk(node: &mut Node, path: &Path, slug: &str, violations: &mut Vec<Violation
                 twice(list, path, identity, slug, violations);
             }
             for (index, node) in list.iter_mut().enumerate() {
-                walk(node, &path.index(index), slug, violations);
+                path.0.push(Step::Index(index));
+                walk(node, path, slug, violations);
+                path.0.pop();
             }
         }
     }
@@ -53,13 +60,13 @@ fn twice(
     slug: &str,
     violations: &mut Vec<Violation>,
 ) {
-    let mut seen: Vec<(String, u32)> = Vec::new();
+    let mut seen: HashMap<String, u32> = HashMap::new();
     for (index, node) in list.iter_mut().enumerate() {
         let Some(id) = of(node, identity, slug) else { continue };
         let line = node.origin.position.line;
-        match seen.iter().find(|(other, _)| *other == id) {
-            None => seen.push((id, line)),
-            Some((_, first)) => {
+        match seen.get(&id) {
+            None => drop(seen.insert(id, line)),
+            Some(first) => {
                 let key = identity.keys().first().copied().unwrap_or("name");
                 let (_, place) = node.nearest(&Path::root().key(key));
                 let at = path.index(index).key(key);
@@ -67,7 +74,7 @@ fn twice(
                 let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
                     .expected("stands here again")
                     .help(format!("keep one of the two; the first is in line {first}"));
-                violations.push(violation.at(at.to_string(), Some(place)));
+                collect::add(violations, violation.at(at.to_string(), Some(place)));
                 node.broken = true;
             }
         }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
+use crate::waml::collect;
 use crate::waml::node::{Map, Node, Path, Scalar, Value};
 use crate::waml::scalar::{self, Misread};
 use crate::waml::shape::{Field, Object, Shape, Shapes};
@@ -204,8 +205,8 @@ impl Walk<'_> {
                 let message = format!("the key {} is not well formed", quoted(key));
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
-                self.violations
-                    .push(violation.at(path.key(key).to_string(), Some(entry.key.clone())));
+                let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
+                collect::add(self.violations, violation);
                 continue;
             }
             if let Some(value) = self.value(&mut entry.node, values, &path.key(key)) {
@@ -231,7 +232,7 @@ impl Walk<'_> {
         let message = format!("{name} must be {expected}, but {shown} {}", misread.why);
         let place = Some(node.origin.position.clone());
         let violation = Violation::error(RULE, message).expected(format!("expected {expected}"));
-        self.violations.push(violation.help(misread.help).at(path.to_string(), place));
+        collect::add(self.violations, violation.help(misread.help).at(path.to_string(), place));
     }
 
     fn unknown_key(&mut self, key: &str, place: &Position, object: &Object, path: &Path) {
@@ -239,7 +240,8 @@ impl Walk<'_> {
         let message = format!("{whole} has no key {}", quoted(key));
         let help = suggest::hint(key, object.fields.keys().map(String::as_str));
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
-        self.violations.push(violation.at(path.key(key).to_string(), Some(place.clone())));
+        let violation = violation.at(path.key(key).to_string(), Some(place.clone()));
+        collect::add(self.violations, violation);
     }
 
     fn missing(&mut self, name: &str, field: &Field, path: &Path, place: &Position) {
@@ -248,7 +250,8 @@ impl Walk<'_> {
         let violation = Violation::error(RULE, format!("`{name}` is missing from {holder}"))
             .expected(format!("needs `{name}`"))
             .help(format!("add `{name}`{what}"));
-        self.violations.push(violation.at(path.key(name).to_string(), Some(place.clone())));
+        let violation = violation.at(path.key(name).to_string(), Some(place.clone()));
+        collect::add(self.violations, violation);
     }
 }
 

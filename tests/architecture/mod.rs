@@ -13,14 +13,16 @@ use source::{CodePath, Source};
 /// A name may be a module, or one file of it that may more: `pipeline/push`. `docs/architecture.md`
 /// shows this table. Tests may import everything.
 pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
-    ("model", &[]),
+    ("support", &[]),
+    // Invisible characters are no part of a reason.
+    ("model", &["support"]),
     ("waml", &["model"]),
-    ("pipeline", &["model", "waml"]),
+    ("pipeline", &["model", "waml", "support"]),
     ("pipeline/push", &["model", "waml", "git"]),
     ("catalogue", &["model", "waml"]),
-    ("git", &["model"]),
-    ("forge", &["model"]),
-    ("notify", &["model"]),
+    ("git", &["model", "support"]),
+    ("forge", &["model", "support"]),
+    ("notify", &["model", "support"]),
     ("store", &["model"]),
     ("outbound", &[]),
     ("facts", &["model", "outbound"]),
@@ -28,10 +30,13 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         "controller",
         &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
     ),
-    ("dashboard", &["model", "store"]),
-    ("server", &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry"]),
+    ("dashboard", &["model", "store", "support"]),
+    (
+        "server",
+        &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry", "support"],
+    ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["model", "waml", "git", "forge", "notify", "outbound"]),
+    ("config", &["model", "waml", "git", "forge", "notify", "outbound", "support"]),
     ("clock", &["model"]),
     ("telemetry", &["model"]),
     (
@@ -53,9 +58,23 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "config",
             "clock",
             "telemetry",
+            "support",
         ],
     ),
-    ("cli", &["model", "waml", "pipeline", "catalogue", "config", "app", "clock", "telemetry"]),
+    (
+        "cli",
+        &[
+            "model",
+            "waml",
+            "pipeline",
+            "catalogue",
+            "config",
+            "app",
+            "clock",
+            "telemetry",
+            "support",
+        ],
+    ),
     // The demo plays GitHub, which signs its events, and shows what is in the repository.
     (
         "cli/demo",
@@ -66,6 +85,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
+    "support/text",
     "model",
     "waml",
     "pipeline",
@@ -92,6 +112,7 @@ const PURE: &[&str] = &[
     "facts/challenge",
     "facts/cache",
     "facts/registry/tags",
+    "facts/registry/listing",
     "facts/registry/made",
     "dashboard",
     "server/openapi/document",

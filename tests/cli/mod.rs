@@ -11,6 +11,7 @@ mod operator;
 mod readme;
 mod recording;
 mod signing;
+mod strangers; // answers that are too long, texts that are not what they look like
 mod validators;
 mod templates;
 

@@ -143,13 +143,73 @@ async fn a_deployment_that_kills_every_worker_is_given_up() {
     run_test(async |service| {
         let id = service.ask("web", 1).await;
         for _ in 0..20 {
-            die_at(service, Point::Plan).await;
+            die_at(service, Point::Fetch).await;
             service.wait(61);
         }
         assert_eq!(service.step().await, Some(Did::Failed));
         let summary = service.deployment(&id).await.summary;
         assert_eq!(summary, "given up: 20 attempts failed or died on the way");
         assert!(service.world.pushes().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_whose_planning_kills_the_process_is_given_up_soon() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        for _ in 0..3 {
+            die_at(service, Point::Plan).await;
+            service.wait(61);
+        }
+        assert_eq!(service.step().await, Some(Did::Failed));
+        let summary = service.deployment(&id).await.summary;
+        assert!(
+            summary.starts_with("given up: the service died at the last 3 attempts"),
+            "{summary}"
+        );
+        assert!(service.world.pushes().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn kills_that_have_nothing_to_do_with_it_do_not_end_a_deployment() {
+    run_test(async |service| {
+        let id = service.ask("web", 1).await;
+        for point in [Point::Plan, Point::Plan, Point::Fetch, Point::Fetch, Point::BeforeWrite] {
+            die_at(service, point).await;
+            service.wait(61);
+        }
+        die_at(service, Point::AfterWrite).await;
+        service.wait(61);
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+        assert_eq!(service.state(&id).await, State::Succeeded);
+        assert_eq!(service.world.pushes(), [1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_those_whose_attempt_died_one_is_tried_at_a_time() {
+    run_test(async |service| {
+        let all = [service.ask("web", 1).await, service.ask("cart", 2).await];
+        for _ in &all {
+            die_at(service, Point::Fetch).await;
+        }
+        service.wait(61);
+        service.world.hold_at(Point::Plan);
+        let slow = service.controller.clone();
+        let slow = tokio::spawn(async move { slow.step().await.unwrap() });
+        service.world.reached().await;
+        assert_eq!(service.step().await, Some(Did::GaveBack), "the other is being tried");
+        service.world.go_on();
+        assert_eq!(slow.await.unwrap(), Some(Did::Succeeded));
+        service.wait(6);
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+        for id in &all {
+            assert_eq!(service.state(id).await, State::Succeeded);
+        }
     })
     .await;
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use the_deployer::facts::Patience;
 use the_deployer::facts::registry::Builds;
 
-use super::registry::{client, image, login};
+use super::registry::{client, client_of, image, login, patient_client};
+use crate::harness::floods::Flood;
 use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};
 use crate::harness::requests::at;
 
@@ -79,6 +81,10 @@ async fn a_list_without_an_end_is_left() {
     }
     let found = builds(&registry, false, 5).await;
     assert_eq!((found.tags, found.complete), (20, false), "twenty pages");
+    assert_eq!(
+        found.notes,
+        ["the registry's list of tags is longer than what is read of it, 20 pages"]
+    );
 }
 
 #[tokio::test]
@@ -123,9 +129,10 @@ async fn blobs_are_fetched_where_they_are_kept_and_our_login_stays_behind() {
     built(&registry);
     store.lock().objects = registry.lock().objects.clone();
     // The same machine under another name: for the client another host.
-    registry.lock().store =
-        Some(format!("http://{}", store.host().replace("127.0.0.1", "localhost")));
-    let found = builds(&registry, true, 10).await;
+    let elsewhere = store.host().replace("127.0.0.1", "localhost");
+    registry.lock().store = Some(format!("http://{elsewhere}"));
+    let client = client_of(&registry, Some(login(PASSWORD)), &[&elsewhere]);
+    let found = client.builds(&image(&registry, "a/b:any"), 10, PATIENCE, at(0)).await.unwrap();
     assert_eq!(tags(&found), ["main", "1.10", "1.9"]);
     assert_eq!(store.asked().len(), 3);
     assert!(store.proofs().iter().all(Option::is_none), "{:?}", store.proofs());
@@ -143,4 +150,48 @@ async fn a_registry_that_does_not_list_says_why() {
     let asked = without.builds(&image(&registry, "a/b:1"), 5, patience, at(0)).await;
     let said = asked.unwrap_err().to_string();
     assert!(said.contains("did not list its tags within 200ms"), "{said}");
+}
+
+/// What a hostile registry's list costs in memory is measured of the program itself: `tests/service/floods.rs`.
+#[tokio::test]
+async fn of_a_flood_so_much_is_read_and_it_is_said() {
+    for (flood, tags, note) in [
+        (Flood::Pages, 20_000, "longer than what is read of it, 20000 tags"),
+        (Flood::Page, 20_000, "longer than what is read of it, 20000 tags"),
+        (Flood::LongTags, 0, "read of it, 8 MiB of a page and 16 MiB in all"),
+        (Flood::Times, 0, "read of it, 8 MiB of a page and 16 MiB in all"),
+    ] {
+        let registry = Registry::start(Entry::Open, &[]).await;
+        registry.lock().flood = Some(flood);
+        let patience = Patience { one_try: Duration::from_secs(30), at_once: 4 };
+        let client = patient_client(&registry, patience);
+        let found = client.builds(&image(&registry, "a/b:any"), 5, PATIENCE, at(0)).await.unwrap();
+        assert_eq!((found.tags, found.complete), (tags, false), "{flood:?}");
+        assert!(found.notes[0].contains(note), "{flood:?}: {:?}", found.notes);
+        let pages = registry.asked().iter().filter(|asked| asked.contains("/tags/list")).count();
+        assert_eq!(pages, 1, "{flood:?}");
+    }
+    for flood in [Flood::Bomb, Flood::Depth] {
+        let registry = Registry::start(Entry::Open, &[]).await;
+        registry.lock().flood = Some(flood);
+        let client = client(&registry, None);
+        let said = client.builds(&image(&registry, "a/b:any"), 5, PATIENCE, at(0)).await;
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains("does not list tags as registries do"), "{flood:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_few_lists_are_made_at_once_and_others_are_sent_away_in_time() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    registry.lock().flood = Some(Flood::Drip);
+    let patience = Patience { one_try: Duration::from_secs(30), at_once: 64 };
+    let client = patient_client(&registry, patience);
+    let image = image(&registry, "a/b:any");
+    let asking = (0..12).map(|_| client.builds(&image, 5, Duration::from_secs(4), at(0)));
+    let answers = futures::future::join_all(asking).await;
+    let said: Vec<String> = answers.into_iter().map(|one| one.unwrap_err().to_string()).collect();
+    let turned_away = said.iter().filter(|said| said.contains("come again")).count();
+    assert_eq!(turned_away, 8, "{said:?}");
+    assert!(registry.asked().len() <= 4, "{:?}", registry.asked());
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use the_deployer::facts::Patience;
 use the_deployer::facts::credential::Credential;
 use the_deployer::facts::image::Image;
 use the_deployer::facts::registry::{ANY_OTHER, Found, Login, Registries, Registry as Known};
@@ -19,9 +20,23 @@ pub(super) fn login(password: &str) -> Login {
 }
 
 pub(super) fn client(registry: &Registry, login: Option<Login>) -> Registries {
-    let known = BTreeMap::from([(registry.host(), Known { login, insecure: true })]);
+    client_of(registry, login, &[])
+}
+
+/// The same where the configuration names these hosts, too.
+pub(super) fn client_of(registry: &Registry, login: Option<Login>, others: &[&str]) -> Registries {
+    let other = |host: &&str| ((*host).to_owned(), Known { login: None, insecure: true });
+    let mut known: BTreeMap<_, _> = others.iter().map(other).collect();
+    known.insert(registry.host(), Known { login, insecure: true });
     provider();
     Registries::new(known, PATIENCE, &Outbound::default()).unwrap()
+}
+
+/// One that waits for as long as is said.
+pub(super) fn patient_client(registry: &Registry, patience: Patience) -> Registries {
+    let known = BTreeMap::from([(registry.host(), Known { login: None, insecure: true })]);
+    provider();
+    Registries::new(known, patience, &Outbound::default()).unwrap()
 }
 
 pub(super) fn image(registry: &Registry, rest: &str) -> Image {

@@ -6,12 +6,14 @@ pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it
 pub(crate) mod device; // GitHub's device flow
 pub(crate) mod events;
+pub(crate) mod floods; // answers of a hostile registry
 pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod github;
 pub(crate) mod link; // a connection that can be cut
 pub(crate) mod log;
 pub(crate) mod lost;
+pub(crate) mod memory; // how much of it something takes
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod random;

@@ -87,8 +87,14 @@ impl Home {
 
     /// The command, with short leases, so that what a dead process held is soon taken over.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_the-deployer"));
-        command.args(["serve", "--log-format", "json"]).current_dir(self.folder.path());
+        self.command_by(&[])
+    }
+
+    /// The same, run by another program that ends by becoming it.
+    fn command_by(&self, by: &[&str]) -> Command {
+        let mut words = by.iter().copied().chain([env!("CARGO_BIN_EXE_the-deployer")]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args(["serve", "--log-format", "json"]).current_dir(self.folder.path());
         if let Some(config) = &self.config {
             command.arg("--config").arg(config.file_name().unwrap());
         }
@@ -106,16 +112,25 @@ impl Home {
     }
 
     pub(crate) async fn start_with(&self, variables: &[(&str, &str)]) -> Process {
-        self.run(variables, None).await
+        self.run(self.command(), variables, None).await
+    }
+
+    /// Runs by another program until it listens.
+    pub(crate) async fn start_by(&self, by: &[&str], variables: &[(&str, &str)]) -> Process {
+        self.run(self.command_by(by), variables, None).await
     }
 
     /// Runs until it listens, and is killed the moment it says the word.
     pub(crate) async fn start_doomed(&self, word: &str) -> Process {
-        self.run(&[], Some(word.to_owned())).await
+        self.run(self.command(), &[], Some(word.to_owned())).await
     }
 
-    async fn run(&self, variables: &[(&str, &str)], doom: Option<String>) -> Process {
-        let mut command = self.command();
+    async fn run(
+        &self,
+        mut command: Command,
+        variables: &[(&str, &str)],
+        doom: Option<String>,
+    ) -> Process {
         let mut child = command.envs(variables.iter().copied()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let child = Arc::new(Mutex::new(child));
@@ -310,12 +325,20 @@ impl Process {
         self.signal("CONT");
     }
 
+    /// Sets one of its limits, `soft:hard`, as `prlimit` of util-linux names them.
+    pub(crate) fn limit(&self, what: &str, limit: &str) {
+        let by = format!("--{what}={limit}");
+        let set = Command::new("prlimit").args(["--pid", &self.id(), &by]).status();
+        assert!(set.unwrap().success(), "{by}");
+    }
+
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()).status();
         assert!(sent.unwrap().success());
     }
 
-    fn id(&self) -> String {
+    /// Its number.
+    pub(crate) fn id(&self) -> String {
         self.child.lock().unwrap().id().to_string()
     }
 

@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::harness::floods::Flood;
+
 /// How one comes in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -39,6 +41,9 @@ pub(crate) enum Trouble {
 pub(crate) struct World {
     pub(crate) entry: Entry,
     pub(crate) trouble: Option<Trouble>,
+    pub(crate) flood: Option<Flood>,
+    /// Where every question for a blob or a manifest is sent on to.
+    pub(crate) elsewhere: Option<String>,
     /// `name:tag`
     pub(crate) tags: BTreeSet<String>,
     /// Whether HEAD is answered 405.
@@ -111,11 +116,18 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let proof = request.headers().get("authorization").map(|v| v.to_str().unwrap().to_owned());
     let whole = query.as_ref().map_or(path.clone(), |query| format!("{path}?{query}"));
-    let trouble = {
+    let (trouble, flood, elsewhere) = {
         let mut world = registry.lock();
         world.requests.push((request.method().clone(), whole, proof.clone()));
-        world.trouble
+        (world.trouble, world.flood, world.elsewhere.clone())
     };
+    let question = query.as_deref().unwrap_or_default();
+    if let Some(flooded) = flood.and_then(|flood| flood.answer(request.method(), &path, question)) {
+        return flooded;
+    }
+    if let Some(to) = elsewhere {
+        return (StatusCode::TEMPORARY_REDIRECT, [("location", to)]).into_response();
+    }
     match trouble {
         Some(Trouble::Silent) => std::future::pending().await,
         Some(Trouble::Busy) => return StatusCode::TOO_MANY_REQUESTS.into_response(),

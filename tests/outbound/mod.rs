@@ -58,7 +58,7 @@ fn trusting() -> Outbound {
 fn trusting_in(pem: &str) -> Outbound {
     let der = rustls::pki_types::pem::PemObject::from_pem_slice(pem.as_bytes());
     let der: rustls::pki_types::CertificateDer<'static> = der.unwrap();
-    Outbound { authorities: vec![der.to_vec()], proxy: None }
+    Outbound { authorities: vec![der.to_vec()], ..Outbound::default() }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the field is")]

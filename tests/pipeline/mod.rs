@@ -8,6 +8,7 @@
 
 mod generate;
 mod hostile;
+mod memory;
 mod routes;
 mod rules;
 mod hostile_platform;

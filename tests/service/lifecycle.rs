@@ -85,7 +85,7 @@ async fn it_tells_what_it_does_in_metrics_and_in_lines_that_name_the_deployment(
     let ready: Json = serde_json::from_str(&ready).unwrap();
     let names: Vec<&Json> =
         ready["checks"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
-    assert_eq!(names, ["database", "manifest repository manifests", "templates"]);
+    assert_eq!(names, ["database", "disk", "manifest repository manifests", "templates"]);
 
     let lines = ["fetch", "facts", "merge", "default", "validate", "render", "push", "queue"]
         .map(|stage| format!("the_deployer_stage_duration_seconds_count{{stage=\"{stage}\"}} "));

@@ -7,7 +7,9 @@ mod bart; // what bart shows of them
 mod bad_input; // events and WAMLs of every bad kind
 mod chaos; // killed again and again at random
 mod crash; // killed anywhere, and started again
+mod exhausted; // no room on the disk, no more open files, a lock that is held
 mod facts; // what is found out for a deployment
+mod floods; // a hostile registry
 mod following; // bart waits for what goes on
 mod fleet; // several manifest repositories, several targets
 mod github_app; // manifests and templates reached as the App

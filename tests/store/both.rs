@@ -7,6 +7,7 @@ const ONE_ONLY: &[(&str, &str)] = &[
     ("the_file_and_its_folder_are_made_and_private", "a file's permissions"),
     ("a_folder_that_cannot_be_made_is_named", "a file's folder"),
     ("a_file_that_is_no_database_is_refused", "a file"),
+    ("a_damaged_database_names_the_ways_out", "a file"),
     ("a_password_appears_in_no_error", "URLs that lead nowhere"),
     ("a_url_of_nothing_we_know_says_what_to_write", "URLs that lead nowhere"),
 ];

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::SecretString;
 use the_deployer::model::deployment::State;
-use the_deployer::store::{Store, StoreError};
+use the_deployer::store::{Ailment, Store, StoreError};
 
 use crate::harness::database::run_on_both;
 use crate::harness::postgres::PASSWORD;
@@ -74,6 +74,38 @@ async fn a_file_that_is_no_database_is_refused() {
     std::fs::write(&path, "not a database, but long enough to be read as one".repeat(100)).unwrap();
     let error = open(&format!("sqlite:{}", path.display())).await.unwrap_err().to_string();
     assert!(error.contains("notes.txt"), "{error}");
+    assert!(
+        error.contains("the-deployer restore") && error.contains("the-deployer rebuild"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_database_names_the_ways_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deployer.db");
+    let url = format!("sqlite:{}", path.display());
+    let store = open(&url).await.unwrap();
+    for n in 0..40 {
+        accept(&store, "web", n).await;
+    }
+    store.close().await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The first page stays: it is still a database, with tables.
+    for byte in bytes.iter_mut().skip(2 * 4096) {
+        *byte = 0xa5;
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let error = match open(&url).await {
+        Ok(store) => store.depth().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert_eq!(error.ailment(), Ailment::Damaged, "{error}");
+    let error = error.to_string();
+    assert!(
+        error.contains("the-deployer restore") && error.contains("the-deployer rebuild"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -108,11 +140,11 @@ async fn a_url_of_nothing_we_know_says_what_to_write() {
 #[tokio::test]
 async fn the_database_answers_until_it_is_closed() {
     run_on_both(async |db| {
-        db.store.ready().await.unwrap();
-        db.store.close().await;
-        assert!(db.store.ready().await.is_err());
-        let asked = request("web", "prod", 1);
         let now = crate::harness::requests::at(0);
+        db.store.ready("replica", now).await.unwrap();
+        db.store.close().await;
+        assert!(db.store.ready("replica", now).await.is_err());
+        let asked = request("web", "prod", 1);
         assert!(db.store.accept(&delivery(1), &asked, &id(1), now).await.is_err());
     })
     .await;

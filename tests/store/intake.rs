@@ -60,6 +60,22 @@ async fn a_second_delivery_about_the_same_deployment_is_a_duplicate() {
 }
 
 #[tokio::test]
+async fn a_deliverys_id_that_comes_again_with_another_deployment_swallows_neither() {
+    run_on_both(async |db| {
+        let first = accept(&db.store, "web", 1).await;
+        let other = request("api", "prod", 2);
+        let taken = db.store.accept(&delivery(1), &other, &id(2), at(9)).await;
+        assert_eq!(taken.unwrap(), Accepted::New);
+        for (asked, stored) in [(request("web", "prod", 1), first), (other, id(2))] {
+            let again = db.store.accept(&delivery(1), &asked, &id(3), at(9)).await;
+            assert_eq!(again.unwrap(), Accepted::Duplicate(stored));
+        }
+        assert_eq!(db.store.depth().await.unwrap().queued, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_same_delivery_eight_times_at_once_is_stored_once() {
     run_on_both(async |db| {
         let tries = (0..8).map(|n| {

@@ -256,7 +256,7 @@ async fn replicas_that_start_at_once_make_the_tables_once() {
         let url = url.for_us();
         let stores = futures::future::join_all((0..4).map(|_| open(&url))).await;
         for store in &stores {
-            store.ready().await.unwrap();
+            store.ready("replica", at(0)).await.unwrap();
             assert_eq!(store.depth().await.unwrap().queued, 0);
         }
     })

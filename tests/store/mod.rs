@@ -7,6 +7,7 @@ mod before; // what a sender asks
 mod both; // no test on one database only
 mod migrations; // from every earlier version
 mod cancel; // a person stops a deployment
+mod due; // times that lie too far ahead
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL
 mod inactive; // what is no longer live
@@ -20,6 +21,7 @@ mod owners; // whose apps are
 mod rollbacks; // a rollback's place, and its hold
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request
+mod writes; // transactions that come to no good end
 
 use std::time::Duration;
 

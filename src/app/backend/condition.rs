@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::app::backend::Backend;
+use crate::app::health::Health;
 use crate::app::readiness;
 use crate::server::ports::{self, Check};
 
@@ -11,18 +12,16 @@ const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl ports::Condition for Backend {
     async fn checks(&self) -> Vec<Check> {
-        let database =
-            check("database", async { self.store.ready().await.map_err(|e| e.to_string()) });
-        let repositories = self.world.manifests.iter().map(|one| {
-            let repository = one.repository.clone();
-            let ask = async move { repository.ready().await.map_err(|e| e.to_string()) };
-            let ready = one.readiness.or(self.world.clock.clone(), ask);
-            check(format!("manifest repository {}", one.name), ready)
+        let (health, world) = (&self.health, &self.world);
+        let database = check("database", health.database(&self.store, world));
+        let disk = check("disk", health.disk(world));
+        let repositories = world.manifests.iter().map(|one| {
+            check(format!("manifest repository {}", one.name), Health::repository(one, world))
         });
-        let (database, repositories) =
-            tokio::join!(database, futures::future::join_all(repositories));
+        let repositories = futures::future::join_all(repositories);
+        let (database, disk, repositories) = tokio::join!(database, disk, repositories);
         let templates = self.world.templates.check();
-        std::iter::once(database).chain(repositories).chain([templates]).collect()
+        [database, disk].into_iter().chain(repositories).chain([templates]).collect()
     }
 
     fn metrics(&self) -> String {
@@ -33,7 +32,7 @@ impl ports::Condition for Backend {
 
 async fn check(name: impl Into<String>, ready: impl Future<Output = readiness::Answer>) -> Check {
     let waiting_for = match tokio::time::timeout(LONGEST_CHECK, ready).await {
-        Ok(answer) => answer.err(),
+        Ok(answer) => answer.err().map(|not| not.waiting_for),
         Err(_elapsed) => Some(format!("no answer within {} s", LONGEST_CHECK.as_secs())),
     };
     Check { name: name.into(), waiting_for, note: None }

@@ -13,6 +13,7 @@ mod condition; // how it is
 mod visitors; // who calls
 mod audit; // who did what
 
+use crate::app::health::Health;
 use crate::app::intake::Intake;
 use crate::app::outside::World;
 use crate::controller::inbox::Inbox;
@@ -29,6 +30,7 @@ pub(crate) struct Backend {
     /// Which code host, as callers are told.
     pub(crate) code_host: CodeHost,
     pub(crate) world: World,
+    pub(crate) health: Health,
     pub(crate) registry: telemetry::Metrics,
     pub(crate) intake: Intake,
 }

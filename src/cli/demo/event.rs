@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Value as Json, json};
 
+use crate::cli::client;
 use crate::cli::error::CliError;
 use crate::forge::github::webhook::signature;
 use crate::model::id::CommitSha;
@@ -41,7 +42,8 @@ pub(super) async fn send(
         .await
         .map_err(|error| CliError::io(format!("the event could not be sent: {error}")))?;
     let status = answer.status();
-    let answer: Json = answer.json().await.unwrap_or_default();
+    let answer: Option<Json> = client::read_json(&address.to_string(), answer).await?;
+    let answer = answer.unwrap_or_default();
     match answer.get("id").and_then(Json::as_str) {
         Some(id) if status == 202 => Ok(id.to_owned()),
         _ => Err(CliError::io(format!("the event was answered with {status}: {answer}"))),

@@ -71,7 +71,7 @@ impl GitHub {
             }
         };
         let status = answer.status();
-        let text = answer.bytes().await.unwrap_or_default();
+        let text = client::read_body(&self.api_url, answer).await.unwrap_or_default();
         if status.is_server_error()
             && let Ok(Some(id)) = self.find(ask).await
         {
@@ -92,8 +92,10 @@ impl GitHub {
         let path = format!("repos/{repository}/deployments?environment={target}&per_page=30");
         let request = self.request(Method::GET, &path)?;
         let lost = |error| client::unreachable(&self.api_url, &error);
-        let all: Vec<Deployment> =
-            request.send().await.map_err(lost)?.json().await.map_err(lost)?;
+        let answer = request.send().await.map_err(lost)?;
+        let all: Option<Vec<Deployment>> = client::read_json(&self.api_url, answer).await?;
+        let all = all
+            .ok_or_else(|| CliError::io(format!("{} does not answer like GitHub", self.api_url)))?;
         let ours = all
             .into_iter()
             .find(|one| one.payload.get("request").and_then(Json::as_str) == Some(ask.request));

@@ -32,6 +32,7 @@ use super::output::{self, Format};
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::support::text::refuse_invisible;
 
 /// How often a terminal is drawn anew.
 const FRAME: Duration = Duration::from_millis(120);
@@ -70,7 +71,7 @@ pub(super) struct Deploy {
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
     /// A sentence for people: why
-    #[arg(long, short, value_name = "TEXT", default_value = "")]
+    #[arg(long, short, value_name = "TEXT", default_value = "", value_parser = description)]
     description: String,
     /// A check that must be green on the commit at GitHub; may be given several times. Default: none
     #[arg(long, value_name = "NAME", conflicts_with = "require_all_contexts")]
@@ -250,6 +251,10 @@ impl Deploy {
         output::note(&all.iter().map(|one| reasons(one, tree)).collect::<String>());
         Ok(())
     }
+}
+
+fn description(text: &str) -> Result<String, String> {
+    refuse_invisible("the description", text).map(|()| text.to_owned())
 }
 
 fn row(made: &Made) -> Row {

@@ -8,6 +8,7 @@ use anstyle::Style;
 use super::super::deployment;
 use super::super::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
 use crate::model::deployment::State;
+use crate::support::text::reveal_invisible;
 
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⢰", "⣠", "⣄", "⡆", "⠇"];
 /// Where nobody says how wide the terminal is.
@@ -131,6 +132,7 @@ fn fitted(parts: &[(Style, String)], width: usize) -> String {
     let mut left = width;
     let mut out = String::new();
     for (style, text) in parts {
+        let text = reveal_invisible(text);
         let text: String = text.chars().filter(|c| !c.is_control()).take(left).collect();
         left -= text.chars().count();
         out += &format!("{style}{text}{style:#}");

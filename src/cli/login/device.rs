@@ -168,7 +168,7 @@ async fn post<T: DeserializeOwned>(
         CliError::refused(format!("{web_url} refuses to log anybody in with this client id ({status})"))
             .hint("compare it with `Client ID` in the App's settings, where `Enable Device Flow` must be ticked")
     };
-    answer.json().await.map_err(|_| {
+    client::read_json(web_url, answer).await?.ok_or_else(|| {
         if status.is_client_error() {
             refused()
         } else {

@@ -147,7 +147,7 @@ async fn who(api_url: &str, token: &SecretString) -> Result<String, CliError> {
         return Err(CliError::refused(format!("{api_url} does not take the token ({status})"))
             .hint("make sure that it is a token of that GitHub, and has not ended"));
     }
-    let user: Result<User, _> = answer.json().await;
+    let user: Option<User> = client::read_json(api_url, answer).await?;
     user.map(|user| user.login)
-        .map_err(|_| CliError::io(format!("{api_url} does not answer like GitHub")))
+        .ok_or_else(|| CliError::io(format!("{api_url} does not answer like GitHub")))
 }

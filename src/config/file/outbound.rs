@@ -25,4 +25,7 @@ pub struct Outbound {
     /// What is reached without the proxy: hosts, which stand for those below them too, addresses
     /// and networks such as `10.0.0.0/8`. Default: what `NO_PROXY` says.
     pub no_proxy: Option<Vec<String>>,
+    /// Networks of yours, such as `10.1.0.0/16`, that hosts which others name may lead to: registries that only `*`
+    /// stands for, and where registries send the service on. Default: none, only public addresses.
+    pub private_networks: Option<Vec<String>>,
 }

@@ -7,6 +7,7 @@ use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{ApiToken, Network, People};
 use crate::model::id::TeamName;
+use crate::support::text::refuse_invisible;
 
 impl Resolver<'_> {
     pub(super) fn tokens(&mut self, tokens: Vec<file::auth::Token>) -> Vec<ApiToken> {
@@ -16,6 +17,9 @@ impl Resolver<'_> {
             let name = token.name.clone();
             if names.contains(&name) {
                 let message = format!("there is a token called {name} already");
+                self.report.wrong(&format!("{path}.name"), message, "give it another name");
+            }
+            if let Err(message) = refuse_invisible("the name", &name) {
                 self.report.wrong(&format!("{path}.name"), message, "give it another name");
             }
             names.push(name);

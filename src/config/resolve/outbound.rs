@@ -1,19 +1,32 @@
 //! How everything outside is reached by HTTP.
 
+use std::net::IpAddr;
+
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::config::file;
 use crate::config::resolve::Resolver;
-use crate::outbound::{Outbound, Proxy};
+use crate::config::settings::Network;
+use crate::outbound::{Outbound, Proxy, host_of};
+
+/// The standard variables that name proxies.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
 
 impl Resolver<'_> {
     pub(super) fn outbound(&mut self, outbound: file::outbound::Outbound) -> Outbound {
-        let file::outbound::Outbound { ca, proxy, proxy_username, proxy_password, no_proxy } =
-            outbound;
+        let file::outbound::Outbound {
+            ca,
+            proxy,
+            proxy_username,
+            proxy_password,
+            no_proxy,
+            private_networks,
+        } = outbound;
         let authorities = ca.and_then(|file| {
             let pem = self.certificates("outbound.ca", &file)?;
             self.authorities(&file, &pem)
@@ -30,7 +43,32 @@ impl Resolver<'_> {
             self.proxy_url(&url);
             Proxy { url, login, except: no_proxy.map(|all| all.join(",")) }
         });
-        Outbound { authorities: authorities.unwrap_or_default(), proxy }
+        Outbound {
+            authorities: authorities.unwrap_or_default(),
+            proxy,
+            proxies_of_variables: self.proxies_of_variables(),
+            private_networks: self.private_networks(&private_networks.unwrap_or_default()),
+        }
+    }
+
+    fn proxies_of_variables(&self) -> Vec<String> {
+        let values = PROXY_VARIABLES.iter().filter_map(|name| self.variables.get(*name));
+        values.filter_map(|value| host_of(value)).collect()
+    }
+
+    fn private_networks(&mut self, texts: &[String]) -> Vec<(IpAddr, u8)> {
+        let mut networks = Vec::new();
+        for (n, text) in texts.iter().enumerate() {
+            match Network::parse(text) {
+                Some(Network { address, bits }) => networks.push((address, bits)),
+                None => {
+                    let help = "write it like 10.1.0.0/16 or fd00:1::/32";
+                    let path = format!("outbound.private_networks[{n}]");
+                    self.report.wrong(&path, "this is not a network", help);
+                }
+            }
+        }
+        networks
     }
 
     /// Each certificate, if it is one that can sign.

@@ -132,3 +132,13 @@ fn what_the_apps_bring_themselves_is_not_looked_for_in_the_cluster() {
         assert!(lines.contains(expected), "{lines}");
     }
 }
+
+#[test]
+fn a_network_that_is_none_is_told_and_no_token_has_a_name_that_deceives() {
+    let lines = refused("outbound: {private_networks: [10.1.0.0/16, 10.0.0.0/33]}\n");
+    assert!(lines.contains("config.yaml:1:") && lines.contains("this is not a network"), "{lines}");
+    let digits = "9f".repeat(32);
+    let lines =
+        refused(&format!("auth: {{tokens: [{{name: \"ops\\u202Ex\", sha256: {digits}}}]}}\n"));
+    assert!(lines.contains("invisible character (U+202E)"), "{lines}");
+}

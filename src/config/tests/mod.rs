@@ -91,6 +91,7 @@ outbound:
   proxy_username: deployer
   proxy_password: {env: HOOK}
   no_proxy: [internal.example.com, 10.0.0.0/8]
+  private_networks: [10.1.0.0/16, "fd00::/8"]
 registries:
 - {host: ghcr.io, username: deployer, password: {env: HOOK}}
 - {host: "localhost:5000", insecure: true}
@@ -193,6 +194,8 @@ fn everything_can_be_set() {
     assert_eq!((slack.direct_messages, slack.people.people.len()), (false, 1));
     assert_eq!(tokens[0].name, "ci");
     assert_eq!(hex::encode(tokens[0].sha256).get(..8), Some("9f86d081"));
+    let networks = [("10.1.0.0".parse().unwrap(), 16), ("fd00::".parse().unwrap(), 8)];
+    assert_eq!(outbound.private_networks, networks);
     let proxy = outbound.proxy.unwrap();
     assert_eq!(proxy.url, "http://proxy.example.com:3128");
     assert_eq!(proxy.except.as_deref(), Some("internal.example.com,10.0.0.0/8"));

@@ -7,7 +7,7 @@ use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem,
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
-use crate::store::{Claim, Ending, Known, PushTurn, StoreError};
+use crate::store::{Claim, Ending, Held, Known, PushTurn, StoreError};
 
 /// How far an attempt came.
 pub(in crate::controller) enum Reached {
@@ -122,6 +122,9 @@ async fn plan<O: Outside>(
     stages: &Stages,
     known: &mut Known,
 ) -> Result<Planned<O::Extra>, Stop> {
+    if parts.store.plan_alone(claim).await? == Held::Lost {
+        return Err(Stop::Lost);
+    }
     match parts.outside.plan(&claim.deployment, waml, stages).await {
         Ok(planned) => {
             known.app = Some(planned.revision.app.clone());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::controller::outbox::door::{Heard, LONGEST_WISH};
+use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::pace::later;
-use crate::controller::outcome::Patience;
+use crate::controller::outcome::{LONGEST_WISH, Patience};
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Message};
@@ -61,6 +61,7 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
         Delivered::Later { at } => {
             // Not at this same moment, or it would be asked for ever.
             let at = at.max(later(now, SignedDuration::from_millis(1)));
+            let at = at.min(later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default()));
             Answer::Again { at, unsure: message.unsure, failed: false }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outbox::pace::{Pace, Rate, later};
+use crate::controller::outcome::LONGEST_WISH;
 
 /// How the other side sounded when one message was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +18,6 @@ pub(super) enum Heard {
     /// It did not answer, or not in its right mind.
     Silence,
 }
-
-/// Even the other side's wish is bounded, or one wrong header could close the door for years.
-pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
 
 /// The first silence may be one lost packet.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
@@ -67,17 +65,19 @@ impl Door {
 
     /// Whether nothing may be tried.
     pub(super) fn is_closed(&self, now: Timestamp) -> bool {
-        self.closed_until.is_some_and(|until| until > now)
+        self.closed_until(now).is_some()
     }
 
     /// Until when it is closed, if it is.
     pub(super) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.closed_until.filter(|until| *until > now)
+        // One that is further ahead is of a clock that was set back.
+        let longest = later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default());
+        self.closed_until.filter(|until| *until > now && *until <= longest)
     }
 
     /// When somebody may go through: now, or later.
     pub(super) fn next(&self, now: Timestamp) -> Timestamp {
-        self.pace.next(now).max(self.closed_until.unwrap_or(now)).max(now)
+        self.pace.next(now).max(self.closed_until(now).unwrap_or(now))
     }
 
     /// What one that went through has heard; whether the door was closed by it.
@@ -100,8 +100,9 @@ impl Door {
 
     fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
         let until = later(now, SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX));
-        let news = self.closed_until.is_none_or(|before| before < until);
-        self.closed_until = self.closed_until.max(Some(until));
+        let before = self.closed_until(now);
+        let news = before.is_none_or(|before| before < until);
+        self.closed_until = before.max(Some(until));
         self.proven = false;
         news && until > now
     }
@@ -144,6 +145,19 @@ mod tests {
         assert_eq!(door.admit(8, at(70)), 1, "then one goes and looks");
         door.heard(Heard::Answer, at(70));
         assert_eq!(door.admit(8, at(71)), 8);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_leaves_it_open() {
+        let mut door = proven();
+        assert!(door.heard(wait(60), at(1_000_000)));
+        assert!(door.is_closed(at(1_000_000)) && !door.is_closed(at(10)));
+        assert_eq!((door.closed_until(at(10)), door.next(at(10))), (None, at(10)));
+        assert!(door.heard(wait(60), at(10)), "it is closed by the new time");
+        assert_eq!(door.closed_until(at(10)), Some(at(70)));
+        let mut door = proven();
+        assert!(door.admit(20, at(1_000_000)) > 0);
+        assert!(door.next(at(10)) <= at(30), "nor does its pace remember the future");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Pace {
 
     /// How many may go now.
     pub(super) fn free(&self, now: Timestamp) -> u32 {
-        let missing = self.full_at.duration_since(now).as_nanos().max(0);
+        let missing = self.full_at(now).duration_since(now).as_nanos().max(0);
         let Ok(every @ 1..) = i128::try_from(self.rate.every.as_nanos()) else {
             return self.rate.burst;
         };
@@ -64,7 +64,7 @@ impl Pace {
 
     /// So many go now.
     pub(super) fn spend(&mut self, n: u32, now: Timestamp) {
-        self.full_at = later(self.full_at.max(now), self.times(n));
+        self.full_at = later(self.full_at(now).max(now), self.times(n));
     }
 
     /// So many did not go after all.
@@ -78,7 +78,14 @@ impl Pace {
             return now;
         }
         let kept = self.times(self.rate.burst.saturating_sub(1));
-        self.full_at.checked_sub(kept).unwrap_or(now)
+        self.full_at(now).checked_sub(kept).unwrap_or(now)
+    }
+
+    /// A burst that is spent twice over is of a clock that was set back: it is spent once.
+    fn full_at(&self, now: Timestamp) -> Timestamp {
+        let burst = self.times(self.rate.burst);
+        let spent_twice = later(later(now, burst), burst);
+        if self.full_at > spent_twice { later(now, burst) } else { self.full_at }
     }
 
     fn times(&self, n: u32) -> SignedDuration {

@@ -11,7 +11,7 @@ use crate::controller::outcome;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::previews::{Did, Glance, Parts, Place, Previewer};
 use crate::model::preview::Told;
-use crate::store::{Held, PreviewClaim, ShownCheck, StoreError};
+use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, StoreError};
 
 /// Ends an attempt in its middle.
 enum Stop {
@@ -41,6 +41,11 @@ impl<P: Previewer> Parts<P> {
 
     /// The attempt, with an end even if it panics or never ends.
     async fn guarded(&self, claim: &PreviewClaim) -> Result<Did, StoreError> {
+        if claim.deaths >= MOST_DEATHS {
+            return self
+                .end(claim, Did::Refused, "given up: the service died at each attempt")
+                .await;
+        }
         if claim.failures >= self.settings.patience.failures {
             return self.end(claim, Did::Refused, "given up: attempts failed or died").await;
         }

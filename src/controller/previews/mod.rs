@@ -212,7 +212,7 @@ impl<P: Previewer> Previews<P> {
     /// Claims one preview and makes it; `None` if there was nothing to do, or it is too soon.
     pub async fn step(&self) -> Result<Option<Did>, StoreError> {
         let Parts { store, clock, settings, .. } = &*self.0;
-        if clock.now() < self.0.may_write_at() {
+        if self.0.is_too_soon(clock.now()) {
             return Ok(None);
         }
         let claim = store.claim_preview(&settings.name, clock.now(), settings.lease).await?;
@@ -249,6 +249,13 @@ impl<P: Previewer> Parts<P> {
                 }
             }
         }
+    }
+
+    /// Whether a check run was written just now. One of the future was before the clock was set back.
+    fn is_too_soon(&self, now: Timestamp) -> bool {
+        let spacing = SignedDuration::try_from(self.settings.spacing).unwrap_or_default();
+        let left = self.may_write_at().duration_since(now);
+        left > SignedDuration::ZERO && left <= spacing
     }
 
     /// From when on the next check run may be written.

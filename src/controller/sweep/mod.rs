@@ -27,12 +27,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
+use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::metrics::Metrics;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
-use crate::store::{Held, Store, StoreError, Sweeping, Swept};
+use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -217,6 +218,7 @@ impl<H: Host> Sweeps<H> {
         let parts = &self.0;
         let mut asked = true;
         while !stop.is_cancelled() {
+            parts.bring_down_times().await;
             for kind in &parts.settings.kinds {
                 parts.turn(*kind, Scope::Round, asked, &stop).await;
             }
@@ -269,6 +271,14 @@ impl<H: Host> Parts<H> {
         pause(HINT_PAUSE).await;
     }
 
+    async fn bring_down_times(&self) {
+        let every = self.settings.every;
+        let longest = LongestRests { lease: LEASE, wait: LONGEST_WISH, every };
+        if let Err(error) = self.store.bring_down_sweeps(longest, self.clock.now()).await {
+            tracing::warn!(%error, "it is not known whether sweeps wait for too late a time");
+        }
+    }
+
     async fn turn(&self, kind: Kind, scope: Scope, asked: bool, stop: &CancellationToken) {
         if let Err(error) = self.sweep(kind, scope, asked, stop).await {
             tracing::error!(sweep = kind.as_str(), %error, "lost events could not be looked for");
@@ -315,7 +325,7 @@ impl<H: Host> Parts<H> {
     ) -> Result<Held, StoreError> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
-            Some(Remedy::Retry { after: Some(wait) }) => Some(later(now, wait)),
+            Some(Remedy::Retry { after: Some(wait) }) => Some(later(now, wait.min(LONGEST_WISH))),
             _ => None,
         };
         let due_at = match scope {

@@ -4,8 +4,8 @@
 //! GET tags/list ─▶ pages ─▶ the likely ones ─▶ GET manifests/<tag> ─▶ (its platform's manifest) ─▶ GET blobs/<config>
 //! ```
 //!
-//! A registry has no list by time. So this is bounded twice, in pages and in images, and says what it has
-//! not looked at.
+//! A registry has no list by time. So this is bounded, in pages, bytes, tags and images, in all and at once, and says
+//! what it has not looked at.
 
 use std::time::Duration;
 
@@ -16,18 +16,20 @@ use reqwest::header::LINK;
 use sha2::{Digest as _, Sha256};
 
 use crate::facts::NotKnown;
+use crate::facts::http::Answer;
 use crate::facts::image::Image;
 use crate::facts::registry::made::{self, Build, Manifest, Said};
 use crate::facts::registry::question::{Question, Wanted};
-use crate::facts::registry::tags::{self, Page};
-use crate::facts::registry::{KINDS, Registries, THERE, later, lock};
+use crate::facts::registry::tags::{self, Listing, MOST_TAGS};
+use crate::facts::registry::{KINDS, Registries, THERE, later, listing, lock};
 
 /// How many tags a page is asked for: what the larger registries give at most.
 const A_PAGE: usize = 1000;
-/// Twenty thousand tags are years of builds.
 const PAGES: usize = 20;
 /// Google's answer has all tags with their times in one page.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// All pages of one question.
+const LISTING_BYTES: usize = 16 * 1024 * 1024;
 /// Manifests are at most 4 MiB by the specification; honest ones have some 10 KiB.
 const MANIFEST_BYTES: usize = 1024 * 1024;
 /// An image's configuration has its whole history.
@@ -46,6 +48,33 @@ pub struct Builds {
     pub tags: usize,
     /// Whether every tag was listed and looked at. If not, newer builds may be missing.
     pub complete: bool,
+    /// What was left out of the list, for people.
+    pub notes: Vec<String>,
+}
+
+/// Why not all tags were listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// There are more pages.
+    Pages,
+    /// The pages have more bytes.
+    Bytes,
+    /// There are more tags.
+    Tags,
+}
+
+impl Cut {
+    fn note(self) -> String {
+        let most = match self {
+            Self::Pages => format!("{PAGES} pages"),
+            Self::Bytes => {
+                let [page, all] = [PAGE_BYTES, LISTING_BYTES].map(|bytes| bytes / (1024 * 1024));
+                format!("{page} MiB of a page and {all} MiB in all")
+            }
+            Self::Tags => format!("{MOST_TAGS} tags"),
+        };
+        format!("the registry's list of tags is longer than what is read of it, {most}")
+    }
 }
 
 impl Registries {
@@ -62,54 +91,67 @@ impl Registries {
         now: Timestamp,
     ) -> Result<Builds, NotKnown> {
         let question = self.question(image, now)?;
-        let listing = tokio::time::timeout(patience / 2, question.tags());
-        let (page, all_listed) = listing.await.map_err(|_| {
+        let turn = tokio::time::timeout(patience / 4, self.lists.acquire());
+        let _turn = turn.await.map_err(|_| {
+            NotKnown::new("too many lists of builds are being made at once; come again")
+        })?;
+        let listed = tokio::time::timeout(patience / 2, question.tags());
+        let (listing, cut) = listed.await.map_err(|_| {
             question.not_known(&format!("did not list its tags within {:?}", patience / 2))
         })??;
-        let looked_at = if page.times.is_empty() { LOOKED_AT.max(most) } else { most };
-        let likely = tags::likely(&page.tags, &page.times, looked_at);
-        let all_likely = likely.len() == page.tags.len();
+        let looked_at = if listing.times.is_empty() { LOOKED_AT.max(most) } else { most };
+        let likely = tags::likely(&listing.tags, &listing.times, looked_at);
+        let all_likely = likely.len() == listing.tags.len();
         let (mut builds, all_seen) = question.look(&likely, patience / 2).await;
         for build in &mut builds {
-            build.created = build.created.or_else(|| page.times.get(&build.tag).copied());
+            build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
         }
         builds.sort_by(|a, b| {
             (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
         });
         builds.truncate(most);
-        Ok(Builds { builds, tags: page.tags.len(), complete: all_listed && all_likely && all_seen })
+        let complete = cut.is_none() && all_likely && all_seen;
+        let notes = cut.map(Cut::note).into_iter().collect();
+        Ok(Builds { builds, tags: listing.tags.len(), complete, notes })
     }
 }
 
 impl Question<'_> {
-    /// All tags, and whether these are all.
-    async fn tags(&self) -> Result<(Page, bool), NotKnown> {
-        let mut all = Page::default();
+    /// All tags, and why these are not all.
+    async fn tags(&self) -> Result<(Listing, Option<Cut>), NotKnown> {
+        let mut all = Listing::default();
         let mut query = format!("n={A_PAGE}");
+        let mut left = LISTING_BYTES;
         for _ in 0..PAGES {
-            let Page { tags, times, next } = self.page(&query).await?;
-            all.tags.extend(tags);
-            all.times.extend(times);
-            match next {
+            let answer = self.page(&query, PAGE_BYTES.min(left)).await?;
+            left -= answer.body.len().min(left);
+            if !listing::read_page(&answer.body, answer.cut, &mut all) {
+                return Err(self.not_known("does not list tags as registries do"));
+            }
+            let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
+            match link.and_then(tags::next_page) {
+                _ if all.is_full => return Ok((all, Some(Cut::Tags))),
+                _ if answer.cut => return Ok((all, Some(Cut::Bytes))),
                 // A registry that leads back to the same page would never end.
                 Some(next) if next != query => query = next,
-                Some(_) | None => return Ok((all, true)),
+                Some(_) | None => return Ok((all, None)),
+            }
+            if left == 0 {
+                return Ok((all, Some(Cut::Bytes)));
             }
         }
-        Ok((all, false))
+        Ok((all, Some(Cut::Pages)))
     }
 
-    async fn page(&self, query: &str) -> Result<Page, NotKnown> {
+    async fn page(&self, query: &str, limit: usize) -> Result<Answer, NotKnown> {
         let path = format!("tags/list?{query}");
         let accept = "application/json";
-        let wanted = Wanted { method: Method::GET, path, accept, limit: PAGE_BYTES };
+        let wanted = Wanted { method: Method::GET, path, accept, limit };
         let answer = self.answer(&wanted).await?;
         if !self.judge(&answer)? {
             return Err(self.not_known(&format!("has no {}", self.image.name)));
         }
-        let link = answer.headers.get(LINK).and_then(|link| link.to_str().ok());
-        let page = tags::page(&answer.body, link);
-        page.ok_or_else(|| self.not_known("does not list tags as registries do"))
+        Ok(answer)
     }
 
     /// What these tags lead to, in any order, and whether every one was looked at in time. One that cannot

@@ -1,15 +1,15 @@
 //! What an image says of its making: its manifest, and the configuration that the manifest names. Pure.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use crate::facts::registry::tags::is_real;
 
-/// The names that the image specification has for what we ask (OCI, `annotations.md`).
-const CREATED: &str = "org.opencontainers.image.created";
-const REVISION: &str = "org.opencontainers.image.revision";
+/// How many platforms of an index are looked at.
+const CHILDREN: usize = 64;
 
 /// One build: a tag, and what its image says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +54,44 @@ impl Said {
     }
 }
 
-type Texts = BTreeMap<String, String>;
+/// What labels or annotations say that we ask for (OCI, `annotations.md`); the others are passed over.
+#[derive(Debug, Default, Deserialize)]
+struct Texts {
+    #[serde(rename = "org.opencontainers.image.created")]
+    created: Option<String>,
+    #[serde(rename = "org.opencontainers.image.revision")]
+    revision: Option<String>,
+}
 
 #[derive(Deserialize)]
 struct Body {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "first_children")]
     manifests: Vec<Child>,
     config: Option<Descriptor>,
     annotations: Option<Texts>,
+}
+
+/// The first platforms of an index; an image has a dozen.
+fn first_children<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<Child>, D::Error> {
+    struct First;
+    impl<'de> Visitor<'de> for First {
+        type Value = Vec<Child>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of manifests")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Child>, A::Error> {
+            let mut children = Vec::new();
+            while let Some(child) = list.next_element()? {
+                if children.len() < CHILDREN {
+                    children.push(child);
+                }
+            }
+            Ok(children)
+        }
+    }
+    reader.deserialize_seq(First)
 }
 
 #[derive(Deserialize)]
@@ -134,8 +164,8 @@ pub(super) fn config(body: &[u8]) -> Option<Said> {
 
 fn said(texts: &Texts) -> Said {
     Said {
-        created: texts.get(CREATED).and_then(|text| time(text)),
-        commit: texts.get(REVISION).and_then(|text| commit(text)),
+        created: texts.created.as_deref().and_then(time),
+        commit: texts.revision.as_deref().and_then(commit),
     }
 }
 
@@ -162,6 +192,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    const CREATED: &str = "org.opencontainers.image.created";
+    const REVISION: &str = "org.opencontainers.image.revision";
 
     fn digest(digit: char) -> String {
         format!("sha256:{}", digit.to_string().repeat(64))

@@ -15,19 +15,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
+use tokio::sync::Semaphore;
 
 use crate::facts::cache::Cache;
 use crate::facts::credential::Credential;
-use crate::facts::http::{Http, Patience, Redirects};
+use crate::facts::http::Patience;
 use crate::facts::image::Image;
 pub use crate::facts::registry::builds::Builds;
 pub use crate::facts::registry::made::Build;
 use crate::facts::registry::question::{Kept, Question, Wanted};
+use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
 
+mod route; // to hosts that are named, and to public ones
 mod question; // one question, with the proof that the registry wants
-mod tags; // pages of tags, and which of them are looked at
+mod listing; // pages of tags
+mod tags; // which tags are kept, and which of them are looked at
 mod made; // what a manifest and an image's configuration say
 mod builds; // the newest images
 
@@ -41,6 +45,9 @@ const TOKENS: usize = 1024;
 /// Errors of a registry are short; of a manifest nothing is read.
 const ANSWER_BYTES: usize = 16 * 1024;
 
+/// Lists of builds that are made at once: each may hold a page of tags and several manifests in memory.
+const LISTS_AT_ONCE: usize = 4;
+
 /// Every kind that a tag can lead to; a registry says 404 for a kind that is not named.
 const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.oci.image.manifest.v1+json, \
@@ -48,7 +55,7 @@ const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, \
      application/vnd.docker.distribution.manifest.v1+prettyjws, */*;q=0.1";
 
-/// Every other registry, asked without credentials.
+/// Every other registry that is on the Internet, asked without credentials.
 pub const ANY_OTHER: &str = "*";
 
 /// What is configured of one registry.
@@ -72,11 +79,13 @@ pub struct Login {
 /// The registries that may be asked.
 #[derive(Debug)]
 pub struct Registries {
-    http: Http,
+    route: Route,
     known: BTreeMap<String, Registry>,
     images: Mutex<Cache<Image, (bool, Timestamp)>>,
     tokens: Mutex<Cache<(String, String), Kept>>,
     builds: Mutex<Cache<Image, Build>>,
+    /// Lists of builds that may be made now.
+    lists: Semaphore,
 }
 
 /// What was found, and when.
@@ -99,11 +108,12 @@ impl Registries {
         outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
         Ok(Self {
-            http: Http::new(patience, Redirects::Few, Vec::new(), outbound)?,
+            route: Route::new(&known, patience, outbound)?,
             known,
             images: Mutex::new(Cache::new(IMAGES)),
             tokens: Mutex::new(Cache::new(TOKENS)),
             builds: Mutex::new(Cache::new(IMAGES)),
+            lists: Semaphore::new(LISTS_AT_ONCE),
         })
     }
 
@@ -113,7 +123,8 @@ impl Registries {
     }
 
     fn of(&self, image: &Image) -> Option<&Registry> {
-        let other = || self.known.get(ANY_OTHER).filter(|_| image.is_public());
+        let is_public = |_: &&Registry| self.route.may_be_public(&image.host);
+        let other = || self.known.get(ANY_OTHER).filter(is_public);
         self.known.get(&image.host).or_else(other)
     }
 

@@ -1,8 +1,10 @@
 //! Something asked of one image's repository, with whatever proof its registry wants to see.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
-use reqwest::header::{ACCEPT, HeaderMap, WWW_AUTHENTICATE};
-use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Method, Request, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
@@ -17,7 +19,9 @@ const TOKEN_LIFE: i64 = 60;
 /// A token is not used in its last moments: it must live until the answer.
 const TOKEN_MARGIN: i64 = 10;
 /// A token service's answer; ours have some 10 KiB at most.
-const TOKEN_BYTES: usize = 128 * 1024;
+const TOKEN_BYTES: usize = 32 * 1024;
+/// A token goes into a header of each request, and a thousand of them are remembered.
+const LONGEST_TOKEN: usize = 12 * 1024;
 
 /// One image at its registry.
 pub(super) struct Question<'a> {
@@ -96,11 +100,12 @@ impl Question<'_> {
 
     /// HEAD costs no pull where pulls are counted; who does not know it is asked by GET.
     async fn once(&self, wanted: &Wanted<'_>, proof: &Proof) -> Result<Answer, NotKnown> {
-        let answer = self.ask(self.request(&wanted.method, wanted, proof)?, wanted.limit).await?;
+        let ask = |request| self.registries.route.ask(request, wanted.limit);
+        let answer = ask(self.request(&wanted.method, wanted, proof)?).await?;
         let unknown = StatusCode::METHOD_NOT_ALLOWED == answer.status
             || StatusCode::NOT_IMPLEMENTED == answer.status;
         if unknown && wanted.method == Method::HEAD {
-            return self.ask(self.request(&Method::GET, wanted, proof)?, wanted.limit).await;
+            return ask(self.request(&Method::GET, wanted, proof)?).await;
         }
         Ok(answer)
     }
@@ -110,24 +115,45 @@ impl Question<'_> {
         method: &Method,
         wanted: &Wanted<'_>,
         proof: &Proof,
-    ) -> Result<RequestBuilder, NotKnown> {
+    ) -> Result<Request, NotKnown> {
         let scheme = if self.registry.insecure { "http" } else { "https" };
         let (authority, name, path) = (self.image.authority(), &self.image.name, &wanted.path);
         let address = Url::parse(&format!("{scheme}://{authority}/v2/{name}/{path}"));
         let address = address.map_err(|_| self.not_known("has no address that can be used"))?;
-        let client = self.registries.http.client();
-        let request = client.request(method.clone(), address).header(ACCEPT, wanted.accept);
-        Ok(match proof {
-            Proof::None => request,
-            Proof::Token(token) => request.bearer_auth(token.expose_secret()),
-            Proof::Login(login, password) => {
-                request.basic_auth(&login.username, Some(password.expose_secret()))
-            }
-        })
+        let mut request = Request::new(method.clone(), address);
+        if let Ok(accept) = HeaderValue::from_str(wanted.accept) {
+            request.headers_mut().insert(ACCEPT, accept);
+        }
+        match proof {
+            Proof::None => {}
+            Proof::Token(token) => self.authorize(&mut request, "Bearer", token)?,
+            Proof::Login(login, password) => self.log_in(&mut request, login, password)?,
+        }
+        Ok(request)
     }
 
-    async fn ask(&self, request: RequestBuilder, limit: usize) -> Result<Answer, NotKnown> {
-        self.registries.http.ask(self.image.authority(), request, limit).await
+    fn log_in(
+        &self,
+        request: &mut Request,
+        login: &Login,
+        password: &SecretString,
+    ) -> Result<(), NotKnown> {
+        let both = format!("{}:{}", login.username, password.expose_secret());
+        self.authorize(request, "Basic", &STANDARD.encode(both).into())
+    }
+
+    fn authorize(
+        &self,
+        request: &mut Request,
+        scheme: &str,
+        proof: &SecretString,
+    ) -> Result<(), NotKnown> {
+        let value = HeaderValue::try_from(format!("{scheme} {}", proof.expose_secret()));
+        let mut value = value
+            .map_err(|_| self.not_known("has given or wants a proof that no header can carry"))?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, value);
+        Ok(())
     }
 
     /// What the registry's challenge asks for.
@@ -167,12 +193,11 @@ impl Question<'_> {
         if let Some(service) = &bearer.service {
             address.query_pairs_mut().append_pair("service", service);
         }
-        let mut request = self.registries.http.client().get(address);
+        let mut request = Request::new(Method::GET, address);
         if let Some(login) = &self.registry.login {
-            let password = login.password.text().await?;
-            request = request.basic_auth(&login.username, Some(password.expose_secret()));
+            self.log_in(&mut request, login, &login.password.text().await?)?;
         }
-        let answer = self.registries.http.ask(&host, request, TOKEN_BYTES).await?;
+        let answer = self.registries.route.ask(request, TOKEN_BYTES).await?;
         if !answer.status.is_success() {
             let why = match (answer.status, &self.registry.login) {
                 (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, None) => {
@@ -235,7 +260,8 @@ fn token_of(body: &[u8]) -> Option<(SecretString, i64)> {
         expires_in: Option<i64>,
     }
     let Body { token, access_token, expires_in } = serde_json::from_slice(body).ok()?;
-    let token = token.or(access_token).filter(|token| !token.expose_secret().is_empty())?;
+    let fits = |token: &SecretString| (1..=LONGEST_TOKEN).contains(&token.expose_secret().len());
+    let token = token.or(access_token).filter(fits)?;
     let life = expires_in.unwrap_or(TOKEN_LIFE).clamp(0, 24 * 60 * 60);
     Some((token, life))
 }
@@ -254,5 +280,7 @@ mod tests {
         for none in ["", "{}", r#"{"token": ""}"#, r#"{"token": 7}"#, "[]"] {
             assert_eq!(read(none), None, "{none}");
         }
+        let of = |length: usize| format!(r#"{{"token": "{}"}}"#, "x".repeat(length));
+        assert!(read(&of(LONGEST_TOKEN)).is_some() && read(&of(LONGEST_TOKEN + 1)).is_none());
     }
 }

@@ -8,54 +8,37 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Deserialize;
 
-/// One page of tags.
+/// Which tags one question keeps: years of builds. What is beyond is counted as left out.
+pub(super) const MOST_TAGS: usize = 20_000;
+
+/// The tags of a repository, as far as they were listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Page {
-    /// In the registry's order.
+pub(super) struct Listing {
+    /// In the registry's order; at most [`MOST_TAGS`].
     pub(super) tags: Vec<String>,
-    /// When each image was made, by tag, where the list says that.
+    /// When each image was made, by tag, where the list says that; as many at most.
     pub(super) times: BTreeMap<String, Timestamp>,
-    /// The query of the page that follows.
-    pub(super) next: Option<String>,
+    /// Whether there were more tags than are kept.
+    pub(super) is_full: bool,
 }
 
-#[derive(Deserialize)]
-struct Body {
-    tags: Option<Vec<String>>,
-    /// Google's: by digest.
-    manifest: Option<BTreeMap<String, Manifest>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Manifest {
-    #[serde(default)]
-    tag: Vec<String>,
-    time_created_ms: Option<String>,
-    time_uploaded_ms: Option<String>,
-}
-
-/// Reads a page; `link` is its `Link` header (RFC 8288). `None` if it is none.
-pub(super) fn page(body: &[u8], link: Option<&str>) -> Option<Page> {
-    let Body { tags, manifest } = serde_json::from_slice(body).ok()?;
-    let mut times = BTreeMap::new();
-    for one in manifest.unwrap_or_default().into_values() {
-        let Some(at) = one.time() else { continue };
-        times.extend(one.tag.into_iter().map(|tag| (tag, at)));
+impl Listing {
+    pub(super) fn add_tag(&mut self, tag: &str) {
+        if !is_build(tag) {
+            return;
+        }
+        if self.tags.len() < MOST_TAGS {
+            self.tags.push(tag.to_owned());
+        } else {
+            self.is_full = true;
+        }
     }
-    let tags = tags.unwrap_or_default().into_iter().filter(|tag| is_build(tag)).collect();
-    Some(Page { tags, times, next: link.and_then(next) })
-}
 
-impl Manifest {
-    /// Builds that are reproducible say that they were made in 1970, or 1980; then the upload counts.
-    fn time(&self) -> Option<Timestamp> {
-        let read = |text: &Option<String>| {
-            Timestamp::from_millisecond(text.as_ref()?.parse().ok()?).ok().filter(|at| is_real(*at))
-        };
-        read(&self.time_created_ms).or_else(|| read(&self.time_uploaded_ms))
+    pub(super) fn add_time(&mut self, tag: &str, at: Timestamp) {
+        if is_build(tag) && self.times.len() < MOST_TAGS {
+            self.times.insert(tag.to_owned(), at);
+        }
     }
 }
 
@@ -65,17 +48,20 @@ pub(super) fn is_real(at: Timestamp) -> bool {
     at.as_second() >= DOCKER_BEGAN
 }
 
-/// Signatures, attestations and caches are pushed under tags too.
+/// Whether it is a tag as the distribution API has them, and of an image: signatures, attestations and caches are
+/// pushed under tags too.
 fn is_build(tag: &str) -> bool {
     let of_another = tag.strip_prefix("sha256-").is_some_and(|rest| {
         rest.len() >= 64 && rest.bytes().take(64).all(|b| b.is_ascii_hexdigit())
     });
-    !of_another && !tag.is_empty() && tag.len() <= 128 && !tag.contains(['/', '?', '#', '%'])
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let legal = tag.bytes().all(|b| word(b) || matches!(b, b'.' | b'-' | b'+'));
+    !of_another && legal && tag.len() <= 128 && tag.bytes().next().is_some_and(word)
 }
 
-/// The query of the link that leads on. Only the query is taken: wherever it says that the next page is,
+/// The query of the link that leads on (RFC 8288). Only the query is taken: wherever it says that the next page is,
 /// our credentials go to the same place as before.
-fn next(link: &str) -> Option<String> {
+pub(super) fn next_page(link: &str) -> Option<String> {
     let one = link.split(',').find(|one| {
         let relation = one.split(';').skip(1).any(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or_default();
@@ -161,47 +147,17 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_where_the_next_one_is_and_nothing_else_is_taken_from_it() {
-        let body = br#"{"name": "a/b", "tags": ["1.0", "2.0"]}"#;
+    fn a_link_says_where_the_next_page_is_and_nothing_else_is_taken_from_it() {
         for (link, next) in [
-            (Some("</v2/a/b/tags/list?last=2.0&n=2>; rel=\"next\""), Some("last=2.0&n=2")),
-            (Some("<https://evil.example/v2/x?n=2>; rel=next"), Some("n=2")),
-            (Some("</v2/x?n=1>; rel=\"prev\", </v2/x?n=3>; rel=\"next\""), Some("n=3")),
-            (Some("</v2/a/b/tags/list>; rel=\"next\""), None),
-            (Some("<x?a b>; rel=\"next\""), None),
-            (Some("nonsense"), None),
-            (None, None),
+            ("</v2/a/b/tags/list?last=2.0&n=2>; rel=\"next\"", Some("last=2.0&n=2")),
+            ("<https://evil.example/v2/x?n=2>; rel=next", Some("n=2")),
+            ("</v2/x?n=1>; rel=\"prev\", </v2/x?n=3>; rel=\"next\"", Some("n=3")),
+            ("</v2/a/b/tags/list>; rel=\"next\"", None),
+            ("<x?a b>; rel=\"next\"", None),
+            ("nonsense", None),
         ] {
-            let page = page(body, link).unwrap();
-            assert_eq!((page.next.as_deref(), page.tags), (next, own(&["1.0", "2.0"])), "{link:?}");
+            assert_eq!(next_page(link).as_deref(), next, "{link:?}");
         }
-        assert_eq!(page(b"<html>", None), None);
-        assert_eq!(page(br#"{"tags": null}"#, None), Some(Page::default()));
-    }
-
-    #[test]
-    fn google_says_the_times_of_all_in_one_answer() {
-        let body = br#"{"tags": ["1", "2", "3"], "manifest": {
-            "sha256:a": {"tag": ["1", "latest"], "timeCreatedMs": "1700000000000", "timeUploadedMs": "1"},
-            "sha256:b": {"tag": ["2"], "timeCreatedMs": "0", "timeUploadedMs": "1600000000000"},
-            "sha256:c": {"tag": ["3"], "timeCreatedMs": "soon"}}}"#;
-        let page = page(body, None).unwrap();
-        let at = |tag: &str| page.times.get(tag).map(|at| at.as_millisecond());
-        assert_eq!(at("1"), Some(1_700_000_000_000));
-        assert_eq!(
-            at("2"),
-            Some(1_600_000_000_000),
-            "one that was made in 1970 was uploaded later"
-        );
-        assert_eq!(at("3"), None);
-        assert_eq!(likely(&page.tags, &page.times, 2), ["1", "2"]);
-    }
-
-    #[test]
-    fn signatures_are_no_builds() {
-        let signature = format!("sha256-{}.sig", "ab".repeat(32));
-        let body = serde_json::json!({"tags": [signature, "1.0", "a/b", ""]}).to_string();
-        assert_eq!(page(body.as_bytes(), None).unwrap().tags, own(&["1.0"]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(super) use crate::git::handedit::look::look;
 pub use crate::git::handedit::watch::Watch;
 use crate::model::hand_edit::{Edited, EditedFile};
 use crate::model::id::DeployId;
+use crate::support::text::is_invisible;
 
 /// What lies in a folder, by path below it.
 pub(super) type Listing = BTreeMap<String, Item>;
@@ -172,13 +173,7 @@ fn in_words(before: &Content, after: &Content) -> String {
 }
 
 fn shown(c: char) -> char {
-    if (c.is_control() && c != '\t')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    {
-        '\u{fffd}'
-    } else {
-        c
-    }
+    if (c.is_control() && c != '\t') || is_invisible(c) { '\u{fffd}' } else { c }
 }
 
 fn visible(name: &str) -> String {

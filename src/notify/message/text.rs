@@ -3,6 +3,8 @@
 //! Slack reads `&`, `<` and `>` as its markup (mentions, links) and nothing else once it is told to
 //! leave plain text alone (`verbatim`, `parse: none`); escaped they are only themselves.
 
+use crate::support::text::remove_invisible;
+
 /// The text in Slack's markup, cut to so many characters as Slack counts them, on one line.
 pub fn shown(text: &str, most: usize) -> String {
     escaped(&harmless(text).split_whitespace().collect::<Vec<_>>().join(" "), most)
@@ -28,11 +30,10 @@ pub fn cut(text: &str, most: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Without what would move a cursor or turn the direction of what follows.
+/// Without what would move a cursor, and without what nobody sees.
 fn harmless(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    let kept = text.chars().filter(|c| !turns(*c));
-    kept.map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let seen = remove_invisible(text);
+    seen.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Whole characters only: half of `&amp;` would be shown.

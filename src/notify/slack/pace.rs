@@ -13,6 +13,8 @@ use jiff::Timestamp;
 const BETWEEN_MILLIS: i64 = 1000;
 /// How many may go at once after a pause.
 const BURST: i64 = 3;
+/// Slack asks for no longer. What lies further ahead is of a clock that was set back.
+const LONGEST: Duration = Duration::from_hours(2);
 /// Channels that nobody wrote to lately are forgotten from here on.
 const MOST: usize = 1000;
 
@@ -32,6 +34,9 @@ impl Paces {
             self.0.retain(|_, pace| pace.0 > now);
         }
         let pace = self.0.entry(what.to_owned()).or_insert(Pace(now));
+        if pace.0.saturating_sub(now) > millis(LONGEST) + BURST * BETWEEN_MILLIS {
+            pace.0 = now;
+        }
         let ahead = pace.0.saturating_sub(now).saturating_sub((BURST - 1) * BETWEEN_MILLIS);
         match u64::try_from(ahead) {
             Ok(millis) if millis > 0 => Err(Duration::from_millis(millis)),
@@ -51,8 +56,7 @@ impl Paces {
 
     /// Nothing is written there for so long: Slack has asked for it.
     pub(super) fn hold(&mut self, what: &str, now: Timestamp, wait: Duration) {
-        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let until = now.as_millisecond().saturating_add(wait);
+        let until = now.as_millisecond().saturating_add(millis(wait.min(LONGEST)));
         let due = Pace(until.saturating_add((BURST - 1) * BETWEEN_MILLIS));
         let pace = self.0.entry(what.to_owned()).or_insert(due);
         pace.0 = pace.0.max(due.0);
@@ -71,7 +75,8 @@ impl Holds {
     /// How long nobody may call it yet.
     pub(super) fn left(&self, method: &str, now: Timestamp) -> Option<Duration> {
         let left = self.0.get(method)?.duration_since(now);
-        Duration::try_from(left).ok().filter(|left| !left.is_zero())
+        let left = Duration::try_from(left).ok();
+        left.filter(|left| !left.is_zero() && *left <= LONGEST)
     }
 
     /// Slack asked for so long; `posts` tells that the method writes into a channel.
@@ -85,10 +90,14 @@ impl Holds {
         if posts && wait <= OF_A_CHANNEL {
             return;
         }
-        let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        let held = self.0.entry(method).or_insert(until);
-        *held = until.max(*held);
+        let until = now.checked_add(wait.min(LONGEST)).unwrap_or(Timestamp::MAX);
+        let before = self.left(method, now).and_then(|left| now.checked_add(left).ok());
+        self.0.insert(method, before.map_or(until, |before| before.max(until)));
     }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -97,6 +106,21 @@ mod tests {
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millisecond(millis).unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_nobody_up() {
+        let (ahead, now) = (at(1_000_000_000), at(0));
+        let mut paces = Paces::default();
+        paces.hold("C1", ahead, Duration::from_mins(1));
+        assert!(paces.admit("C1", ahead).is_err());
+        assert_eq!(paces.admit("C1", now), Ok(()));
+        let mut holds = Holds::default();
+        holds.hold("chat.postMessage", false, ahead, Duration::from_mins(1));
+        assert!(holds.left("chat.postMessage", ahead).is_some());
+        assert_eq!(holds.left("chat.postMessage", now), None);
+        holds.hold("chat.postMessage", false, now, Duration::from_mins(1));
+        assert_eq!(holds.left("chat.postMessage", now), Some(Duration::from_mins(1)));
     }
 
     #[test]

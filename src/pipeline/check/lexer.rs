@@ -5,17 +5,17 @@
 
 /// A word, a text, or anything else in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token<'t> {
-    pub(super) kind: Kind,
+pub(in crate::pipeline) struct Token<'t> {
+    pub(in crate::pipeline) kind: Kind,
     /// As written; a text without its quotes.
-    pub(super) text: &'t str,
+    pub(in crate::pipeline) text: &'t str,
     /// Where it begins, in bytes.
-    pub(super) at: usize,
+    pub(in crate::pipeline) at: usize,
 }
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::pipeline) enum Kind {
     /// A name or a keyword.
     Word,
     /// A text in quotes.
@@ -25,18 +25,18 @@ pub(super) enum Kind {
 }
 
 impl Token<'_> {
-    pub(super) fn is(&self, sign: &str) -> bool {
+    pub(in crate::pipeline) fn is(&self, sign: &str) -> bool {
         self.kind == Kind::Other && self.text == sign
     }
 
-    pub(super) fn is_word(&self, word: &str) -> bool {
+    pub(in crate::pipeline) fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text == word
     }
 }
 
 /// One `{{ … }}` or `{% … %}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tag<'t> {
+pub(in crate::pipeline) enum Tag<'t> {
     /// A value that is shown.
     Shown(Vec<Token<'t>>),
     /// An instruction.
@@ -44,7 +44,12 @@ pub(super) enum Tag<'t> {
 }
 
 /// All tags in order. Comments, and what stands in `raw`, are none.
-pub(super) fn tags(text: &str) -> Vec<Tag<'_>> {
+pub(in crate::pipeline) fn tags(text: &str) -> Vec<Tag<'_>> {
+    tags_with_ends(text).into_iter().map(|(tag, _)| tag).collect()
+}
+
+/// The same, each with the byte behind it.
+pub(in crate::pipeline) fn tags_with_ends(text: &str) -> Vec<(Tag<'_>, usize)> {
     let mut tags = Vec::new();
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| rest.find('{')) {
@@ -53,13 +58,13 @@ pub(super) fn tags(text: &str) -> Vec<Tag<'_>> {
             Some("{#") => after(text, open, "#}"),
             Some("{{") => {
                 let (tokens, end) = tokens(text, open + 2, '}');
-                tags.push(Tag::Shown(tokens));
+                tags.push((Tag::Shown(tokens), end));
                 end
             }
             Some("{%") => {
                 let (tokens, end) = tokens(text, open + 2, '%');
                 let raw = tokens.first().is_some_and(|token| token.is_word("raw"));
-                tags.push(Tag::Does(tokens));
+                tags.push((Tag::Does(tokens), end));
                 if raw { after(text, end, "endraw") } else { end }
             }
             _ => open + 1,
@@ -122,7 +127,7 @@ fn word_or_sign(rest: &str, c: char) -> (Kind, usize) {
 }
 
 /// Line, column (both from 1, in characters) of a byte.
-pub(super) fn place(text: &str, at: usize) -> (u32, u32) {
+pub(in crate::pipeline) fn place(text: &str, at: usize) -> (u32, u32) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

@@ -3,7 +3,7 @@
 //!
 //! Pure, as the stages are; `the-deployer templates check` shows the report.
 
-mod lexer; // the tags of a template's text
+pub(in crate::pipeline) mod lexer; // the tags of a template's text
 mod components; // what components are given
 mod expressions; // what a tag's expression stands for
 mod reads; // what a template reads

@@ -10,6 +10,7 @@
 mod read; // files become policies
 mod expression; // CEL, compiled and looked at
 mod watch; // CEL, made to count what it costs
+mod cost; // and the count
 mod evaluate; // CEL, applied within limits
 
 use std::borrow::Cow;

@@ -154,6 +154,82 @@ fn no_expression_takes_all_memory_or_time() {
     }
 }
 
+/// A section with so many variables, the first of which has a long value.
+fn variables(count: usize, length: usize) -> String {
+    let rest = (1..count).map(|n| format!(", {{name: V{n}, value: x}}"));
+    format!("{{env: [{{name: V0, value: {}}}{}]}}", "a".repeat(length), rest.collect::<String>())
+}
+
+/// Each holds, and takes seconds where nothing but turns and new values count.
+#[test]
+fn what_is_copied_evaluated_and_searched_counts() {
+    let parts = "true && ".repeat(110) + "true";
+    for (expression, stopped, section) in [
+        (
+            "waml.env.all(a, waml.env.all(b, objects.all(o, true)))",
+            "its loops run over values of more than 67108864 bytes",
+            variables(90, 1),
+        ),
+        (
+            &format!("waml.env.all(a, waml.env.all(b, {parts}))"),
+            "its loops evaluate more than 2000000 parts",
+            variables(120, 1),
+        ),
+        (
+            &format!("waml.env.map(a, waml.env.map(b, {parts})).size() > 0"),
+            "its loops evaluate more than 2000000 parts",
+            variables(120, 1),
+        ),
+        (
+            "waml.env.all(a, size(waml.env[0].value) > 0)",
+            "values of more than 16777216 bytes",
+            variables(100, 200_000),
+        ),
+        (
+            "waml.env.all(a, !a.value.matches('^' + a.name + '$'))",
+            "values of more than 16777216 bytes",
+            variables(200, 1),
+        ),
+        (
+            "waml.env.all(a, waml.env[0].value.matches('^a*$'))",
+            "values of more than 16777216 bytes",
+            variables(10, 200_000),
+        ),
+        (
+            "waml.env[0].value.indexOf('b') == -1",
+            "values of more than 16777216 bytes",
+            variables(1, 200_000),
+        ),
+    ] {
+        let found = judged(expression, &section);
+        assert_eq!(found.len(), 1, "{expression}");
+        assert!(found[0].contains(stopped), "{expression}: {found:?}");
+        assert!(found[0].contains("the policy `p` cannot be applied"), "{found:?}");
+    }
+}
+
+#[test]
+fn all_policies_of_a_plan_share_a_limit() {
+    let policy = |n: usize| {
+        let expression = "waml.env.all(a, size(waml.env[0].value) > 0)";
+        format!("- {{name: p{n}, message: no, expression: '{expression}'}}\n")
+    };
+    let policies: String = (0..12).map(policy).collect();
+    let found = said(&policies, &variables(70, 200_000));
+    assert_eq!(found.len(), 3, "eight times what one may cost: {found:#?}");
+    assert!(found[0].contains("the policy `p9` cannot be applied"), "{found:?}");
+    assert!(found[0].contains("together with the policies before it"), "{found:?}");
+}
+
+#[test]
+fn a_regular_expression_that_is_none_is_said_to_fail() {
+    for expression in ["app.slug.matches('(')", "app.slug.matches('(a{1000}){1000}')"] {
+        let found = judged(expression, "{}");
+        assert!(found[0].contains("`matches` fails"), "{found:?}");
+    }
+    assert_eq!(judged("matches(app.slug, '^a$') && 'ab'.matches('b')", "{}"), NONE);
+}
+
 #[test]
 fn what_multiplies_texts_or_makes_them_of_numbers_is_no_function() {
     for call in [
@@ -166,7 +242,7 @@ fn what_multiplies_texts_or_makes_them_of_numbers_is_no_function() {
         let found = refused(&format!("- {{name: p, message: no, expression: {call:?}}}\n"));
         assert!(found[0].contains("there is no "), "{call}: {found:?}");
     }
-    for name in ["@tick() == true", "@weigh(1) == 1"] {
+    for name in ["@tick() == true", "@weigh(1) == 1", "@matches('a', 'a')"] {
         let found = refused(&format!("- {{name: p, message: no, expression: {name:?}}}\n"));
         assert!(found[0].contains("this is no CEL expression"), "{name}: {found:?}");
     }

@@ -2,24 +2,34 @@
 //! the size of those. Without it, `.map(x, x + x)` forty times in a row fills any memory.
 
 use cel::IdedExpr;
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, operators};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 
-/// Called before each turn of a loop; no expression can be written that has it.
+/// Called before each turn of a loop, with the number of parts that the turn evaluates; no expression
+/// can be written that has it, or any of the others.
 pub(super) const TICK: &str = "@tick";
-/// Gives back its argument, whose size counts.
+/// Gives back its argument, whose size counts; a second one is a number of parts, as for [`TICK`].
 pub(super) const WEIGH: &str = "@weigh";
+/// Gives back its argument; only where it is a text its size counts.
+pub(super) const SKIM: &str = "@skim";
+/// Gives back its argument, whose size counts as often as it has elements, or characters.
+pub(super) const SQUARE: &str = "@square";
+/// Gives back what a loop runs over; each of its elements is copied for its turn.
+pub(super) const RANGE: &str = "@range";
+/// In place of `matches`: regular expressions are compiled once, and within limits.
+pub(super) const MATCHES: &str = "@matches";
 
 /// Looks at nothing but the outermost part of its operands, or only at whether they are true.
 const LIGHT: &[&str] = &[
     operators::CONDITIONAL,
-    operators::INDEX,
     operators::LOGICAL_AND,
     operators::LOGICAL_NOT,
     operators::LOGICAL_OR,
     operators::NOT_STRICTLY_FALSE,
-    "size",
     "type",
 ];
+
+/// Compares each element, or character, with each.
+const SQUARING: &[&str] = &["distinct", "indexOf", "lastIndexOf"];
 
 /// Makes the part, and all in it, count.
 pub(super) fn watch(part: &mut IdedExpr) {
@@ -35,11 +45,30 @@ pub(super) fn watch(part: &mut IdedExpr) {
 }
 
 fn operands(call: &mut CallExpr) {
-    let is_light = LIGHT.contains(&call.func_name.as_str());
+    if call.func_name == "matches" {
+        MATCHES.clone_into(&mut call.func_name);
+        let target = call.target.take().map(|target| *target);
+        call.args = target.into_iter().chain(std::mem::take(&mut call.args)).collect();
+        return call.args.iter_mut().for_each(watch);
+    }
+    let name = call.func_name.as_str();
+    if name == operators::INDEX {
+        call.args.iter_mut().for_each(watch);
+        if let Some(key) = call.args.get_mut(1).filter(|key| grows(&key.expr)) {
+            wrap(key, SKIM);
+        }
+        return;
+    }
+    let weighing = match name {
+        "size" => Some(SKIM),
+        _ if SQUARING.contains(&name) => Some(SQUARE),
+        _ if LIGHT.contains(&name) => None,
+        _ => Some(WEIGH),
+    };
     for operand in call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args) {
         watch(operand);
-        if !is_light && grows(&operand.expr) {
-            weigh(operand);
+        if let Some(weighing) = weighing.filter(|_| grows(&operand.expr)) {
+            wrap(operand, weighing);
         }
     }
 }
@@ -58,7 +87,7 @@ fn grows(expr: &Expr) -> bool {
 
 fn element(part: &mut IdedExpr) {
     watch(part);
-    weigh(part);
+    wrap(part, WEIGH);
 }
 
 fn of_entry(entry: &mut EntryExpr) {
@@ -72,19 +101,48 @@ fn of_entry(entry: &mut EntryExpr) {
 }
 
 fn comprehension(of: &mut ComprehensionExpr) {
+    let turn = parts(&of.loop_cond) + parts(&of.loop_step);
     for part in [&mut of.iter_range, &mut of.loop_step, &mut of.result] {
         watch(part);
+    }
+    // What another loop has made was weighed when it was.
+    if grows(&of.iter_range.expr) && !matches!(of.iter_range.expr, Expr::Comprehension(_)) {
+        wrap(&mut of.iter_range, RANGE);
     }
     // A loop that only appends is run by the library without copying what is there already, if
     // its condition is left alone. It weighs all that it appends; what it leaves out is counted.
     if !appends(of) {
-        tick(&mut of.loop_cond);
-    } else if let Expr::Call(step) = &mut of.loop_step.expr
-        && step.func_name == operators::CONDITIONAL
-        && let Some(guard) = step.args.first_mut()
-    {
-        tick(guard);
+        tick(&mut of.loop_cond, turn);
+    } else if let Expr::Call(step) = &mut of.loop_step.expr {
+        match step.args.as_mut_slice() {
+            [guard, ..] if step.func_name == operators::CONDITIONAL => tick(guard, turn),
+            [_, IdedExpr { expr: Expr::List(list), .. }] => {
+                if let Some(Expr::Call(weigh)) = list.elements.first_mut().map(|one| &mut one.expr)
+                {
+                    weigh.args.push(number(turn));
+                }
+            }
+            _ => {}
+        }
     }
+}
+
+/// How many parts are evaluated once where this one is; loops in it count what is in them by themselves.
+fn parts(part: &IdedExpr) -> i64 {
+    let entry = |entry: &EntryExpr| match entry {
+        EntryExpr::StructField(field) => parts(&field.value),
+        EntryExpr::MapEntry(entry) => parts(&entry.key) + parts(&entry.value),
+    };
+    let below: i64 = match &part.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
+        Expr::Select(select) => parts(&select.operand),
+        Expr::Call(call) => call.target.iter().map(|t| &**t).chain(&call.args).map(parts).sum(),
+        Expr::List(list) => list.elements.iter().map(parts).sum(),
+        Expr::Map(map) => map.entries.iter().map(|of| entry(&of.expr)).sum(),
+        Expr::Struct(of) => of.entries.iter().map(|of| entry(&of.expr)).sum(),
+        Expr::Comprehension(of) => parts(&of.iter_range) + parts(&of.result),
+    };
+    1 + below
 }
 
 /// `result + [x]`, or `guard ? result + [x] : result`: what `map` and `filter` are made of.
@@ -107,17 +165,21 @@ fn appends(of: &ComprehensionExpr) -> bool {
         && (step || is_sum(&of.loop_step))
 }
 
-/// The part becomes `@weigh(part)`.
-fn weigh(part: &mut IdedExpr) {
+/// The part becomes `@name(part)`.
+fn wrap(part: &mut IdedExpr, name: &str) {
     let inner = std::mem::take(part);
-    part.expr = call(WEIGH, vec![inner]);
+    part.expr = call(name, vec![inner]);
 }
 
-/// The condition becomes `@tick() && condition`.
-fn tick(condition: &mut IdedExpr) {
+/// The condition becomes `@tick(parts) && condition`.
+fn tick(condition: &mut IdedExpr, parts: i64) {
     let inner = std::mem::take(condition);
-    let tick = IdedExpr { id: 0, expr: call(TICK, Vec::new()) };
+    let tick = IdedExpr { id: 0, expr: call(TICK, vec![number(parts)]) };
     condition.expr = call(operators::LOGICAL_AND, vec![tick, inner]);
+}
+
+fn number(n: i64) -> IdedExpr {
+    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(n.into())) }
 }
 
 fn call(name: &str, args: Vec<IdedExpr>) -> Expr {

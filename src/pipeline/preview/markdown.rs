@@ -1,9 +1,11 @@
 //! Text in Markdown that cannot break out of its place, and is cut where it is too long.
 
+use crate::support::text::reveal_invisible;
+
 /// A foreign text in running Markdown: no markup, no HTML, no line of its own, nobody is called.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in reveal_invisible(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -36,7 +38,7 @@ pub(super) fn message(text: &str) -> String {
 /// A foreign text in HTML within Markdown.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in reveal_invisible(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -51,12 +53,13 @@ pub(super) fn html(text: &str) -> String {
 /// A name in a code span, also within a table.
 pub(super) fn code(text: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '|') { ' ' } else { c };
-    let text: String = text.chars().map(plain).collect();
+    let text: String = reveal_invisible(text).chars().map(plain).collect();
     format!("`{}`", text.trim())
 }
 
-/// A block that shows the text as it is; its fence is longer than any in the text.
+/// A block that shows the text as it is, with what nobody sees; its fence is longer than any in the text.
 pub(super) fn fenced(language: &str, text: &str) -> String {
+    let text = reveal_invisible(text);
     let (mut longest, mut run) = (0, 0);
     for c in text.chars() {
         run = if c == '`' { run + 1 } else { 0 };
@@ -103,6 +106,11 @@ mod tests {
         }
         assert!(!shown.contains('\n') && !shown.contains('\u{1b}'));
         assert_eq!(code("a`b|c"), "`a b c`");
+        let turned = "a\u{202e}b";
+        assert_eq!([code(turned), html(turned)], [r"`a\u{202e}b`", r"a\u{202e}b"]);
+        assert!(
+            escaped(turned).contains(r"\\u{202e}") && fenced("", turned).contains(r"a\u{202e}b")
+        );
         assert_eq!(html("<b>&"), "&lt;b&gt;&amp;");
     }
 

@@ -60,6 +60,7 @@ use crate::pipeline::default::Complete;
 use crate::pipeline::render::Object;
 use crate::pipeline::templates::Template;
 use crate::waml::Waml;
+use crate::waml::collect;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
 use list::Check;
@@ -100,7 +101,7 @@ impl Report<'_> {
     pub(crate) fn add(&mut self, path: &Path, violation: Violation) {
         if !self.tree.nearest(path).0.has_broken() {
             let place = self.place(path);
-            self.violations.push(violation.at(path.to_string(), Some(place)));
+            collect::add(&mut self.violations, violation.at(path.to_string(), Some(place)));
         }
     }
 
@@ -117,12 +118,12 @@ impl Report<'_> {
 
     /// Adds a violation that has its place already, or none.
     pub(crate) fn say(&mut self, violation: Violation) {
-        self.violations.push(violation);
+        collect::add(&mut self.violations, violation);
     }
 
     /// Adds a violation about something else, at a place of its own.
     pub(crate) fn add_at(&mut self, path: &str, place: Position, violation: Violation) {
-        self.violations.push(violation.at(path, Some(place)));
+        collect::add(&mut self.violations, violation.at(path, Some(place)));
     }
 }
 

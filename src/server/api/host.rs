@@ -16,6 +16,7 @@ use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
 use crate::server::ports::{Asked, Backend, CodeHost, NotAsked, Wanted};
 use crate::server::problem::{Kind, Problem};
+use crate::support::text::refuse_invisible;
 
 /// As `model::event::DeploymentRequest::description` promises.
 const DESCRIPTION_CHARACTERS: usize = 500;
@@ -125,6 +126,7 @@ fn read(ask: Ask, caller: &Caller) -> Result<Wanted, String> {
         return Err("ref: this is not a branch, tag or commit".to_owned());
     }
     let description = description.unwrap_or_default();
+    refuse_invisible("description", &description)?;
     let description = description.chars().filter(|c| !c.is_control());
     Ok(Wanted {
         repository: RepoName::parse(repository).map_err(named("repository"))?,

@@ -21,6 +21,7 @@ use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
+use crate::support::text::find_invisible;
 
 const KNOWN: &str = "target, owner, app";
 
@@ -223,7 +224,8 @@ fn owner_of(text: &str) -> Result<String, String> {
     let owner = text.trim();
     let legal = !owner.is_empty()
         && owner.chars().count() <= LONGEST_OWNER
-        && !owner.chars().any(char::is_control);
+        && !owner.chars().any(char::is_control)
+        && find_invisible(owner).is_none();
     if legal { Ok(owner.to_owned()) } else { Err("owner: write the WAML's `owner`".to_owned()) }
 }
 

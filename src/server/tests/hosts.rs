@@ -120,6 +120,11 @@ async fn what_cannot_be_asked_for_is_named() {
         ("tag", json!("a b"), "tag: "),
         ("target", json!("../x"), "target: "),
         ("tga", json!("1"), "unknown field `tga`"),
+        (
+            "description",
+            json!("by ops\u{2066}x"),
+            "description has an invisible character (U+2066)",
+        ),
         ("ref", json!("none"), "no such ref"),
     ] {
         let said = world.wants(&with(key, value)).await.problem(422, "unprocessable");

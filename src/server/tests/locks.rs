@@ -168,6 +168,7 @@ async fn a_lock_that_cannot_be_meant_is_not_placed() {
         json!({"target": "../x"}),
         json!({"owner": " "}),
         json!({"owner": "a\nb"}),
+        json!({"owner": "a\u{200b}b"}),
         json!({"owner": "é".repeat(255)}),
         json!({"target": "prod", "owner": "a@b"}),
         json!({"targets": "prod"}),
@@ -183,6 +184,7 @@ async fn a_lock_that_cannot_be_meant_is_not_placed() {
         json!({"scope": everything, "reason": "x", "until": "tomorrow"}),
         json!({"scope": everything, "reason": "x", "until": now(), "for": "2h"}),
         json!({"scope": everything, "reason": "x", "force": true}),
+        json!({"scope": everything, "reason": "by ops\u{202e}x"}),
     ] {
         world.said("/api/v1/locks", &body).await.problem(422, "unprocessable");
     }

@@ -118,6 +118,7 @@ async fn what_cannot_be_meant_is_not_asked_of_anybody() {
         (json!({"reason": "x", "too": "y"}), 422, "unprocessable"),
         (json!({"reason": "x", "to": "latest"}), 400, "bad-request"),
         (json!({"reason": "x".repeat(501)}), 422, "unprocessable"),
+        (json!({"reason": "by ops\u{202e}x"}), 422, "unprocessable"),
     ] {
         world.act("rollback", &body).await.problem(status, name);
     }

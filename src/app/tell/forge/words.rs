@@ -7,6 +7,7 @@ use crate::forge::check::{Annotation, Conclusion, Level};
 use crate::model::deployment::{Contact, Deployment};
 use crate::model::status::one_line;
 use crate::model::violation::{Severity, Violation};
+use crate::support::text::remove_invisible;
 
 /// What a check run says.
 #[derive(Debug, PartialEq, Eq)]
@@ -179,7 +180,7 @@ fn errors<'a>(
 /// Words of others as words: no markup, no link, no mention.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in remove_invisible(text).chars() {
         match c {
             // A backslash does not keep GitHub from reading a mention; an entity does.
             '@' => out.push_str("&#64;"),

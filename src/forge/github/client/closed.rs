@@ -12,6 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::wire::Account;
 
+/// GitHub asks for an hour at most; one wrong header must not hold an account up for years. What lies
+/// further ahead is of a clock that was set back.
+const LONGEST: Duration = Duration::from_hours(2);
 /// More installations than anybody has.
 const MOST: usize = 1000;
 
@@ -33,22 +36,22 @@ impl Closed {
         let (now, until) = self.0.as_ref()?;
         let until = *until.lock().unwrap_or_else(PoisonError::into_inner).get(&account)?;
         let left = until.duration_since(now.get());
-        left.try_into().ok().filter(|left: &Duration| !left.is_zero())
+        left.try_into().ok().filter(|left: &Duration| !left.is_zero() && *left <= LONGEST)
     }
 
     /// GitHub wants nothing of the account for so long.
     pub(super) fn hear(&self, account: Account, wait: Duration) {
         let Some((now, all)) = &self.0 else { return };
         let now = now.get();
-        let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+        let left = self.left(account).unwrap_or_default();
+        let wait = SignedDuration::try_from(wait.min(LONGEST).max(left)).unwrap_or_default();
         let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST {
             all.retain(|_, until| *until > now);
         }
         // Of several answers the one with the longest wait counts.
-        let known = all.entry(account).or_insert(until);
-        *known = until.max(*known);
+        all.insert(account, until);
     }
 }
 
@@ -73,6 +76,20 @@ mod tests {
         assert_eq!(closed.left(one), Some(Duration::from_secs(1)));
         second.store(160, Ordering::SeqCst);
         assert_eq!(closed.left(one), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_nobody_up() {
+        let second = Arc::new(AtomicI64::new(1_000_000));
+        let now = Arc::clone(&second);
+        let now = Now::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
+        let closed = Closed::by(now);
+        closed.hear(Account::Token, Duration::from_mins(1));
+        assert!(closed.left(Account::Token).is_some());
+        second.store(100, Ordering::SeqCst);
+        assert_eq!(closed.left(Account::Token), None);
+        closed.hear(Account::Token, Duration::from_mins(1));
+        assert_eq!(closed.left(Account::Token), Some(Duration::from_mins(1)));
     }
 
     #[test]

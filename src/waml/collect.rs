@@ -1,0 +1,56 @@
+//! What is wrong with one file, collected up to a number: a hostile file could have as many violations
+//! as it has values, each a hundred times as large as the value.
+
+use crate::model::violation::{Severity, Violation};
+
+/// So many of a severity are collected: more than anybody reads, and a few megabytes at most.
+const MOST: usize = 1000;
+
+/// Adds a violation, unless there are as many of its severity as are collected; the last one says so.
+pub(crate) fn add(violations: &mut Vec<Violation>, violation: Violation) {
+    if violations.len() >= MOST {
+        let alike = |other: &&Violation| other.severity == violation.severity;
+        match violations.iter().filter(alike).count() {
+            ..MOST => {}
+            MOST => return violations.push(more(violation)),
+            _ => return,
+        }
+    }
+    violations.push(violation);
+}
+
+/// In place of the first that is left out.
+fn more(first: Violation) -> Violation {
+    let what = match first.severity {
+        Severity::Error => "violations",
+        Severity::Warning => "warnings",
+    };
+    let message =
+        format!("there are more than {MOST} {what}; here and behind it, others are left out");
+    let Violation { rule, severity, path, position, .. } = first;
+    let more = Violation::error("yaml", message).at(path, position);
+    Violation { rule, severity, ..more }.help("mend those that are listed, and look again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_severity_does_not_crowd_out_the_other() {
+        let mut all = Vec::new();
+        for n in 0..3 * MOST {
+            add(&mut all, Violation::warning("a", n.to_string()));
+        }
+        assert_eq!(all.len(), MOST + 1);
+        let last = all.last().unwrap();
+        assert!(last.message.starts_with("there are more than 1000 warnings"), "{last}");
+        assert_eq!(last.severity, Severity::Warning);
+        for n in 0..3 * MOST {
+            add(&mut all, Violation::error("a", n.to_string()));
+        }
+        assert_eq!(all.len(), 2 * (MOST + 1));
+        assert!(all.last().unwrap().message.starts_with("there are more than 1000 violations"));
+        assert_eq!(all.last().unwrap().severity, Severity::Error);
+    }
+}

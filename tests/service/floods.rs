@@ -1,0 +1,46 @@
+//! A hostile registry against the real program: what its answers cost in memory.
+
+use futures::future::join_all;
+
+use crate::harness::events::{Event, waml};
+use crate::harness::floods::Flood;
+use crate::harness::process::{Home, Process};
+use crate::harness::registry::{Entry, Registry};
+
+/// What all lists of builds together may take, in MiB; the container has 512.
+const MOST: u64 = 192;
+
+/// The most memory that it ever had, in MiB, as the kernel counts it.
+fn peak_memory(process: &Process) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+#[tokio::test]
+async fn no_registry_fills_the_memory() {
+    let registry = Registry::start(Entry::Open, &["acme/shop:v1"]).await;
+    let home = Home::configured(&format!(
+        "registries: [{{host: '{}', insecure: true}}]\nclusters:\n- {{name: prod-cluster-1, environment: production, domain: example.com}}\n",
+        registry.host()
+    ));
+    let process = home.start().await;
+    let image = format!("image: {{registry: '{}', repository: acme/shop}}", registry.host());
+    let text =
+        waml("shop").replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    {image}\n"));
+    let commit = home.commit("example/shop", &text);
+    let id = Event::new(1, "shop", &commit).accepted(&process).await;
+    process.ended(&id).await;
+    let before = peak_memory(&process);
+    for flood in Flood::ALL {
+        registry.lock().flood = Some(flood);
+        let asking = (0..8).map(|_| process.get("/api/v1/builds?app=devx/shop"));
+        for (status, text) in join_all(asking).await {
+            assert!(matches!(status, 200 | 503), "{flood:?}: {status} {text}");
+            assert!(text.len() < 100_000, "{flood:?}: {}", text.len());
+        }
+        let grown = peak_memory(&process) - before;
+        assert!(grown < MOST, "{flood:?}: {grown} MiB more than {before} MiB");
+    }
+    assert_eq!(process.get("/healthz").await.0, 200);
+}
