@@ -21,6 +21,8 @@ struct Verdict<'r> {
     records: BTreeMap<String, Json>,
     /// The hash of the commit of each deploy, rollback and removal id.
     commits: BTreeMap<String, String>,
+    /// The place of each commit on the branch, by its hash.
+    places: BTreeMap<String, usize>,
 }
 
 /// Judges a fleet that rests; one process of it answers.
@@ -37,9 +39,10 @@ pub(crate) async fn judge(fleet: &Fleet, ledger: &Ledger) {
         let other = by_id.insert(one.id.clone(), one);
         ledger.require(other.is_none(), || format!("two events became one deployment: {other:?}"));
     }
-    let commits = BTreeMap::new();
-    let mut verdict = Verdict { ledger, accepted: by_id, records, commits };
     let history = history::read(&fleet.bare);
+    let places = history.iter().enumerate().map(|(place, commit)| (commit.hash.clone(), place));
+    let (commits, places) = (BTreeMap::new(), places.collect());
+    let mut verdict = Verdict { ledger, accepted: by_id, records, commits, places };
     let tree = verdict.replay(&history);
     verdict.nothing_was_rewritten(fleet, &history);
     verdict.records_agree();
@@ -245,7 +248,7 @@ impl Verdict<'_> {
             ("succeeded", Some(false)) | ("failed" | "superseded" | "cancelled", _) => None,
             _ => return self.say(format!("{id} is {state} at the end: {summary}")),
         };
-        if commit != expected {
+        if !self.names(expected, commit) {
             self.say(format!("{id} is {state}: the API says {expected:?}, git says {commit:?}"));
         }
         let refused = |rule: Option<&str>| {
@@ -264,6 +267,19 @@ impl Verdict<'_> {
         if !fits {
             let (expectation, tag) = (one.expectation, &one.event.tag);
             self.say(format!("{id} ({tag}) is {state}, and was to be {expectation:?}: {summary}"));
+        }
+    }
+
+    /// Whether the API names the commit that git has. Who finds a push of a process that died may have
+    /// a clone that does not go back to it, and names a later commit that holds the revision, too.
+    fn names(&self, api: Option<&str>, git: Option<&str>) -> bool {
+        match (api, git) {
+            (Some(api), Some(git)) => match (self.places.get(api), self.places.get(git)) {
+                (Some(api), Some(git)) => api >= git,
+                _ => false,
+            },
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
         }
     }
 
