@@ -47,7 +47,7 @@ pub(crate) struct Setting {
     pub(crate) github: bool,
     /// Manifests behind HTTP; else the embedded repository.
     pub(crate) host: bool,
-    /// `push_budget` of the manifest repository, pushes a minute; else the default.
+    /// How many pushes a minute the first process may make; all others, and without: the default.
     pub(crate) pushes: Option<u32>,
 }
 
@@ -110,8 +110,9 @@ impl Fleet {
             bare.keep_reflog();
         }
         let mut members = Vec::new();
-        for _ in 0..setting.members {
-            let member = Member::prepare(&setting, &forge, host.as_ref()).await;
+        for number in 0..setting.members {
+            let pushes = setting.pushes.filter(|_| number == 0);
+            let member = Member::prepare(&setting, pushes, &forge, host.as_ref()).await;
             bare.get_or_insert_with(|| member.home.manifests());
             members.push(member);
         }
@@ -277,10 +278,15 @@ impl Fleet {
         }
     }
 
-    /// Sends an event to any process that is there, as soon as one is; `None` when no answer came.
-    pub(crate) async fn send(&self, event: &Event, random: &mut Random) -> Option<Answer> {
+    /// Sends an event to that process, or to any, as soon as it is there; `None` when no answer came.
+    pub(crate) async fn send(
+        &self,
+        event: &Event,
+        random: &mut Random,
+        member: Option<usize>,
+    ) -> Option<Answer> {
         let (address, secret) = loop {
-            let member = &self.members[random.below(self.len())];
+            let member = &self.members[member.unwrap_or_else(|| random.below(self.len()))];
             let door = member.door.lock().unwrap().clone();
             match door {
                 Some(door) => break door,
@@ -320,13 +326,19 @@ impl Fleet {
 
     /// A deployment as the first process that answers has it.
     pub(crate) async fn record(&self, id: &str) -> Option<Json> {
-        let path = format!("/api/v1/deployments/{id}");
         for member in 0..self.len() {
-            if let Some((200, record)) = self.ask(member, (Method::GET, &path), None, None).await {
+            if let Some(record) = self.record_of(member, id).await {
                 return Some(record);
             }
         }
         None
+    }
+
+    /// A deployment as that process has it.
+    pub(crate) async fn record_of(&self, member: usize, id: &str) -> Option<Json> {
+        let path = format!("/api/v1/deployments/{id}");
+        let answer = self.ask(member, (Method::GET, &path), None, None).await;
+        answer.filter(|(status, _)| *status == 200).map(|(_, record)| record)
     }
 
     /// All deployments that are known, by pages of the list.
@@ -431,7 +443,12 @@ impl Drop for Fleet {
 }
 
 impl Member {
-    async fn prepare(setting: &Setting, forge: &Forge, host: Option<&GitHost>) -> Self {
+    async fn prepare(
+        setting: &Setting,
+        pushes: Option<u32>,
+        forge: &Forge,
+        host: Option<&GitHost>,
+    ) -> Self {
         let mut links = Vec::new();
         let mut config = String::new();
         if let Some(url) = &setting.postgres {
@@ -460,7 +477,7 @@ impl Member {
             let url = host.url("m.git");
             let server = url.trim_start_matches("http://").trim_end_matches("/m.git");
             let link = Link::tcp(server).await;
-            let budget = setting.pushes.map_or(String::new(), |most| {
+            let budget = pushes.map_or(String::new(), |most| {
                 format!(", push_budget: {{per_minute: {most}, burst: 1}}")
             });
             config.push_str(&format!(

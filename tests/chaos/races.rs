@@ -67,7 +67,7 @@ async fn claim((fleet, ledger): World<'_>, number: usize, claim: Claim, random: 
             }
         };
         fleet.commit(&repository, &waml);
-        Lane { repository, app, target: TARGET }
+        Lane { repository, app, target: TARGET, member: None }
     });
     ledger.count("claims");
     let mut randoms = [(); 2].map(|()| random.clone());
@@ -102,7 +102,7 @@ async fn acts_against_deployments(world: World<'_>, mut random: Random, rounds: 
             if let Some(id) = sent.filter(|_| deploying.percent(30)) {
                 cancel(world, &id, deploying.below(fleet.len())).await;
             }
-            tokio::time::sleep(deploying.millis(0, 400)).await;
+            tokio::time::sleep(deploying.millis(0, 1200)).await;
         }
     };
     let rolling = async {
@@ -160,17 +160,21 @@ async fn roll_back((fleet, ledger): World<'_>, lane: &Lane, random: &mut Random)
     }
 }
 
+/// Asks a few times: an app with a deployment under way is not removed.
 async fn remove((fleet, ledger): World<'_>, lane: &Lane, member: usize) {
     let path = format!("/api/v1/apps/{}/remove", lane.spot());
-    let asked = Timestamp::now();
-    match fleet.post(member, &path, &json!({"reason": "moved"})).await {
-        Some((200, said)) if said["outcome"] == "removed" => {
-            ledger.count("removals");
-            let (folder, id) = (lane.folder(), id_of(&said["id"]));
-            ledger.entries().removals.push(Removed { folder, id, asked });
+    for _ in 0..10 {
+        let asked = Timestamp::now();
+        match fleet.post(member, &path, &json!({"reason": "moved"})).await {
+            Some((200, said)) if said["outcome"] == "removed" => {
+                ledger.count("removals");
+                let (folder, id) = (lane.folder(), id_of(&said["id"]));
+                return ledger.entries().removals.push(Removed { folder, id, asked });
+            }
+            Some((200 | 404, _)) => return,
+            Some((409 | 503, _)) => tokio::time::sleep(LOOK * 2).await,
+            other => return ledger.violation(format!("removing: {other:?}")),
         }
-        Some((200 | 404 | 409 | 503, _)) => {}
-        other => ledger.violation(format!("removing: {other:?}")),
     }
 }
 
@@ -215,7 +219,7 @@ async fn double(world: World<'_>, mut random: Random, events: usize) {
         let tag = format!("v{sequence}");
         let event = fleet.deployment(&lane.repository, TARGET, &tag).await;
         let mut randoms: Vec<Random> = (0..4).map(|_| random.fork()).collect();
-        let sending = randoms.iter_mut().map(|random| deliver(world, &event, random));
+        let sending = randoms.iter_mut().map(|random| deliver(world, &event, random, None));
         let mut ids: Vec<String> = join_all(sending).await.into_iter().flatten().collect();
         ids.sort();
         ids.dedup();

@@ -2,9 +2,10 @@
 //! than its lease, or is cut off from the database, the git host or GitHub alone.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use crate::chaos::fleet::{Fleet, Setting, TARGETS, waml_of};
-use crate::chaos::ledger::Ledger;
+use crate::chaos::ledger::{Expectation, Ledger};
 use crate::chaos::senders::{Lane, commit_beside};
 use crate::chaos::{Size, finish};
 use crate::harness::link::LinkState;
@@ -15,8 +16,8 @@ use crate::harness::random::Random;
 pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Option<Fleet> {
     let postgres = Some(postgres::fresh_database().await?);
     let github = random.percent(40);
-    // So few pushes that work waits in the writer's queue while something happens to its process.
-    let pushes = *random.choose(&[Some(20), Some(40), Some(120), None]);
+    // So few pushes that work waits in the first one's queue while something happens to it.
+    let pushes = *random.choose(&[Some(10), Some(20), Some(40), None]);
     let members = 2 + random.below(2);
     let setting = Setting { members, postgres, github, host: true, pushes };
     let fleet = Fleet::start(setting).await;
@@ -40,6 +41,9 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Opt
     let others = random.fork();
     let acting = async {
         tokio::join!(futures::future::join_all(sending), disturb(world, troublemaker, size));
+        if !github {
+            overtake(world, random.fork(), size).await;
+        }
         over.set(true);
     };
     tokio::join!(acting, commit_beside(world, others, &over));
@@ -76,5 +80,47 @@ async fn disturb((fleet, ledger): (&Fleet, &Ledger), mut random: Random, size: S
                 }
             }
         }
+    }
+}
+
+/// The first process stands still, or is cut off from the database, while a release waits in it for
+/// the push budget. The others go on, and far enough that the release's revision is not
+/// kept any more: nothing in the tree tells that it has been there.
+async fn overtake((fleet, ledger): (&Fleet, &Ledger), mut random: Random, size: Size) {
+    const OTHER: usize = 1;
+    let lane = Lane::new("overtaken", TARGETS[0]);
+    fleet.commit(&lane.repository, &waml_of(&lane.app));
+    let mut sequence = 0;
+    for _ in 0..size.of(1, 3) {
+        for _ in 0..2 {
+            sequence += 1;
+            let by = lane.by(0);
+            by.deploy((fleet, ledger), &mut random, sequence, Expectation::Deployed).await;
+            tokio::time::sleep(random.millis(100, 700)).await;
+        }
+        let stops = random.percent(60);
+        if stops {
+            fleet.pause(0);
+        } else {
+            fleet.set_link(0, "database", LinkState::Closed);
+        }
+        ledger.count(if stops { "stops" } else { "cuts" });
+        for _ in 0..6 {
+            sequence += 1;
+            let by = lane.by(OTHER);
+            let id = by.deploy((fleet, ledger), &mut random, sequence, Expectation::Deployed).await;
+            let id = id.unwrap_or_default();
+            for _ in 0..200 {
+                let record = fleet.record_of(OTHER, &id).await;
+                if record.is_some_and(|record| !record["finished_at"].is_null()) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        fleet.set_link(0, "database", LinkState::Open);
+        fleet.go_on(0);
+        ledger.count("overtakes");
+        tokio::time::sleep(random.millis(0, 1500)).await;
     }
 }

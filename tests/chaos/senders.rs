@@ -21,12 +21,20 @@ pub(crate) struct Lane {
     pub(crate) repository: String,
     pub(crate) app: String,
     pub(crate) target: &'static str,
+    /// Events go to that process alone; else to any.
+    pub(crate) member: Option<usize>,
 }
 
 impl Lane {
     /// Of `example/APP`.
     pub(crate) fn new(app: &str, target: &'static str) -> Self {
-        Self { repository: format!("example/{app}"), app: app.to_owned(), target }
+        let repository = format!("example/{app}");
+        Self { repository, app: app.to_owned(), target, member: None }
+    }
+
+    /// The same, with events to that process alone.
+    pub(crate) fn by(&self, member: usize) -> Self {
+        Self { member: Some(member), ..self.clone() }
     }
 
     /// `manifests/TARGET/NAMESPACE/APP`
@@ -49,10 +57,10 @@ impl Lane {
     ) -> Option<String> {
         let tag = format!("v{sequence}.{}", random.below(1_000_000));
         let event = fleet.deployment(&self.repository, self.target, &tag).await;
-        let id = deliver((fleet, ledger), &event, random).await?;
+        let id = deliver((fleet, ledger), &event, random, self.member).await?;
         if random.percent(15) {
             ledger.count("redeliveries");
-            let again = deliver((fleet, ledger), &event, random).await?;
+            let again = deliver((fleet, ledger), &event, random, self.member).await?;
             ledger.require(id == again, || format!("{tag} became two deployments: {id}, {again}"));
         }
         let (app, answered) = (self.app.clone(), Timestamp::now());
@@ -82,11 +90,12 @@ pub(crate) async fn deliver(
     (fleet, ledger): (&Fleet, &Ledger),
     event: &Event,
     random: &mut Random,
+    member: Option<usize>,
 ) -> Option<String> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = "no answer".to_owned();
     while Instant::now() < deadline {
-        match fleet.send(event, random).await {
+        match fleet.send(event, random, member).await {
             Some(answer) if answer.status == 202 => {
                 return Some(answer.json()["id"].as_str().expect("a deploy id").to_owned());
             }
