@@ -26,6 +26,7 @@ pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
 mod readiness; // whether something is ready, not asked too often
 mod removal; // an app taken off a target
+mod retention; // old deployments are deleted
 mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
 mod sweeps; // what the search for lost events asks of the forge
@@ -60,7 +61,8 @@ use crate::controller::{self, Controller};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::model::violation::Rejection;
-use crate::server::{self, Limits, State};
+use crate::server::connections::{ConnectionMetrics, Connections};
+use crate::server::{self, State};
 use crate::store::Store;
 use crate::telemetry;
 
@@ -74,12 +76,14 @@ pub struct App {
     templates: InUse,
     index: facts::IndexMetrics,
     router: axum::Router,
+    connections: Connections,
     closing: CancellationToken,
     listener: TcpListener,
     store: Store,
     world: World,
     grace: Duration,
     home: Home,
+    retention_days: Option<u32>,
     /// The manifest repositories by name, for who wants to look into them.
     pub manifests: BTreeMap<String, ManifestRepository>,
 }
@@ -131,6 +135,7 @@ impl App {
     pub async fn build(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let open_files = server::descriptors::raise();
         let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
         let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
         // Who is told is told at the address that was given, which can be a secret itself.
@@ -149,7 +154,7 @@ impl App {
             InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
         let manifests = repositories::open(&settings, &client, &forge, &clock).await?;
         registry.register(|registry| pushes::register(registry, &manifests));
-        let listener = bind(settings.server.listen).await?;
+        let listener = bind(settings.server.listen)?;
         let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
@@ -194,6 +199,10 @@ impl App {
             registry,
             code_host: code_host::told(&settings.forge),
         };
+        let connections = Connections::new(
+            admission::connections(&settings, open_files),
+            backend.registry.register(ConnectionMetrics::new),
+        );
         let closing = CancellationToken::new();
         let router = server::router(State {
             backend,
@@ -201,11 +210,12 @@ impl App {
             tokens: admission::tokens(&settings)?,
             pages: admission::pages(&settings),
             admission: admission::others(&settings)?,
-            limits: Limits { body_bytes: settings.limits.body, ..Limits::default() },
+            limits: admission::limits(&settings),
             closing: closing.clone(),
             instance,
         });
         let grace = settings.server.shutdown_grace;
+        let retention_days = settings.storage.retention_days;
         let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
         Ok(Self {
             controller,
@@ -214,12 +224,14 @@ impl App {
             templates,
             index,
             router,
+            connections,
             closing,
             listener,
             store,
             world,
             grace,
             home,
+            retention_days,
             manifests,
         })
     }
@@ -236,7 +248,7 @@ impl App {
     /// deployments end or are given back.
     ///
     /// # Errors
-    /// When the listener fails.
+    /// None today: what fails at the end is logged.
     pub async fn run(self, stop: CancellationToken) -> Result<(), StartError> {
         let Self {
             controller,
@@ -245,12 +257,14 @@ impl App {
             templates,
             index,
             router,
+            connections,
             closing,
             listener,
             store,
             world,
             grace,
             home,
+            retention_days,
             manifests,
         } = self;
         let stopping = stop.clone();
@@ -259,6 +273,10 @@ impl App {
             closing.cancel();
         });
         let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
+        let pruning = tokio::spawn({
+            let (store, clock) = (store.clone(), world.clock.clone());
+            retention::keep(store, clock, retention_days, stop.clone())
+        });
         let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
@@ -277,7 +295,8 @@ impl App {
             async move { templates.keep_current(stop).await }
         });
         let previewing = tokio::spawn(preview::keep(previews, stop.clone()));
-        let served = server::serve::serve(listener, router, stop.clone(), grace).await;
+        let stopped =
+            server::serve::serve(listener, router, connections, stop.clone(), grace).await;
         stop.cancel();
         if loops.await.is_err() || refreshing.await.is_err() {
             tracing::error!("a loop ended by a fault");
@@ -286,6 +305,7 @@ impl App {
         previewing.abort();
         // They may be asking somebody who does not answer; nothing of it is lost.
         records.abort();
+        pruning.abort();
         indexing.abort();
         let _elapsed = tokio::time::timeout(grace, sweeping).await;
         store.close().await;
@@ -293,7 +313,7 @@ impl App {
             repository.close().await;
         }
         drop(home);
-        match served.map_err(boxed("the listener"))? {
+        match stopped {
             server::serve::Stopped::Clean => tracing::info!("stopped"),
             server::serve::Stopped::Cut => tracing::warn!("stopped, with requests unanswered"),
         }
@@ -322,8 +342,8 @@ fn gatherer(
         .map_err(boxed("what is looked up"))
 }
 
-async fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(listen).await.map_err(|error| StartError::Part {
+fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
+    server::serve::bind(listen).map_err(|error| StartError::Part {
         part: "the address to listen on",
         cause: format!(
             "{listen}: {error}; is another one running? Choose another with server.listen"

@@ -1,12 +1,14 @@
 //! The only file that asks what time it is, and the only one that draws random digits for ids.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
 use crate::model::id::DeployId;
 use crate::model::lock::LockId;
+use crate::support::lease::Moment;
 
 /// A source of the time: the system's, or one that a test moves by hand.
 #[derive(Debug, Clone, Default)]
@@ -20,8 +22,14 @@ pub struct Clock {
 enum Source {
     #[default]
     System,
-    /// Milliseconds since the epoch.
-    Manual(Arc<AtomicI64>),
+    Manual(Arc<Manual>),
+}
+
+/// Both in milliseconds: since the epoch, and since the clock was made.
+#[derive(Debug, Default)]
+struct Manual {
+    wall: AtomicI64,
+    monotonic: AtomicI64,
 }
 
 impl Clock {
@@ -32,7 +40,8 @@ impl Clock {
 
     /// A clock that stands still until [`Clock::advance`] moves it; clones share it.
     pub fn manual(start: Timestamp) -> Self {
-        let source = Source::Manual(Arc::new(AtomicI64::new(start.as_millisecond())));
+        let wall = AtomicI64::new(start.as_millisecond());
+        let source = Source::Manual(Arc::new(Manual { wall, ..Manual::default() }));
         Self { source, ..Self::default() }
     }
 
@@ -41,23 +50,38 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let millis = match &self.source {
             Source::System => Timestamp::now().as_millisecond(),
-            Source::Manual(millis) => millis.load(Ordering::SeqCst),
+            Source::Manual(manual) => manual.wall.load(Ordering::SeqCst),
         };
         Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// Moves a manual clock forward; the system's clock goes by itself.
-    pub fn advance(&self, by: std::time::Duration) {
-        if let Source::Manual(millis) = &self.source {
+    pub fn advance(&self, by: Duration) {
+        if let Source::Manual(manual) = &self.source {
             let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
-            millis.fetch_add(by, Ordering::SeqCst);
+            manual.wall.fetch_add(by, Ordering::SeqCst);
+            manual.monotonic.fetch_add(by, Ordering::SeqCst);
         }
+    }
+
+    /// The moment now, on the wall clock and on one that is never put back.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub fn moment(&self) -> Moment {
+        static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+        let monotonic = match &self.source {
+            Source::System => BEGINNING.elapsed(),
+            Source::Manual(manual) => {
+                let millis = manual.monotonic.load(Ordering::SeqCst);
+                Duration::from_millis(millis.unsigned_abs())
+            }
+        };
+        Moment { wall: self.now(), monotonic }
     }
 
     /// Starts a stopwatch, for durations of stages.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn stopwatch(&self) -> Stopwatch {
-        Stopwatch(std::time::Instant::now())
+        Stopwatch(Instant::now())
     }
 
     /// A new deploy id at this clock's time. Those of one millisecond are in the order in which they
@@ -96,7 +120,7 @@ pub fn random_digits() -> String {
 
 /// Measures one duration.
 #[derive(Debug, Clone, Copy)]
-pub struct Stopwatch(std::time::Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Microseconds since the start.
@@ -113,7 +137,7 @@ mod tests {
     fn deploy_ids_carry_the_clocks_time_and_sort_by_it() {
         let clock = Clock::manual("2026-11-21T05:48:12.123Z".parse().unwrap());
         let first = clock.deploy_id();
-        clock.advance(std::time::Duration::from_millis(1));
+        clock.advance(Duration::from_millis(1));
         let second = clock.deploy_id();
         assert!(first.as_str().starts_with("20261121-054812123-"), "{first}");
         assert!(first < second);

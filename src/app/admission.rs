@@ -1,16 +1,19 @@
-//! Who may call the API, and see the pages, as the settings say.
+//! Who may call the API, and see the pages, and how much of everybody is taken, as the settings say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::StartError;
 use crate::config::file::auth;
-use crate::config::settings::{ApiToken, People, Settings};
+use crate::config::settings::{self, ApiToken, People, Settings};
 use crate::model::id::{TargetName, TeamName};
 use crate::model::target::Clusters;
+use crate::server::Limits;
 use crate::server::auth::{
     Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Site, Token, Tokens,
 };
+use crate::server::connections::ConnectionLimits;
+use crate::server::descriptors::room_for_connections;
 
 pub(super) fn tokens(settings: &Settings) -> Result<Tokens, StartError> {
     settings.tokens.iter().map(token).collect::<Result<_, _>>().map(Tokens)
@@ -29,15 +32,45 @@ pub(super) fn others(settings: &Settings) -> Result<Admission, StartError> {
         let People { admins, readers } = people;
         GitHubCallers { admins, readers }
     });
-    let proxies = settings.server.trusted_proxies.iter();
     Ok(Admission {
         github,
         deploy_teams: deploy_teams(&settings.clusters),
-        proxies: Proxies(proxies.map(|network| (network.address, network.bits)).collect()),
+        proxies: proxies(settings),
         site: Site::of(&settings.server.external_url),
         requests_per_minute: settings.limits.requests_per_minute,
         key: key()?,
     })
+}
+
+/// Bounds on requests.
+pub(super) fn limits(settings: &Settings) -> Limits {
+    let settings::Limits { body, body_timeout, .. } = settings.limits;
+    Limits { body_bytes: body, body_timeout, ..Limits::default() }
+}
+
+/// Bounds on connections, of which each is an open file.
+pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> ConnectionLimits {
+    let settings::Limits {
+        header_timeout,
+        idle_timeout,
+        write_timeout,
+        connections,
+        connections_per_address,
+        ..
+    } = settings.limits;
+    ConnectionLimits {
+        most: room_for_connections(connections, open_files),
+        per_address: connections_per_address,
+        header_timeout,
+        idle_timeout,
+        write_timeout,
+        proxies: proxies(settings),
+    }
+}
+
+fn proxies(settings: &Settings) -> Proxies {
+    let proxies = settings.server.trusted_proxies.iter();
+    Proxies(proxies.map(|network| (network.address, network.bits)).collect())
 }
 
 fn token(token: &ApiToken) -> Result<Token, StartError> {

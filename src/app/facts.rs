@@ -26,12 +26,13 @@ use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveObject, Ownership, Questions, Route, SecretQuestion,
+    Deployer, Fact, Facts, LiveObject, Ownership, Questions, SecretQuestion,
 };
 use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
 use crate::model::lock::Lock;
 use crate::model::placed::{Listed, Placed, Spot};
 use crate::model::rollback::Hold;
+use crate::model::route::Route;
 use crate::model::target::Clusters;
 use crate::store::Store;
 
@@ -83,11 +84,13 @@ impl Gatherer {
             Box::pin(asked.bounded("the database", asked.hold())),
             Box::pin(asked.deployer()),
         );
-        let (routes, live) = apart(apps, questions);
+        let (routes, own_routes, live) = apart(apps, questions);
+        let routes = asked.with_claims(routes).await;
         let facts = Facts {
             taken_at: now,
             clusters,
             routes,
+            own_routes,
             secrets,
             image,
             branches,
@@ -125,6 +128,24 @@ impl Gatherer {
     /// When the target's repository is missing.
     pub async fn app(&self, spot: &Spot) -> Result<Option<Placed>, NotKnown> {
         self.bounded(|now, patience| self.0.indexes.app(spot, now, patience)).await
+    }
+
+    /// The routes of other apps that may take requests of these hosts, and those of the app itself on
+    /// them: what is live, and what deployments under way have claimed.
+    ///
+    /// # Errors
+    /// When the target's repository or the database is missing.
+    pub(super) async fn routes(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        hosts: &[String],
+    ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
+        let found = self.bounded(|now, _| self.0.indexes.look(target, app, hosts, now)).await?;
+        let (index::Looked { routes, own_routes, live: _ }, _) = found;
+        let now = self.0.clock.now();
+        let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
+        Ok((routes.map_err(|error| not_known(&error))?, own_routes))
     }
 
     /// Asks the server of a target's repository what is new, if that was not done just now; whether
@@ -204,6 +225,19 @@ impl Asked<'_> {
         self.inner.indexes.look(&target.name, app, hosts, self.now).await
     }
 
+    /// With whose they are, and with those that deployments under way have claimed: what is live
+    /// does not show these yet.
+    async fn with_claims(&self, routes: Fact<Vec<Route>>) -> Fact<Vec<Route>> {
+        let Fact::Known { value, at } = routes else { return routes };
+        let Questions { target, app, hosts, .. } = self.questions;
+        let asking = async {
+            let store = &self.inner.store;
+            let routes = store.with_claims(&target.name, app, hosts, value, self.now).await;
+            routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
+        };
+        self.bounded("the database", asking).await
+    }
+
     async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
         let Questions { target, app, secrets, .. } = self.questions;
         let Some(place) = self.inner.secrets.get(&target.name) else { return Fact::NotAsked };
@@ -264,7 +298,7 @@ impl Asked<'_> {
 
     async fn owner(&self) -> Result<Dated<Ownership>, NotKnown> {
         let Questions { target, app, .. } = self.questions;
-        let found = self.inner.store.ownership(&target.name, app).await;
+        let found = self.inner.store.claimed_ownership(&target.name, app).await;
         found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
     }
 
@@ -329,23 +363,29 @@ impl Secrets {
     }
 }
 
-/// One look gives two facts. Routes are nothing to an app without hosts.
+/// One look gives three facts. Routes are nothing to an app without hosts.
 fn apart(
     looked: Fact<index::Looked>,
     questions: &Questions,
-) -> (Fact<Vec<Route>>, Fact<Vec<LiveObject>>) {
-    let (routes, live) = match looked {
-        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked),
-        Fact::Known { value: index::Looked { routes, live }, at } => {
+) -> (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<Vec<LiveObject>>) {
+    let (routes, own_routes, live) = match looked {
+        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked, Fact::NotAsked),
+        Fact::Known { value: index::Looked { routes, own_routes, live }, at } => {
             let live = match live {
                 Ok(value) => Fact::Known { value, at },
                 Err(why) => Fact::Missing { why },
             };
-            (Fact::Known { value: routes, at }, live)
+            (Fact::Known { value: routes, at }, Fact::Known { value: own_routes, at }, live)
         }
-        Fact::Missing { why } => (Fact::Missing { why: why.clone() }, Fact::Missing { why }),
+        Fact::Missing { why } => {
+            let missing = || Fact::Missing { why: why.clone() };
+            (missing(), missing(), Fact::Missing { why: why.clone() })
+        }
     };
-    (if questions.hosts.is_empty() { Fact::NotAsked } else { routes }, live)
+    if questions.hosts.is_empty() {
+        return (Fact::NotAsked, Fact::NotAsked, live);
+    }
+    (routes, own_routes, live)
 }
 
 fn not_known(error: &dyn std::error::Error) -> NotKnown {
@@ -358,6 +398,8 @@ fn tell(facts: &Facts, questions: &Questions) {
         taken_at: _,
         clusters: _,
         routes,
+        // It is missing with the routes of others.
+        own_routes: _,
         secrets,
         image,
         branches,

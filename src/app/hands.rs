@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::home::Home;
 use crate::app::outside::World;
-use crate::app::{App, StartError, boxed, removal};
+use crate::app::{App, StartError, removal};
 use crate::controller::Controller;
 use crate::controller::previews::Previews;
 use crate::controller::sweep::{Report, Sweeps};
@@ -38,14 +38,21 @@ impl App {
     pub fn hands(self) -> Result<Hands, StartError> {
         let address = self.address()?;
         let Self {
-            controller, previews, sweeps, router, listener, store, world, grace, home, ..
+            controller,
+            previews,
+            sweeps,
+            router,
+            connections,
+            listener,
+            store,
+            world,
+            grace,
+            home,
+            ..
         } = self;
         let serving = tokio::spawn(async move {
             let stop = CancellationToken::new();
-            let served = server::serve::serve(listener, router, stop, grace).await;
-            if let Err(error) = served.map_err(boxed("the listener")) {
-                tracing::error!(%error, "nothing is answered any more");
-            }
+            let _ = server::serve::serve(listener, router, connections, stop, grace).await;
         });
         Ok(Hands { controller, previews, world, store, sweeps, address, serving, _home: home })
     }

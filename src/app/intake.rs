@@ -53,6 +53,7 @@ impl ports::Intake for Intake {
             Delivery::Malformed => ("refused", "malformed"),
             Delivery::Unsigned => ("refused", "signature"),
             Delivery::NotStored => ("failed", "not_stored"),
+            Delivery::NotRead => ("failed", "not_read"),
         };
         self.deliveries.get_or_create(&Labels { outcome, reason }).inc();
     }

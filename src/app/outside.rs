@@ -28,8 +28,10 @@ use crate::git::writer::{self, ManifestRepository, OnItsWay};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
 use crate::model::facts::{Fact, Facts, Questions};
-use crate::model::id::{CommitSha, TargetName};
+use crate::model::id::{AppKey, CommitSha, TargetName};
+use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
+use crate::model::route::{self, Route, RouteClaim};
 use crate::model::target::Clusters;
 use crate::model::violation::Rejection;
 use crate::notify::webhook::Receiver;
@@ -39,6 +41,7 @@ use crate::pipeline::reading::routes;
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
+use crate::support::lease::Lease;
 use crate::waml::Waml;
 
 /// A manifest host that takes longer to say that it is there is left to the push.
@@ -90,13 +93,14 @@ impl World {
         })
     }
 
-    /// Plans on threads of its own, with an end: what a template computes cannot be interrupted.
+    /// Plans on threads of its own, with an end: what a template computes cannot be interrupted. With
+    /// the routes that the app has now.
     async fn planned(
         &self,
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<(Rendered, Arc<Waml>), NotPlanned> {
+    ) -> Result<(Rendered, Arc<Waml>, Vec<Route>), NotPlanned> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
         let read = self.planners.beside(move || this.read(&request, &waml)).await;
@@ -110,10 +114,14 @@ impl World {
             self.can_be_written(&deployment.request.target).await?;
         }
         drop(going);
+        let live = match &facts.own_routes {
+            Fact::Known { value, .. } => value.clone(),
+            Fact::NotAsked | Fact::Missing { .. } => Vec::new(),
+        };
         let stages = stages.clone();
         let planned = self.planners.beside(move || plan_now(&input, &facts, &stages)).await;
-        let planned = planned.map_err(NotPlanned::Problem)??;
-        if asked { Ok(planned) } else { Err(unasked()) }
+        let (rendered, waml) = planned.map_err(NotPlanned::Problem)??;
+        if asked { Ok((rendered, waml, live)) } else { Err(unasked()) }
     }
 
     /// A manifest repository that cannot be read cannot be written to either: it is waited for, as
@@ -201,11 +209,24 @@ fn contact(waml: &Waml) -> Contact {
 }
 
 /// The first host that the manifests route to it; one with a star leads nowhere.
-fn address(rendered: &Rendered) -> Option<String> {
-    let routing = rendered.files.iter().filter(|file| routes::can_be_in(&file.name));
-    let routes = routes::of(&rendered.app, &routing.cloned().collect::<Vec<_>>()).found;
-    let route = routes.into_iter().find(|route| !route.host.contains('*'))?;
+fn address(routes: &[Route]) -> Option<String> {
+    let route = routes.iter().find(|route| !route.host.contains('*'))?;
     Some(format!("https://{}{}", route.host, route.path))
+}
+
+/// The routes that an app's files make live. Those that can be read: others are not ours.
+pub(super) fn routes_of(app: &AppKey, files: &[ManifestFile]) -> Vec<Route> {
+    let routing = files.iter().filter(|file| routes::can_be_in(&file.name));
+    routes::of(app, &routing.cloned().collect::<Vec<_>>()).found
+}
+
+/// The same as they are claimed; `live` are those that the app has already.
+pub(super) fn route_claims(routes: Vec<Route>, live: &[Route]) -> Vec<RouteClaim> {
+    let claim = |Route { host, path, .. }: Route| {
+        let claim = RouteClaim { host, path, live: false };
+        RouteClaim { live: route::is_among(&claim, live), ..claim }
+    };
+    routes.into_iter().map(claim).collect()
 }
 
 /// Nothing is asked where a rule refuses the WAML anyway. If none did, locks and owners must not be
@@ -238,7 +259,7 @@ impl Outside for World {
     ) -> Result<Planned<Self::Extra>, NotPlanned> {
         let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
         let on_its_way = source.repository.announce(&deployment.request.release);
-        let (rendered, waml) = self.planned(deployment, waml, stages).await?;
+        let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
         let change = Change::new(
             &rendered,
             &waml,
@@ -247,9 +268,11 @@ impl Outside for World {
             &source.source,
             self.forge_url.as_deref(),
         );
+        let routes = routes_of(&rendered.app, &rendered.files);
         Ok(Planned {
             revision: change.revision().clone(),
-            address: address(&rendered),
+            address: address(&routes),
+            routes: route_claims(routes, &live),
             template: rendered.template,
             templates_commit: rendered.templates_commit,
             contact: Some(contact(&waml)),
@@ -263,13 +286,15 @@ impl Outside for World {
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
+        lease: &Lease,
     ) -> Wrote {
         let manifests = match self.manifests_of(&deployment.request.target) {
             Ok(manifests) => manifests,
             Err(problem) => return Wrote { ended: Err(problem), hand_edit: None },
         };
         let Ready { change, on_its_way } = *planned.extra;
-        let (written, edit) = push::push(&manifests.repository, change, at, on_its_way).await;
+        let (written, edit) =
+            push::push(&manifests.repository, change, at, lease, on_its_way).await;
         let ended = match written {
             Ok(writer::Written::Pushed { commit }) => {
                 self.facts.pushed();
@@ -289,13 +314,22 @@ impl Outside for World {
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
+    async fn rollback_routes(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+    ) -> Result<Vec<RouteClaim>, Problem> {
+        rollback::routes(self, deployment, rollback).await
+    }
+
     async fn roll_back(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
         at: Timestamp,
+        lease: &Lease,
     ) -> Restored {
-        rollback::restore(self, deployment, rollback, at).await
+        rollback::restore(self, deployment, rollback, (at, lease)).await
     }
 
     async fn pushed(&self, deployment: &Deployment) -> Result<Option<Earlier>, Problem> {

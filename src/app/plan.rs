@@ -202,7 +202,7 @@ impl From<Problem> for NotPlanned {
         match remedy {
             Remedy::Late { .. } => Self::Missing(message),
             Remedy::Reject => Self::Unmeant(message),
-            Remedy::Retry { .. } | Remedy::GiveUp => Self::Unavailable(message),
+            Remedy::Retry { .. } | Remedy::Doubt | Remedy::GiveUp => Self::Unavailable(message),
         }
     }
 }

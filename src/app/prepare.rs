@@ -19,6 +19,7 @@ use crate::model::id::CommitSha;
 use crate::model::target::{Clusters, Target};
 use crate::pipeline::application::Source;
 use crate::pipeline::prepare::{self, Verdict, Wanted};
+use crate::support::lease::Lease;
 
 /// How a preparation goes about it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -152,7 +153,8 @@ async fn write(
         if options.dry_run || amendment.edits.is_empty() {
             return Ok((files, None));
         }
-        match repository.amend(amendment, clock.now()).await {
+        // Nobody else takes it over; what somebody has changed since it was seen stays as it is.
+        match repository.amend(amendment, clock.now(), &Lease::without_end()).await {
             Ok(Written::Pushed { commit }) => return Ok((files, Some(commit))),
             Ok(Written::Unchanged { .. } | Written::AlreadyPushed { .. }) => {
                 return Ok((files, None));

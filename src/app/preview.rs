@@ -161,7 +161,7 @@ impl World {
         templates: &Arc<Templates>,
     ) -> Result<TargetPreview, Problem> {
         match self.looked_at(request, waml, target, templates).await {
-            Err(Problem { remedy: Remedy::Reject | Remedy::GiveUp, message }) => {
+            Err(Problem { remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp, message }) => {
                 Ok(TargetPreview {
                     target: target.clone(),
                     outlook: Outlook::NotKnown(message),
@@ -181,6 +181,7 @@ impl World {
         target: &TargetName,
         templates: &Arc<Templates>,
     ) -> Result<TargetPreview, Problem> {
+        self.is_ours(request, waml, target).await?;
         let live = self.live(&waml.app, target).await?;
         let (release, tag) = self.release(request, waml, target, &live).await?;
         let input = Input {
@@ -203,6 +204,30 @@ impl World {
         };
         let base = request.base.clone();
         self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+    }
+
+    /// Nothing is shown of another repository's app, whatever the WAML says its name is.
+    async fn is_ours(
+        &self,
+        request: &PullRequest,
+        waml: &Waml,
+        target: &TargetName,
+    ) -> Result<(), Problem> {
+        let owner = self.store.ownership(target, &waml.app).await.map_err(|error| Problem {
+            remedy: Remedy::Retry { after: None },
+            message: error.to_string(),
+        })?;
+        match owner.app {
+            Some(theirs) if !theirs.is_same(&request.repository) => Err(Problem {
+                remedy: Remedy::Reject,
+                message: format!(
+                    "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
+                     and what is live is not shown",
+                    waml.app
+                ),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The release to render with: the one that is live.

@@ -38,6 +38,7 @@ pub(super) fn of_local(error: &ForgeError) -> Problem {
 pub(super) fn of_write(error: &WriteError) -> Problem {
     let remedy = match error.disposition() {
         Disposition::Retry { after } => Remedy::Retry { after },
+        Disposition::Doubt => Remedy::Doubt,
         Disposition::Stop => Remedy::GiveUp,
     };
     Problem { remedy, message: error.to_string() }

@@ -17,7 +17,8 @@ use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
 use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
-use crate::store::{ActTurn, Store, StoreError};
+use crate::store::{ActTurn, KeyLease, Reply, Store, StoreError};
+use crate::support::lease::Lease;
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
 /// deployment waits when a replica dies in the middle of one.
@@ -31,7 +32,13 @@ pub(super) async fn remove(
     world: &World,
     store: &Store,
     request: RemovalRequest,
+    reply: Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
+    if let Some(act) = reply.lease().and_then(KeyLease::act)
+        && let Some(gone) = begun_before(world, store, act).await?
+    {
+        return Ok(gone);
+    }
     let manifests = world
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
@@ -53,7 +60,26 @@ pub(super) async fn remove(
     if request.dry_run {
         return Ok(Gone { removal, outcome: Outcome::Would });
     }
-    carry_out(world, store, manifests, (removal, &request.by), found).await
+    carry_out(world, store, manifests, (removal, &request.by, &reply), found).await
+}
+
+/// What became of a removal that was begun under the same key, by a process that died; `None` where
+/// it did nothing.
+async fn begun_before(
+    world: &World,
+    store: &Store,
+    act: &DeployId,
+) -> Result<Option<Gone>, NotRemoved> {
+    let read = async || store.removal(act).await.map_err(Fault::new);
+    if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
+        settle_if_abandoned(world, store, &open, world.clock.now()).await?;
+    }
+    let Some(removal) = read().await? else { return Ok(None) };
+    match &removal.ended {
+        None => Err(NotRemoved::Busy(format!("removal {act} of {} is under way", removal.app))),
+        Some(ended) if ended.commit.is_some() => Ok(Some(Gone { removal, outcome: Outcome::Now })),
+        Some(_) => Ok(None),
+    }
 }
 
 /// What the repository says of the past where it has nothing of the app.
@@ -94,11 +120,13 @@ async fn carry_out(
     world: &World,
     store: &Store,
     manifests: &Manifests,
-    (removal, by): (Removal, &By),
+    (removal, by, reply): (Removal, &By, &Reply<Gone>),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
-    match store.begin_removal((&removal, by), world.clock.now(), HOLD).await.map_err(Fault::new)? {
+    let (asked_at, key_lease) = (world.clock.moment(), reply.lease());
+    let turn = store.begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD).await;
+    match turn.map_err(Fault::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
         ActTurn::Acting(by) => {
@@ -106,17 +134,18 @@ async fn carry_out(
         }
     }
     tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
-    let written = manifests.repository.amend(amendment(&removal, found), world.clock.now()).await;
+    let (change, lease) = (amendment(&removal, found), Lease::asked_for(asked_at, HOLD));
+    let written = manifests.repository.amend(change, world.clock.now(), &lease).await;
     match written {
         Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             world.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
-            end(world, store, removal, Some(commit), summary).await
+            end(world, store, removal, (Some(commit), summary), reply).await
         }
         Ok(Written::Unchanged { .. }) => {
             let summary = "somebody else took it away at the same moment".to_owned();
-            end(world, store, removal, None, summary).await
+            end(world, store, removal, (None, summary), reply).await
         }
         Err(error) => {
             give_up(world, store, &removal, &error).await?;
@@ -147,14 +176,23 @@ async fn end(
     world: &World,
     store: &Store,
     removal: Removal,
-    commit: Option<CommitSha>,
-    summary: String,
+    (commit, summary): (Option<CommitSha>, String),
+    reply: &Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
     let ended = Ended { at: world.clock.now(), commit, summary };
-    store.end_removal(&removal.id, &ended).await.map_err(Fault::new)?;
-    tracing::info!(removal = %removal.id, summary = ended.summary, "removal recorded");
     let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
-    Ok(Gone { removal: Removal { ended: Some(ended), ..removal }, outcome })
+    let gone = Gone { removal: Removal { ended: Some(ended.clone()), ..removal }, outcome };
+    let (id, kept) = (&gone.removal.id, reply.answer(&gone));
+    let recorded = store.end_removal_idempotent(id, &ended, kept.as_ref()).await;
+    if let Err(error) = recorded {
+        // A repeat need not wait until the record is due: whoever comes next finds out how it ended.
+        if let Err(error) = store.abandon_removal(id, world.clock.now()).await {
+            tracing::warn!(removal = %id, %error, "cannot be given up either");
+        }
+        return Err(Fault::new(error).into());
+    }
+    tracing::info!(removal = %id, summary = ended.summary, "removal recorded");
+    Ok(gone)
 }
 
 /// After an error that may hide a push that got through, only the repository can tell; it is asked
@@ -169,7 +207,7 @@ async fn give_up(
     let at = world.clock.now();
     match error.disposition() {
         Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
-        Disposition::Stop => {
+        Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
             store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
         }

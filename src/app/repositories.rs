@@ -92,5 +92,5 @@ pub(super) fn repository_settings(
 
 fn time_of(clock: &Clock) -> writer::Now {
     let clock = clock.clone();
-    writer::Now::by(move || clock.now())
+    writer::Now::by(move || clock.moment())
 }

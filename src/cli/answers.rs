@@ -54,6 +54,8 @@ pub(super) struct Detail {
     pub(super) stages: Vec<StageTime>,
     pub(super) violations: Vec<Violation>,
     #[serde(default)]
+    pub(super) violations_left_out: usize,
+    #[serde(default)]
     pub(super) hand_edit: Option<HandEdit>,
     pub(super) statuses: Vec<Status>,
     #[serde(default)]

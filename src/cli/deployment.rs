@@ -19,7 +19,16 @@ pub(super) fn table(deployments: &[Overview]) -> String {
 
 /// One with all that is known of it.
 pub(super) fn page(detail: &Detail) -> String {
-    let Detail { overview, stages, violations, hand_edit, statuses, log_url, changes } = detail;
+    let Detail {
+        overview,
+        stages,
+        violations,
+        violations_left_out,
+        hand_edit,
+        statuses,
+        log_url,
+        changes,
+    } = detail;
     let colour = colour(overview.state);
     let mut text = format!(
         "{BOLD}{}{BOLD:#}  {colour}{}{colour:#}\n{}\n\n",
@@ -46,6 +55,7 @@ pub(super) fn page(detail: &Detail) -> String {
     }
     if !violations.is_empty() {
         text += &format!("\n{}", diagnostics::render(violations, &Sources::default()));
+        text += &diagnostics::left_out(*violations_left_out);
     }
     if let Some(edit) = hand_edit {
         let became = match (edit.replaced, edit.push_failed) {

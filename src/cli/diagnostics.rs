@@ -34,6 +34,15 @@ pub(crate) fn render(violations: &[Violation], sources: &Sources) -> String {
     shown.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
 }
 
+/// A line for those that the service did not list; empty where it listed all.
+pub(crate) fn left_out(more: usize) -> String {
+    if more == 0 {
+        String::new()
+    } else {
+        format!("… and {more} more that the service does not list\n")
+    }
+}
+
 fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String {
     let level = match violation.severity {
         Severity::Error => Level::ERROR,

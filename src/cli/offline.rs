@@ -15,7 +15,7 @@ use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::TemplateSources;
-use crate::model::violation::{Rejection, Severity, Violation};
+use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::templates::Templates;
 use crate::waml::Waml;
 
@@ -140,8 +140,13 @@ pub(crate) fn refuse(
 pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
     match format {
         data @ (Format::Json | Format::Yaml) => {
-            let valid = !violations.iter().any(|v| v.severity == Severity::Error);
-            output::data(data, &serde_json::json!({"valid": valid, "violations": violations}))
+            let listed = Violations::new(violations.to_vec());
+            let told = serde_json::json!({
+                "valid": listed.errors() == 0,
+                "violations": &*listed,
+                "violations_left_out": listed.left_out(),
+            });
+            output::data(data, &told)
         }
         Format::Text => {
             output::note(&diagnostics::render(violations, sources));

@@ -92,6 +92,11 @@ pub struct Storage {
     pub url: Option<String>,
     /// The folder for everything that has no other place: clones, and what is made at first start.
     pub folder: Option<String>,
+    /// After how many days a deployment that ended is deleted from the database, unless it is live, a
+    /// rollback can go back to it, or something is still to be told of it. At least 30; 0 keeps all.
+    /// Default: 400.
+    #[schemars(range(min = 0, max = 36_500))]
+    pub retention_days: Option<u32>,
 }
 
 /// A code host: exactly one of the two.
@@ -317,6 +322,23 @@ pub struct Limits {
     /// The largest body of a webhook in bytes. Default: 1048576; GitHub sends at most 26214400.
     #[schemars(range(min = 1024, max = 26_214_400))]
     pub body: Option<u32>,
+    /// How long the body of a webhook may take to arrive: `7s`. One that comes slower than 16 KiB a
+    /// second is not waited for so long.
+    pub body_timeout: Option<String>,
+    /// How long the head of a request may take to arrive: `10s`.
+    pub header_timeout: Option<String>,
+    /// How long a connection may be silent between two requests: `90s`. Longer than proxies keep theirs.
+    pub idle_timeout: Option<String>,
+    /// How long a client may take nothing of its answer: `10s`.
+    pub write_timeout: Option<String>,
+    /// How many connections are open at once. Default: 2048, and fewer where the limit on open
+    /// files asks for it.
+    #[schemars(range(min = 16, max = 65_536))]
+    pub connections: Option<u32>,
+    /// How many of them one client address has; of IPv6, one network of 64 bits. Those of
+    /// `server.trusted_proxies` are not counted. Default: half of `connections`.
+    #[schemars(range(min = 8, max = 65_536))]
+    pub connections_per_address: Option<u32>,
     /// How many requests to the API and the pages a caller may make in a minute. Default: 1200.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests_per_minute: Option<u32>,

@@ -86,6 +86,8 @@ pub struct Storage {
     pub url: SecretString,
     /// The folder for everything that has no other place.
     pub folder: PathBuf,
+    /// After how many days deployments are deleted; never where it is absent.
+    pub retention_days: Option<u32>,
 }
 
 /// The code host.
@@ -346,6 +348,18 @@ pub struct Limits {
     pub lookups: Duration,
     /// The largest body of a webhook in bytes.
     pub body: usize,
+    /// How long a webhook's body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long the head of a request may.
+    pub header_timeout: Duration,
+    /// How long a connection may be silent between two requests.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of its answer.
+    pub write_timeout: Duration,
+    /// How many connections are open at once.
+    pub connections: usize,
+    /// How many of them one client address has.
+    pub connections_per_address: usize,
     /// How many requests a caller may make in a minute.
     pub requests_per_minute: u32,
 }

@@ -7,7 +7,7 @@ use crate::controller::Wake;
 use crate::model::audit::{By, Entry};
 use crate::model::event::{DeploymentRequest, Event};
 use crate::model::id::{DeliveryId, DeployId};
-use crate::store::{Accepted, NewRollback, RollbackTurn, Store, StoreError};
+use crate::store::{Accepted, NewRollback, PendingAnswer, RollbackTurn, Store, StoreError};
 
 /// Where events are handed in. Clones share it.
 #[derive(Debug, Clone)]
@@ -27,6 +27,9 @@ pub enum Received {
     /// It is known already, as this deployment.
     Known(DeployId),
 }
+
+/// Who asks us for a deployment, and what of the answer is kept once it has its id.
+type Asked<'a> = (&'a By, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
 
 /// How often a new id is drawn: they have a millisecond and 24 random bits.
 const DRAWS: usize = 3;
@@ -64,22 +67,23 @@ impl Inbox {
         }
     }
 
-    /// Takes in a deployment that somebody asks us for, with an entry in the audit log. When this
-    /// returns, nothing of it can be lost.
+    /// Takes in a deployment that somebody asks us for, with an entry in the audit log and what is
+    /// answered to its id. When this returns, nothing of it can be lost.
     pub async fn deploy(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
         by: &By,
+        answer: &(dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync),
     ) -> Result<Received, StoreError> {
-        self.accept(delivery, request, Some(by)).await
+        self.accept(delivery, request, Some((by, answer))).await
     }
 
     async fn accept(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: Option<&By>,
+        by: Option<Asked<'_>>,
     ) -> Result<Received, StoreError> {
         let (id, accepted) = self.store_new(delivery, request, by).await?;
         match accepted {
@@ -104,9 +108,9 @@ impl Inbox {
     pub async fn roll_back(
         &self,
         new: &NewRollback,
-        entry: &Entry,
+        act: (&Entry, Option<&PendingAnswer>),
     ) -> Result<RollbackTurn, StoreError> {
-        let turn = self.store.accept_rollback(new, entry, self.clock.now()).await?;
+        let turn = self.store.accept_rollback(new, act, self.clock.now()).await?;
         if turn == RollbackTurn::Yes {
             self.wake.workers.notify_one();
             self.wake.outbox.ring();
@@ -139,16 +143,17 @@ impl Inbox {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: Option<&By>,
+        by: Option<Asked<'_>>,
     ) -> Result<(DeployId, Accepted), StoreError> {
         let mut draw = 1;
         loop {
             let (id, now) = (self.clock.deploy_id(), self.clock.now());
             let stored = match by {
                 None => self.store.accept(delivery, request, &id, now).await,
-                Some(by) => {
-                    let entry = self.act(request, &id, by);
-                    self.store.accept_act(delivery, request, &id, &entry, now).await
+                Some((by, answer)) => {
+                    let (entry, kept) = (self.act(request, &id, by), answer(&id));
+                    let act = (&entry, kept.as_ref());
+                    self.store.accept_act(delivery, request, &id, act, now).await
                 }
             };
             match stored {

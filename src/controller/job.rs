@@ -15,10 +15,17 @@ use crate::controller::outside::{Outside, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::store::{Claim, End, Ending, Held, Known, MOST_DEATHS, StoreError};
+use crate::support::lease::Lease;
 
 /// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
 /// whether that is so.
 const SUSPECT_WAITS: SignedDuration = SignedDuration::from_secs(5);
+
+/// A claim, and until when this process may act on it.
+pub(super) struct Leased {
+    pub(super) claim: Claim,
+    pub(super) lease: Lease,
+}
 
 /// What became of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,27 +61,29 @@ impl<O: Outside> Parts<O> {
     /// Works on a claim until it is recorded what became of it.
     pub(super) async fn job(
         &self,
-        claim: &Claim,
+        leased: &Leased,
         stop: &CancellationToken,
     ) -> Result<Did, StoreError> {
+        let claim = &leased.claim;
         let request = &claim.deployment.request;
         let span = tracing::info_span!(
             "deployment", deployment = %claim.deployment.id, target = %request.target,
             repository = %request.release.repository, tag = %request.release.tag,
             attempt = claim.deployment.attempts,
         );
-        let did = Box::pin(self.attended(claim, stop)).instrument(span).await?;
+        let did = Box::pin(self.attended(leased, stop)).instrument(span).await?;
         self.metrics.attempt(did.as_str());
         self.wake.outbox.ring();
         Ok(did)
     }
 
-    async fn attended(&self, claim: &Claim, stop: &CancellationToken) -> Result<Did, StoreError> {
+    async fn attended(&self, leased: &Leased, stop: &CancellationToken) -> Result<Did, StoreError> {
+        let claim = &leased.claim;
         let stages = self.stages(claim);
         tokio::select! {
             biased;
-            did = self.guarded(claim, &stages) => did,
-            () = self.keep_lease(claim) => {
+            did = self.guarded(leased, &stages) => did,
+            () = self.keep_lease(leased) => {
                 tracing::warn!("another worker took over, this attempt stops");
                 Ok(Did::Lost)
             }
@@ -87,7 +96,8 @@ impl<O: Outside> Parts<O> {
     }
 
     /// The attempt, with an end even if it panics or never ends.
-    async fn guarded(&self, claim: &Claim, stages: &Stages) -> Result<Did, StoreError> {
+    async fn guarded(&self, leased: &Leased, stages: &Stages) -> Result<Did, StoreError> {
+        let claim = &leased.claim;
         if claim.deaths >= MOST_DEATHS {
             return self.trouble(claim, Trouble::KillsProcess, Known::default()).await;
         }
@@ -100,7 +110,7 @@ impl<O: Outside> Parts<O> {
             let held = self.store.release(claim, later).await?;
             return Ok(if held == Held::Yes { Did::GaveBack } else { Did::Lost });
         }
-        let attempt = Box::pin(deploy::attempt(self, claim, stages));
+        let attempt = Box::pin(deploy::attempt(self, leased, stages));
         let attempt = AssertUnwindSafe(attempt).catch_unwind();
         let known = || Known { stages: stages.times(), ..Known::default() };
         match tokio::time::timeout(self.settings.longest_job, attempt).await {
@@ -132,6 +142,14 @@ impl<O: Outside> Parts<O> {
         known: Known,
     ) -> Result<Did, StoreError> {
         let (patience, now) = (&self.settings.patience, self.clock.now());
+        if let Trouble::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {
+            let since = claim.refused_since.unwrap_or(now);
+            if let Some((at, summary)) = outcome::doubted(message, since, claim.failures, now) {
+                tracing::warn!(%at, %since, reason = summary, "put off");
+                let held = self.store.retry_refused_at(claim, at, &summary, since).await?;
+                return Ok(if held == Held::Yes { Did::PutOff } else { Did::Lost });
+            }
+        }
         let received = claim.deployment.received_at;
         match outcome::after(trouble, known, received, claim.failures, patience, now) {
             Next::End(ending) => self.end(claim, &ending, Did::Failed).await,
@@ -164,16 +182,26 @@ impl<O: Outside> Parts<O> {
         stages
     }
 
-    /// Ends when the lease is lost. A database that does not answer is no reason to stop: if
-    /// another worker takes over meanwhile, the fence holds.
-    async fn keep_lease(&self, claim: &Claim) {
-        let lease = self.settings.lease;
+    /// Ends when another worker has taken over. While the database does not answer, nobody knows
+    /// whether one has: the attempt goes on, and pushes nothing once its lease has ended. When the
+    /// database answers again and nobody has, it has its lease again.
+    async fn keep_lease(&self, Leased { claim, lease }: &Leased) {
+        let length = self.settings.lease;
+        let mut pause = length / 3;
         loop {
-            tokio::time::sleep(lease / 3).await;
-            match self.store.extend(claim, self.clock.now(), lease).await {
-                Ok(Held::Yes) => {}
-                Ok(Held::Lost) => return,
-                Err(error) => tracing::warn!(%error, "the lease could not be extended"),
+            tokio::time::sleep(pause).await;
+            let asked_at = self.clock.moment();
+            let extending = self.store.extend(claim, asked_at.wall, length);
+            // There is time for another try before it ends.
+            pause = length / 10;
+            match tokio::time::timeout(length / 3, extending).await {
+                Ok(Ok(Held::Yes)) => {
+                    lease.extend(asked_at, length);
+                    pause = length / 3;
+                }
+                Ok(Ok(Held::Lost)) => return,
+                Ok(Err(error)) => tracing::warn!(%error, "the lease could not be extended"),
+                Err(_silent) => tracing::warn!("the database is silent: no lease is extended"),
             }
         }
     }

@@ -9,11 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::id::ImageTag;
-use crate::model::revision::Digest;
+use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
+use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
-use crate::model::violation::{Rejection, Violation};
-use crate::store::{End, Ending, Known, MOST_DEATHS};
+use crate::model::violation::{Rejection, Violation, Violations};
+use crate::store::{ClaimConflict, End, Ending, Known, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,11 @@ impl Default for Patience {
 
 /// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
 pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
+
+/// A refusal that may not be meant is believed when it has lasted so long.
+const DOUBT: Duration = Duration::from_mins(4);
+/// The first pause after one; each further one is as long as it has lasted.
+const FIRST_DOUBT: Duration = Duration::from_secs(15);
 
 /// A page shows a summary whole; in characters.
 const LONGEST_SUMMARY: usize = 2000;
@@ -77,22 +83,27 @@ pub fn after(
 ) -> Next {
     let (state, sentence, violations) = match trouble {
         Trouble::Rejected(rejection) => {
-            (ForgeState::Failure, rejection.to_string(), rejection.violations)
+            (ForgeState::Failure, rejection.to_string(), rejection.violations.into())
         }
         Trouble::DiedTooOften => {
             let sentence = format!("given up: {failures} attempts failed or died on the way");
-            (ForgeState::Error, sentence, vec![])
+            (ForgeState::Error, sentence, Violations::default())
         }
         Trouble::KillsProcess => {
             let sentence = format!(
                 "given up: the service died at the last {MOST_DEATHS} attempts, most likely of this \
                  deployment; the operator finds in its log and its memory limit why"
             );
-            (ForgeState::Error, sentence, vec![])
+            (ForgeState::Error, sentence, Violations::default())
         }
         Trouble::Problem(Problem { remedy, message }) => match remedy {
-            Remedy::Reject => (ForgeState::Failure, message, vec![]),
-            Remedy::GiveUp => (ForgeState::Error, message, vec![]),
+            Remedy::Reject => (ForgeState::Failure, message, Violations::default()),
+            Remedy::GiveUp => (ForgeState::Error, message, Violations::default()),
+            Remedy::Doubt => {
+                let minutes = DOUBT.as_secs() / 60;
+                let sentence = format!("refused again and again for {minutes} minutes: {message}");
+                (ForgeState::Error, sentence, Violations::default())
+            }
             Remedy::Late { what, until } => {
                 let end = later(received_at, until);
                 if let Some(at) = patience.next(failures, None, now).filter(|_| now < end) {
@@ -101,7 +112,7 @@ pub fn after(
                     let message = format!("waiting for GitHub to know {what}: {message}");
                     return Next::Retry { at, summary: waiting(&message, failures, at) };
                 }
-                (ForgeState::Failure, message, vec![])
+                (ForgeState::Failure, message, Violations::default())
             }
             Remedy::Retry { after } => {
                 if let Some(at) = patience.next(failures, after, now) {
@@ -109,11 +120,31 @@ pub fn after(
                 }
                 let times = failures.saturating_add(1);
                 let sentence = format!("given up after {times} attempts: {message}");
-                (ForgeState::Error, sentence, vec![])
+                (ForgeState::Error, sentence, Violations::default())
             }
         },
     };
     Next::End(Box::new(failed(state, &sentence, violations, known)))
+}
+
+/// When something is tried again that was refused since that time, and what is said of it meanwhile;
+/// `None` where the refusal is believed.
+pub(super) fn doubted(
+    message: &str,
+    since: Timestamp,
+    failures: u32,
+    now: Timestamp,
+) -> Option<(Timestamp, String)> {
+    let end = later(since, DOUBT);
+    if now >= end {
+        return None;
+    }
+    // A clock that was put back since must not make it last longer.
+    let lasted = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
+    let at = later(now, lasted.max(FIRST_DOUBT)).min(end);
+    let until = end.strftime("%H:%M:%S");
+    let message = format!("refused, and tried again until {until} UTC: {message}");
+    Some((at, waiting(&message, failures, at)))
 }
 
 /// When a preview is tried again after a problem; `None` when it is given up. `failures` were
@@ -130,7 +161,7 @@ pub(super) fn preview_again(
         Remedy::Late { until, .. } => {
             patience.next(failures, None, now).filter(|_| now < later(received_at, until))
         }
-        Remedy::Reject | Remedy::GiveUp => None,
+        Remedy::Reject | Remedy::Doubt | Remedy::GiveUp => None,
     }
 }
 
@@ -156,7 +187,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
         end: End::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
         summary: format!("{what}{held}"),
-        violations: vec![],
+        violations: Violations::default(),
         known: Known::default(),
     }
 }
@@ -178,9 +209,33 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         end: End::Succeeded(pushed),
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
-        violations: warnings,
+        violations: warnings.into(),
         known: Known::default(),
     }
+}
+
+/// What another deployment has claimed, and no rule has refused.
+pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem {
+    let Revision { app, target, .. } = revision;
+    let message = match conflict {
+        ClaimConflict::App => {
+            format!("`{app}` on `{target}` belongs to another repository: choose another slug")
+        }
+        ClaimConflict::Namespace => format!(
+            "the namespace `{}` on `{target}` belongs to other owners: choose one of your own",
+            app.namespace
+        ),
+        ClaimConflict::Route(route) => route_taken(route),
+    };
+    Problem { remedy: Remedy::Reject, message }
+}
+
+/// Another app's route is in the way of one that the manifests make live.
+pub(crate) fn route_taken(route: &Route) -> String {
+    let Route { host, path, app, .. } = route;
+    format!(
+        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
+    )
 }
 
 /// What a write left behind.
@@ -192,7 +247,7 @@ pub fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
     Pushed { commit, changed, digest, files }
 }
 
-fn failed(state: ForgeState, sentence: &str, violations: Vec<Violation>, known: Known) -> Ending {
+fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Known) -> Ending {
     Ending {
         end: End::Failed,
         status: ForgeStatus::new(state, sentence),
@@ -291,6 +346,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_that_may_not_be_meant_is_believed_after_some_minutes() {
+        let since = NOW;
+        let (mut now, mut tries) = (since, vec![]);
+        while let Some((at, summary)) = doubted("HTTP 403", since, 0, now) {
+            assert!(summary.contains("refused, and tried again until 00:04:00 UTC: HTTP 403"));
+            assert!(at > now, "{summary}");
+            now = at;
+            tries.push(now.as_second());
+        }
+        assert_eq!(tries, [15, 30, 60, 120, 240]);
+        let ending = end(next(Remedy::Doubt, 5));
+        assert_eq!(
+            ending.summary,
+            "refused again and again for 4 minutes: the forge does not answer"
+        );
+        assert_eq!(ending.status.state, ForgeState::Error);
+    }
+
+    #[test]
     fn a_forge_that_may_be_behind_is_waited_for_and_no_longer() {
         let late = Remedy::Late { what: "the commit", until: Duration::from_secs(20) };
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
@@ -328,7 +402,7 @@ mod tests {
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = Trouble::Rejected(rejection);
         let ending = end(after(trouble, Known::default(), NOW, 0, &PATIENCE, NOW));
-        assert_eq!(ending.violations, violations);
+        assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }
 

@@ -13,8 +13,10 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
+use crate::model::route::RouteClaim;
 use crate::model::violation::{Rejection, Violation};
 use crate::store::Message;
+use crate::support::lease::Lease;
 
 /// The world outside. Every call must end by itself, with a timeout of its own.
 pub trait Outside: Send + Sync + 'static {
@@ -35,22 +37,31 @@ pub trait Outside: Send + Sync + 'static {
         stages: &Stages,
     ) -> impl Future<Output = Result<Planned<Self::Extra>, NotPlanned>> + Send;
 
-    /// Puts the plan into the manifest repository. A deploy id that is there already is not
-    /// pushed again. What somebody had edited by hand there is told, whatever became of the write.
+    /// Puts the plan into the manifest repository, unless the lease has ended. A deploy id that is
+    /// there already is not pushed again. What somebody had edited by hand there is told, whatever became of the write.
     fn write(
         &self,
         deployment: &Deployment,
         planned: Planned<Self::Extra>,
         at: Timestamp,
+        lease: &Lease,
     ) -> impl Future<Output = Wrote> + Send;
 
-    /// Makes a former revision live again, in the manifest repository. One that is live already is not
+    /// The routes that a former revision makes live again; an error where they are other apps' by now.
+    fn rollback_routes(
+        &self,
+        deployment: &Deployment,
+        rollback: &Rollback,
+    ) -> impl Future<Output = Result<Vec<RouteClaim>, Problem>> + Send;
+
+    /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that is live already is not
     /// pushed again.
     fn roll_back(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
         at: Timestamp,
+        lease: &Lease,
     ) -> impl Future<Output = Restored> + Send;
 
     /// What an earlier attempt has pushed for this deployment, if it has. Asked where a push
@@ -110,6 +121,8 @@ pub struct Planned<Extra> {
     pub contact: Option<Contact>,
     /// Where the app will be reached, if it has a host.
     pub address: Option<String>,
+    /// The routes that it makes live.
+    pub routes: Vec<RouteClaim>,
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.
@@ -211,6 +224,9 @@ pub enum Remedy {
         /// So long after the event it is no longer believed to be behind.
         until: Duration,
     },
+    /// The other side refuses us, and may do so only while it is not itself: try again for some
+    /// minutes, then as [`Remedy::GiveUp`].
+    Doubt,
     /// It will not pass by itself, and the request is not at fault: give up until a person acts.
     GiveUp,
 }

@@ -9,12 +9,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::job::Did;
+use crate::controller::job::{Did, Leased};
 use crate::controller::outbox::Sender;
 use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::Outside;
 use crate::controller::{Controller, Parts, Settings};
-use crate::store::{Claim, LongestDelays, StoreError};
+use crate::store::{LongestDelays, StoreError};
+use crate::support::lease::Lease;
 
 /// How many deployments one transaction claims at most. A transaction for each would take longer
 /// than the rest of the claim; a long one would let an event wait.
@@ -56,10 +57,10 @@ impl<O: Outside> Controller<O> {
                     self.0.wait(&self.0.wake.workers, stop).await;
                 }
                 Ok(claims) => {
-                    for (claim, place) in claims.into_iter().zip(free) {
+                    for (leased, place) in claims.into_iter().zip(free) {
                         let (this, stop) = (self.clone(), stop.clone());
                         workers.spawn(async move {
-                            this.0.work_on(&claim, &stop).await;
+                            this.0.work_on(&leased, &stop).await;
                             drop(place);
                         });
                     }
@@ -137,9 +138,9 @@ impl<O: Outside> Parts<O> {
         }
     }
 
-    async fn work_on(&self, claim: &Claim, stop: &CancellationToken) {
-        if let Err(error) = self.job(claim, stop).await {
-            let deployment = &claim.deployment.id;
+    async fn work_on(&self, leased: &Leased, stop: &CancellationToken) {
+        if let Err(error) = self.job(leased, stop).await {
+            let deployment = &leased.claim.deployment.id;
             tracing::error!(%error, %deployment, "a worker could not go on, it waits");
             self.pause(stop).await;
         }
@@ -149,7 +150,7 @@ impl<O: Outside> Parts<O> {
 
     async fn step(&self, name: &str, stop: &CancellationToken) -> Result<Option<Did>, StoreError> {
         match self.claim(name, 1, stop).await?.pop() {
-            Some(claim) => self.job(&claim, stop).await.map(Some),
+            Some(leased) => self.job(&leased, stop).await.map(Some),
             None => Ok(None),
         }
     }
@@ -159,9 +160,9 @@ impl<O: Outside> Parts<O> {
         name: &str,
         most: usize,
         stop: &CancellationToken,
-    ) -> Result<Vec<Claim>, StoreError> {
-        let (now, lease) = (self.clock.now(), self.settings.lease);
-        let claims = self.store.claim_some(name, now, lease, most).await?;
+    ) -> Result<Vec<Leased>, StoreError> {
+        let (asked_at, length) = (self.clock.moment(), self.settings.lease);
+        let claims = self.store.claim_some(name, asked_at.wall, length, most).await?;
         if stop.is_cancelled() {
             // The shutdown came while the claims were made: nothing new begins. Who has lost a
             // claim meanwhile has nothing to give back.
@@ -173,7 +174,8 @@ impl<O: Outside> Parts<O> {
         if !claims.is_empty() {
             self.wake.outbox.ring();
         }
-        Ok(claims)
+        let leased = |claim| Leased { claim, lease: Lease::asked_for(asked_at, length) };
+        Ok(claims.into_iter().map(leased).collect())
     }
 
     /// Tells one family until `stop`, and then what is left to tell.

@@ -11,7 +11,7 @@ use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::release::Release;
-use crate::model::violation::{Severity, Violation};
+use crate::model::violation::{Severity, Violation, Violations};
 use crate::store::Told;
 
 /// Everything that the page tells of.
@@ -63,6 +63,8 @@ struct Page {
     owner: Option<String>,
     channel: Option<String>,
     errors: Vec<Complaint>,
+    errors_left_out: usize,
+    warnings_left_out: usize,
     warnings: Vec<Complaint>,
     errors_title: String,
     warnings_title: String,
@@ -141,6 +143,8 @@ fn view(log: Log, still: bool) -> Page {
         automatic: _,
     } = request;
     let Release { repository, commit, tag } = release;
+    let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));
+    let titles = (violations.errors(), violations.warnings());
     let (errors, warnings) = complaints(violations, &repository, &commit, &places);
     let what = app.map_or_else(|| repository.to_string(), |app| app.to_string());
     let (owner, channel) = match contact {
@@ -180,10 +184,12 @@ fn view(log: Log, still: bool) -> Page {
         templates_commit: templates_commit.map(|commit| commit.short().to_owned()),
         owner,
         channel,
-        errors_title: words::count(errors.len(), "violation"),
-        warnings_title: words::count(warnings.len(), "warning"),
+        errors_title: words::count(titles.0, "violation"),
+        warnings_title: words::count(titles.1, "warning"),
         errors,
         warnings,
+        errors_left_out: left_out[0],
+        warnings_left_out: left_out[1],
         total: words::duration(stages::total(&stages)),
         bars: stages::bars(&stages),
         pushed: pushed.map(push),
@@ -206,7 +212,7 @@ fn linked(text: String, forge: Option<&str>, repository: &RepoName, rest: &str) 
 
 /// What stops the deployment, and what does not.
 fn complaints(
-    violations: Vec<Violation>,
+    violations: Violations,
     repository: &RepoName,
     commit: &CommitSha,
     places: &Places,

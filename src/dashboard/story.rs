@@ -73,6 +73,10 @@ fn ended(deployment: &Deployment) -> Vec<Line> {
     texts.extend(read(deployment));
     texts.extend(deployment.hand_edit.as_ref().map(|edit| format!("edited by hand: {edit}")));
     texts.extend(deployment.violations.iter().map(violation));
+    texts.extend(match deployment.violations.left_out() {
+        0 => None,
+        more => Some(format!("and {more} more violations and warnings, which are not kept")),
+    });
     texts.extend(deployment.pushed.as_ref().map(pushed));
     texts.extend(took(deployment));
     texts.push(end(deployment));

@@ -3,6 +3,8 @@
 //! A change that cannot be made, or has nothing to do, leaves no commit and does not stop the
 //! others. Whether that is final is not decided here: the tip may be an old one.
 
+use std::collections::HashSet;
+
 use git2::{Oid, Repository};
 
 use crate::git::commit::Committer;
@@ -12,6 +14,7 @@ use crate::git::pack::Load;
 use crate::git::queue::Job;
 use crate::git::signing::SigningError;
 use crate::model::hand_edit::HandEdit;
+use crate::model::id::DeployId;
 
 /// From so many bytes of new objects on no more changes are added to a push. A deployment has some
 /// tens of kilobytes, and new versions of the folders on its way, which are held whole.
@@ -54,11 +57,12 @@ pub(super) enum Fate {
     NotSigned(SigningError),
 }
 
-/// Applies the jobs' changes to the tip, one after the other.
+/// Applies the jobs' changes to the tip, one after the other, but for those that have `arrived`.
 pub(super) fn build(
     repo: &Repository,
     tip: Option<Oid>,
     jobs: &[Job],
+    arrived: &HashSet<DeployId>,
     committer: &Committer,
 ) -> Result<Built, git2::Error> {
     let mut root = tip.map(|tip| repo.find_commit(tip).map(|tip| tip.tree_id())).transpose()?;
@@ -74,6 +78,10 @@ pub(super) fn build(
         }
         if objects.bytes() > LARGEST {
             break;
+        }
+        if job.change.id().is_some_and(|id| arrived.contains(id)) {
+            fates.push(Fate::AlreadyThere);
+            continue;
         }
         let mark = objects.mark();
         let fate = match job.change.edit(&mut objects, root) {

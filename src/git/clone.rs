@@ -4,9 +4,13 @@
 //! never deleted.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
+
+use crate::git::bare;
+pub(super) use crate::git::bare::with_suffix;
 
 /// Where the clone remembers the server's branch; also keeps its objects referenced.
 pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
@@ -41,41 +45,27 @@ pub(super) fn usable(folder: &Path) -> Option<(Repository, Option<Oid>)> {
 
 /// An empty clone in `folder`. What is there goes: deleted if it is ours, else moved aside.
 pub(super) fn begin(folder: &Path, marker: &str) -> std::io::Result<Repository> {
-    let ours = folder.join(MARKER).is_file();
-    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-    if ours {
-        fs::remove_dir_all(folder)?;
-    } else if !empty {
-        let aside = free_name(folder);
-        tracing::warn!(folder = %folder.display(), to = %aside.display(), "a folder that is not our clone is moved aside");
-        fs::rename(folder, aside)?;
-    }
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join(MARKER), marker)?;
-    let mut options = RepositoryInitOptions::new();
-    options.bare(true).external_template(false);
-    Repository::init_opts(folder, &options).map_err(std::io::Error::other)
-}
-
-fn free_name(folder: &Path) -> PathBuf {
-    let names = (1_u32..).map(|n| with_suffix(folder, &format!("aside-{n}")));
-    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| with_suffix(folder, "aside"))
-}
-
-pub(super) fn with_suffix(folder: &Path, suffix: &str) -> PathBuf {
-    let mut name = folder.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(suffix);
-    folder.with_file_name(name)
+    let made = bare::make(folder, &mut RepositoryInitOptions::new(), &[(MARKER, marker)], |new| {
+        if folder.join(MARKER).is_file() {
+            return replace(folder, new);
+        }
+        let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+        if !empty {
+            bare::move_aside(folder, "it is not our clone")?;
+        }
+        fs::rename(new, folder)
+    });
+    made.and_then(|()| Repository::open_bare(folder).map_err(std::io::Error::other))
 }
 
 /// Puts a clone into another one's place. Two renames, so that there is hardly a moment without one;
 /// a process that dies between them is made good by [`recover`].
 pub(super) fn replace(folder: &Path, by: &Path) -> std::io::Result<()> {
     let old = with_suffix(folder, "old");
-    if old.exists() {
-        // Of a process that died while it was being removed.
-        fs::remove_dir_all(&old)?;
+    match fs::remove_dir_all(&old) {
+        // It is there where a process died while it was being removed.
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
     fs::rename(folder, &old)?;
     if let Err(error) = fs::rename(by, folder) {
@@ -106,7 +96,8 @@ pub(super) fn is_full(folder: &Path) -> bool {
 
 /// Takes a clone away that is not needed any more, with what is noted beside it.
 pub fn remove(folder: &Path) {
-    for path in [folder.to_owned(), with_suffix(folder, "next")] {
+    let beside = ["next", "new", "old"].map(|suffix| with_suffix(folder, suffix));
+    for path in beside.iter().map(PathBuf::as_path).chain([folder]) {
         let _not_there = fs::remove_dir_all(path);
     }
     let _not_there = fs::remove_file(with_suffix(folder, "seen"));

@@ -119,6 +119,12 @@ pub enum WriteError {
         /// How long the server asks us to wait, if it said so.
         wait: Option<Duration>,
     },
+    /// Whoever brought it does not hold it any more, as far as they know; it was not pushed.
+    #[error("it was not pushed to {repository}: its lease had ended before its turn came")]
+    LeaseOver {
+        /// The manifest repository.
+        repository: String,
+    },
     /// Somebody else was faster every time.
     #[error("{repository}: others pushed to {branch} before us {tries} times in a row")]
     LostRaces {
@@ -199,6 +205,9 @@ pub enum Disposition {
         /// The least time to wait, where the server said so.
         after: Option<Duration>,
     },
+    /// A host says no in this way also while it is not itself: try again for some minutes; then it
+    /// stays until a person changes something.
+    Doubt,
     /// It stays until a person changes something.
     Stop,
 }
@@ -222,11 +231,13 @@ impl WriteError {
         match self {
             Self::Unreachable { wait, .. } => Disposition::Retry { after: *wait },
             Self::NoToken { why, .. } => why.next,
-            Self::LostRaces { .. } | Self::Disk { .. } | Self::NotAsked { .. } => {
-                Disposition::Retry { after: None }
-            }
+            Self::LostRaces { .. }
+            | Self::LeaseOver { .. }
+            | Self::Disk { .. }
+            | Self::NotAsked { .. } => Disposition::Retry { after: None },
             Self::NotSigned { why, .. } if why.passes() => Disposition::Retry { after: None },
             Self::Refused { refusal, .. } if refusal.passes() => Disposition::Retry { after: None },
+            Self::Unauthorized { status: 403, .. } => Disposition::Doubt,
             Self::Refused { .. }
             | Self::Unauthorized { .. }
             | Self::NotTrusted { .. }

@@ -5,6 +5,7 @@ use std::path::Path;
 use git2::{Oid, Repository};
 
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::kept::{Kept, Seen};
 use crate::git::local::Local;
 use crate::git::pack::Load;
@@ -23,6 +24,8 @@ pub(super) enum Published {
     Done,
     /// Somebody moved it first.
     Lost,
+    /// A lease had ended; nothing was moved.
+    Late,
     /// Somebody is moving it now; the error is for when that lasts.
     Locked(WriteError),
     /// The server does not want it.
@@ -75,16 +78,18 @@ impl Home {
         }
     }
 
-    /// Moves the branch from `base` to `tip`, with the objects that it needs.
+    /// Moves the branch from `base` to `tip`, with the objects that it needs, as long as the fence
+    /// is open.
     pub(super) fn publish(
         &mut self,
         base: Option<Oid>,
         tip: Oid,
         load: &Load,
+        fence: &Fence,
     ) -> Result<Published, Trouble> {
         match self {
-            Self::Local(local) => local.publish(base, tip, load),
-            Self::Kept(kept) => kept.publish(base, tip, load),
+            Self::Local(local) => local.publish(base, tip, load, fence),
+            Self::Kept(kept) => kept.publish(base, tip, load, fence),
         }
     }
 

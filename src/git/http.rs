@@ -9,11 +9,12 @@ use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::git::error::Disposition;
+use crate::git::fence::Fence;
 use crate::git::token::{Answer, NoToken, Tokens};
 use crate::git::wire::{self, Failure};
 
 /// How to reach one repository over HTTP.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Wire {
     pub(super) base: Url,
     pub(super) client: Client,
@@ -23,6 +24,8 @@ pub(super) struct Wire {
     /// The longest a whole request may take.
     pub(super) total: Duration,
     pub(super) runtime: tokio::runtime::Handle,
+    /// When it closes, every exchange is cut.
+    pub(super) fence: Fence,
 }
 
 /// One of the four requests of the protocol.
@@ -60,6 +63,11 @@ impl Exchange {
 }
 
 impl Wire {
+    /// The same within that fence.
+    pub(super) fn within(&self, fence: &Fence) -> Self {
+        Self { fence: fence.clone(), ..self.clone() }
+    }
+
     /// Sends a request; once more with another token, where there is one, if the host answers 401.
     pub(super) fn send(&self, exchange: Exchange, body: Vec<u8>) -> Result<Response, Failure> {
         let request = self.request(exchange, body);
@@ -91,12 +99,22 @@ impl Wire {
 
     /// The next bytes of an answer.
     pub(super) fn chunk(&self, response: &mut Response) -> Result<Option<Vec<u8>>, Failure> {
-        let chunk = self
-            .runtime
-            .block_on(async { tokio::time::timeout(self.silence, response.chunk()).await })
-            .map_err(|_| Failure::silent(self.silence))?
-            .map_err(|error| Failure::of(&error))?;
+        let chunk = self.heard(response.chunk())?;
         Ok(chunk.map(Into::into))
+    }
+
+    /// What the server says, unless it is silent for too long or the fence closes. That is looked at
+    /// first: who stood still sends nothing more.
+    fn heard<T>(&self, said: impl Future<Output = reqwest::Result<T>>) -> Result<T, Failure> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.fence.closed() => Err(Failure::LeaseOver),
+                said = tokio::time::timeout(self.silence, said) => said
+                    .map_err(|_| Failure::silent(self.silence))?
+                    .map_err(|error| Failure::of(&error)),
+            }
+        })
     }
 
     fn request(&self, exchange: Exchange, body: Vec<u8>) -> reqwest::RequestBuilder {
@@ -129,11 +147,7 @@ impl Wire {
             Some(token) => request.basic_auth("x-access-token", Some(token.expose_secret())),
             None => request,
         };
-        let response = self
-            .runtime
-            .block_on(async { tokio::time::timeout(self.silence, request.send()).await })
-            .map_err(|_| Failure::silent(self.silence))?
-            .map_err(|error| Failure::of(&error))?;
+        let response = self.heard(request.send())?;
         wire::check(&response, &self.base, &exchange.content_type())?;
         Ok(response)
     }

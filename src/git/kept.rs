@@ -13,6 +13,7 @@ use git2::{AutotagOption, Direction, FetchOptions, Oid, RemoteHead, Repository};
 
 use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::home::{Published, Trouble};
 use crate::git::pack::Load;
 use crate::git::push::{self, Push, PushBy, Update};
@@ -148,8 +149,9 @@ impl Kept {
         base: Option<Oid>,
         tip: Oid,
         load: &Load,
+        fence: &Fence,
     ) -> Result<Published, Trouble> {
-        let update = Update { base, tip, reference: &self.reference, load };
+        let update = Update { base, tip, reference: &self.reference, load, fence };
         let published = self.push.push(&self.repo, &update)?;
         match published {
             Published::Done => {
@@ -158,7 +160,10 @@ impl Kept {
                 self.tip = Seen::At(Some(tip));
             }
             Published::Lost => self.tip = Seen::NotYet,
-            Published::Locked(_) | Published::Refused(_) | Published::Unclear(_) => {}
+            Published::Late
+            | Published::Locked(_)
+            | Published::Refused(_)
+            | Published::Unclear(_) => {}
         }
         Ok(published)
     }

@@ -5,12 +5,16 @@
 //! compared and moved under git's own lock on it, which every other git respects too.
 
 use std::cell::Cell;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
+use crate::git::bare;
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::home::{Published, Trouble};
 use crate::git::kept::{self, FEW, HEADS};
 use crate::git::pack::Load;
@@ -109,6 +113,7 @@ impl Local {
         base: Option<Oid>,
         tip: Oid,
         load: &Load,
+        fence: &Fence,
     ) -> Result<Published, Trouble> {
         kept::save(&self.repo, load)?;
         let mut transaction = self.repo.transaction()?;
@@ -119,6 +124,9 @@ impl Local {
         }
         if self.look()? != base {
             return Ok(Published::Lost);
+        }
+        if fence.is_closed() {
+            return Ok(Published::Late);
         }
         let made = self.repo.find_commit(tip)?;
         transaction.set_target(&self.reference, tip, Some(&made.committer()), "deploy")?;
@@ -158,11 +166,27 @@ pub(super) fn create(path: &Path, branch: &str) -> Result<(), WriteError> {
         return Ok(());
     }
     let mut options = RepositoryInitOptions::new();
-    options.bare(true).mkpath(true).external_template(false).initial_head(branch);
-    Repository::init_opts(path, &options).map(drop).map_err(|error| WriteError::Disk {
+    options.initial_head(branch);
+    let made = bare::make(path, &mut options, &[], |new| {
+        if Repository::open_bare(path).is_ok() {
+            // Another process was faster.
+            return fs::remove_dir_all(new);
+        }
+        if bare::is_half_made(path) {
+            bare::move_aside(path, "it is a repository that was begun and not finished")?;
+        }
+        // Onto nothing, or onto an empty folder.
+        fs::rename(new, path)
+    });
+    made.map_err(|error| WriteError::Disk {
         repository: path.display().to_string(),
         folder: path.display().to_string(),
-        cause: error.message().to_owned(),
+        cause: match error.kind() {
+            ErrorKind::DirectoryNotEmpty => {
+                "it is no bare repository, and not empty: move it away".to_owned()
+            }
+            _ => error.to_string(),
+        },
     })
 }
 

@@ -188,6 +188,16 @@ pub fn is_of(message: &str, id: &DeployId) -> bool {
     message.lines().skip(2).any(|line| wanted.iter().any(|wanted| line == wanted))
 }
 
+/// The ids that a commit message says it is of.
+pub(super) fn ids_of(message: &str) -> impl Iterator<Item = DeployId> {
+    let value = |line: &str| {
+        let mut keys = [DEPLOY_ID, ROLLBACK_ID, REMOVAL_ID].into_iter();
+        let id = keys.find_map(|key| line.strip_prefix(key)?.strip_prefix(": "))?;
+        DeployId::parse(id).ok()
+    };
+    message.lines().skip(2).filter_map(value)
+}
+
 /// Whether a deployment's message says that it replaced what somebody had edited by hand.
 pub(super) fn says_replaced(message: &str) -> bool {
     message.lines().skip(2).any(|line| line.starts_with(REPLACED_EDIT) && line.contains(": "))

@@ -8,9 +8,11 @@
 //! batch, commit                       several changes, as many commits, one on top of the other
 //! author, signing                     who has asked for a commit, and the signature that proves it ours
 //! pack, push/                         exactly the new objects, and how they come to a server
+//! bare, clone                         how a repository comes to be, and the folder of a clone of ours
 //! home: local | kept                  who holds the branch: a folder here, or a server elsewhere
 //! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
+//! fence                               who may not push any more
 //! writer                              the door: settings, outcomes, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! past                                what the commits say was done, and what stands now
@@ -19,11 +21,12 @@
 //! index                               what changed of all apps since one looked
 //! ```
 //!
-//! Imports `model` only: it knows no store, no forge and no clock. The time of a commit is handed in.
+//! Imports `model` and `support` only: it knows no store, no forge and no clock. The time of a commit is handed in.
 
 pub mod address;
 mod amendment;
 mod author;
+mod bare;
 mod batch;
 pub mod budget;
 mod change;
@@ -33,6 +36,7 @@ mod delta;
 mod deployment;
 mod edits;
 pub mod error;
+mod fence;
 mod folder;
 pub mod follow;
 mod handedit;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use git2::Oid;
 use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -14,6 +15,7 @@ use crate::git::change::Change;
 use crate::git::error::WriteError;
 use crate::git::writer::Written;
 use crate::model::release::Release;
+use crate::support::lease::Lease;
 
 /// The most jobs that wait, and so the most commits of one push. Each holds a deployment's files,
 /// some tens of kilobytes.
@@ -27,9 +29,14 @@ pub(super) struct Job {
     pub(super) change: Change,
     /// The time of its commit.
     pub(super) at: Timestamp,
+    /// Until when it may be pushed.
+    pub(super) lease: Lease,
     pub(super) answer: oneshot::Sender<Result<Written, WriteError>>,
     /// How often others were faster.
     pub(super) lost: u32,
+    /// The tip that it was tried on first, where a push of it was sent and did not get through, or
+    /// nobody knows whether it did.
+    pub(super) tried_on: Option<Option<Oid>>,
     /// Says, as long as the job is here, that it is on its way: see [`Coming`].
     pub(super) on_its_way: Option<OnItsWay>,
 }
@@ -38,6 +45,12 @@ impl Job {
     /// Answers whoever waits; who has gone needs no answer.
     pub(super) fn answer(self, with: Result<Written, WriteError>) {
         let _gone = self.answer.send(with);
+    }
+
+    /// Whether somebody waits for it still. A change that nobody waits for is not made: whoever
+    /// brought it has lost it to another, or has been told to stop.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.answer.is_closed()
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use git2::Oid;
 
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::http::{Exchange, Wire};
 use crate::git::push::report;
 use crate::git::ssh::{self, Ssh};
@@ -38,7 +39,8 @@ impl Way<'_> {
         let Self { tokens, ssh: _, client, silence, total } = *self;
         let (client, tokens) = (client.clone(), tokens.clone());
         let runtime = tokio::runtime::Handle::current();
-        Remote::Http(Arc::new(Wire { base, client, tokens, silence, total, runtime }))
+        let fence = Fence::none();
+        Remote::Http(Arc::new(Wire { base, client, tokens, silence, total, runtime, fence }))
     }
 
     /// Over ssh. Must be called in a runtime; the error says what is missing.
@@ -78,19 +80,19 @@ pub(super) struct NotCarried {
 
 impl Remote {
     /// Hands a push (commands, then the pack) to the server's `git receive-pack`; `base` is where
-    /// the branch must be.
+    /// the branch must be. When the fence closes, it is cut.
     pub(super) fn receive_pack(
         &self,
-        base: Option<Oid>,
-        reference: &str,
+        (base, reference): (Option<Oid>, &str),
         body: Vec<u8>,
+        fence: &Fence,
     ) -> Result<Carried, NotCarried> {
         let carried = match self {
             Self::Http(wire) => {
-                let answer = wire.whole(Exchange::RECEIVE_PACK, body);
+                let answer = wire.within(fence).whole(Exchange::RECEIVE_PACK, body);
                 answer.map(Carried::Answer).map_err(|failure| NotCarried { failure, sent: true })
             }
-            Self::Ssh(ssh) => ssh.receive_pack(base, reference, &body),
+            Self::Ssh(ssh) => ssh.receive_pack((base, reference), &body, fence),
         }?;
         match carried.words_without_a_report(reference) {
             Some(words) => Err(NotCarried { failure: Failure::unreported(&words), sent: true }),

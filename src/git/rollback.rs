@@ -16,6 +16,7 @@ use crate::git::{deployment, folder};
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Kept, TreeId};
+use crate::support::lease::Lease;
 
 /// One rollback's change.
 #[derive(Debug, Clone)]
@@ -110,13 +111,18 @@ impl ManifestRepository {
     }
 
     /// Makes a former revision live again, if it is still what was seen ([`WriteError::Moved`] if not);
-    /// `at` is the time of its commit. Runs to its end, as [`ManifestRepository::write`] does.
+    /// `at` and `lease` are as for [`ManifestRepository::write`].
     ///
     /// # Errors
     /// When it is not in the repository, and why.
-    pub async fn roll_back(&self, restore: Restore, at: Timestamp) -> Result<Written, WriteError> {
+    pub async fn roll_back(
+        &self,
+        restore: Restore,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
         let hand_edits = restore.hand_edits.clone();
-        let ended = self.restore(restore, at).await;
+        let ended = self.restore(restore, (at, lease)).await;
         hand_edits.ended(&ended);
         ended
     }

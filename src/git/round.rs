@@ -6,16 +6,20 @@
 //! push only a tip seen now may say that there is nothing to do, or that something cannot be done.
 //! Never forces.
 
+use std::collections::HashSet;
+
 use git2::{Oid, Repository};
 
 use crate::git::batch::{self, Built, Fate};
 use crate::git::change::Change;
 use crate::git::commit::Committer;
 use crate::git::error::WriteError;
+use crate::git::fence::Fence;
 use crate::git::home::{Home, Published, Tip, Trouble};
-use crate::git::message::is_of;
+use crate::git::message::{ids_of, is_of};
 use crate::git::queue::Job;
 use crate::git::refusal::Refusal;
+use crate::git::rounds::Now;
 use crate::git::writer::Written;
 use crate::model::id::{CommitSha, DeployId};
 use crate::support::disk;
@@ -30,6 +34,8 @@ pub(super) struct Writer {
     pub(super) branch: String,
     /// The address, for messages.
     pub(super) name: String,
+    /// What leases are compared with.
+    pub(super) now: Now,
 }
 
 /// What became of a round.
@@ -57,6 +63,8 @@ enum Attempt {
     Told(Answers, bool),
     Lost(WriteError),
     Refused(Refusal),
+    /// Somebody's lease has ended on the way, and nothing got through: again, without them.
+    Late,
 }
 
 type Answers = Vec<Result<Written, WriteError>>;
@@ -65,8 +73,16 @@ impl Writer {
     /// Works on the jobs together.
     pub(super) fn round(&mut self, mut jobs: Vec<Job>) -> Round {
         let (mut pushed, mut landed) = (false, 0);
-        let attempt = self.with_repair(|writer| writer.attempt(&jobs, &mut pushed));
+        let mut attempt = Ok(Attempt::Late);
+        while matches!(attempt, Ok(Attempt::Late)) {
+            jobs = self.held(jobs);
+            if jobs.is_empty() {
+                break;
+            }
+            attempt = self.with_repair(|writer| writer.attempt(&mut jobs, &mut pushed));
+        }
         let end = match attempt {
+            Ok(Attempt::Late) => End::Answered(Vec::new()),
             Ok(Attempt::Lost(error)) => End::Lost(jobs, error),
             Ok(Attempt::Refused(refusal)) => End::Refused(jobs, refusal),
             Ok(Attempt::Told(answers, done)) => {
@@ -83,6 +99,20 @@ impl Writer {
             }
         };
         Round { pushed, landed, end }
+    }
+
+    /// Those that may be pushed still. A job that nobody waits for is dropped; whoever waits for one
+    /// whose lease has ended is told so.
+    fn held(&self, jobs: Vec<Job>) -> Vec<Job> {
+        let now = self.now.now();
+        let awaited = jobs.into_iter().filter(Job::is_awaited);
+        let (late, held): (Vec<_>, Vec<_>) = awaited.partition(|job| job.lease.is_over(now));
+        for job in late {
+            let id = job.change.id().map(tracing::field::display);
+            tracing::warn!(repository = %self.name, id, "a change is not pushed: its lease has ended");
+            job.answer(Err(WriteError::LeaseOver { repository: self.name.clone() }));
+        }
+        held
     }
 
     /// Runs a step; when git fails on our side, makes the clone again and runs it once more.
@@ -116,13 +146,22 @@ impl Writer {
         }
     }
 
-    fn attempt(&mut self, jobs: &[Job], pushed: &mut bool) -> Result<Attempt, Trouble> {
+    fn attempt(&mut self, jobs: &mut [Job], pushed: &mut bool) -> Result<Attempt, Trouble> {
         let mut tip = self.home.first_tip()?;
         loop {
-            let built = batch::build(self.home.repo(), tip.at, jobs, &self.committer)?;
+            let arrived = self.arrived(tip.at, jobs);
+            let built = batch::build(self.home.repo(), tip.at, jobs, &arrived, &self.committer)?;
             if let Some(last) = built.tip {
+                // After the tip was read, and before anything is sent: see `fence`.
+                let fence = Fence::of(jobs.iter().take(built.fates.len()), &self.now);
+                if fence.is_closed() || !jobs.iter().all(Job::is_awaited) {
+                    return Ok(Attempt::Late);
+                }
+                for job in jobs.iter_mut().take(built.fates.len()) {
+                    job.tried_on.get_or_insert(tip.at);
+                }
                 *pushed = true;
-                return self.publish(&tip, last, built, jobs);
+                return self.publish((&tip, last), built, jobs, &fence);
             }
             if tip.fresh || built.is_unsigned() {
                 return Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), false));
@@ -133,12 +172,17 @@ impl Writer {
 
     fn publish(
         &mut self,
-        tip: &Tip,
-        last: Oid,
+        (tip, last): (&Tip, Oid),
         built: Built,
         jobs: &[Job],
+        fence: &Fence,
     ) -> Result<Attempt, Trouble> {
-        match self.home.publish(tip.at, last, &built.load)? {
+        let published = match self.home.publish(tip.at, last, &built.load, fence) {
+            Err(Trouble::Error(WriteError::LeaseOver { .. })) => Published::Late,
+            published => published?,
+        };
+        match published {
+            Published::Late => Ok(Attempt::Late),
             Published::Done => Ok(Attempt::Told(self.answers(tip.at, built.fates, jobs), true)),
             Published::Lost => Ok(Attempt::Lost(self.lost_races())),
             Published::Locked(error) => Ok(Attempt::Lost(error)),
@@ -157,8 +201,27 @@ impl Writer {
         let tip = self.home.look().ok().flatten();
         match tip.filter(|tip| is_in(self.home.repo(), *tip, last)) {
             Some(tip) => Attempt::Told(self.answers(Some(tip), built.fates, jobs), true),
+            // It was cut by us. If it comes late, the branch is the fence for the others' next try.
+            None if matches!(error, WriteError::LeaseOver { .. }) => Attempt::Late,
             None => Attempt::Told(vec![Err(error); built.fates.len()], false),
         }
+    }
+
+    /// What of the jobs that were tried has come to the branch since: a push of which nobody knew
+    /// how it ended, or another's of the same change.
+    fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
+        let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| *base != tip);
+        let mut bases: HashSet<Option<Oid>> = tried.collect();
+        let mut ids = HashSet::new();
+        let Some(tip) = tip else { return ids };
+        for commit in back(self.home.repo(), tip).take(LOOK_BACK) {
+            bases.remove(&Some(commit.id()));
+            if bases.is_empty() {
+                break;
+            }
+            ids.extend(ids_of(&String::from_utf8_lossy(commit.message_bytes())));
+        }
+        ids
     }
 
     /// What everybody is told; the fates are final, and `tip` is what they were decided on.

@@ -10,13 +10,13 @@
 //! A refusal hits a whole push, and one commit may be its cause: a hook that looks for secrets must
 //! not stop the five hundred others that wait. So the jobs go again in halves. Where three in a row
 //! that stand alone are refused, it may be about none of them: the others come again a little later.
+//! Who may not be pushed any more is sorted out by each round: see `fence`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use crate::git::budget::Meter;
@@ -24,6 +24,7 @@ use crate::git::error::WriteError;
 use crate::git::queue::{Job, Queue};
 use crate::git::refusal::Refusal;
 use crate::git::round::{End, Round, Writer};
+use crate::support::lease::Moment;
 
 /// How often a change is applied again after others were faster. Each time somebody else got
 /// through, so twelve in a row means a repository too busy for us just now.
@@ -33,15 +34,15 @@ const ALONE: u32 = 3;
 
 /// Says what time it is. Clones share it.
 #[derive(Clone)]
-pub struct Now(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct Now(Arc<dyn Fn() -> Moment + Send + Sync>);
 
 impl Now {
     /// What is asked for the time.
-    pub fn by(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+    pub fn by(now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Moment {
         (self.0)()
     }
 }
@@ -52,12 +53,47 @@ impl std::fmt::Debug for Now {
     }
 }
 
-/// What the writer has done since it was opened.
+/// What a repository's writer has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Moves of the branch.
+    pub pushes: u64,
+    /// Changes that were answered in them.
+    pub changes: u64,
+    /// Changes that wait, or are under way.
+    pub waiting: usize,
+}
+
+/// The same, counted.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) pushes: AtomicU64,
-    pub(super) commits: AtomicU64,
-    pub(super) waiting: AtomicUsize,
+    pushes: AtomicU64,
+    commits: AtomicU64,
+    waiting: AtomicUsize,
+}
+
+/// Counts a change that waits, until it is dropped.
+pub(super) struct Waiting<'a>(&'a Counters);
+
+impl Counters {
+    pub(super) fn one_waits(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    pub(super) fn done(&self) -> Done {
+        Done {
+            pushes: self.pushes.load(Ordering::Relaxed),
+            changes: self.commits.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The loop, and what it needs.
@@ -91,7 +127,7 @@ impl Rounds {
             }
             let Some(round) = self.round(jobs).await else { continue };
             if round.pushed {
-                self.meter.spend(self.now.now());
+                self.meter.spend(self.now.now().wall);
             }
             self.settle(round, open).await;
         }
@@ -106,7 +142,7 @@ impl Rounds {
 
     /// Until the budget allows a push.
     async fn wait(&mut self) {
-        let pause = self.meter.wait(self.now.now());
+        let pause = self.meter.wait(self.now.now().wall);
         if !pause.is_zero() {
             tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
             tokio::time::sleep(pause).await;

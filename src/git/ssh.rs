@@ -71,6 +71,8 @@ pub(super) enum Failure {
     Silent(Duration),
     #[error("the exchange was not over after {} s", .0.as_secs_f32())]
     TooLong(Duration),
+    #[error("it was cut off: its lease had ended")]
+    LeaseOver,
     #[error("the answer is larger than {0} bytes")]
     TooLarge(u64),
     #[error("the answer is not git's ({0}): is the address a git repository's?")]
@@ -83,6 +85,7 @@ impl Failure {
         let cause = self.to_string();
         match self {
             Self::NoKey(why) => WriteError::NoToken { repository, why },
+            Self::LeaseOver => WriteError::LeaseOver { repository },
             Self::OnDisk { folder, cause } => WriteError::Disk { repository, folder, cause },
             Self::NoProgram(_) | Self::TooLarge(_) | Self::NotGit(_) => {
                 WriteError::Invalid(format!("{repository}: {cause}"))

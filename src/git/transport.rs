@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Transport};
 
+use crate::git::fence::Fence;
 use crate::git::home::Trouble;
 use crate::git::http::{Exchange, Wire};
 use crate::git::remote::Remote;
@@ -47,8 +48,18 @@ pub(super) fn over<T>(
     remote: &Remote,
     act: impl FnOnce(&str) -> Result<T, git2::Error>,
 ) -> Result<T, WireError> {
+    over_within(remote, &Fence::none(), act)
+}
+
+/// The same; when the fence closes, it is cut.
+pub(super) fn over_within<T>(
+    remote: &Remote,
+    fence: &Fence,
+    act: impl FnOnce(&str) -> Result<T, git2::Error>,
+) -> Result<T, WireError> {
     let call = Arc::new(Call {
         remote: remote.clone(),
+        fence: fence.clone(),
         failure: Mutex::new(None),
         pack_sent: AtomicBool::new(false),
     });
@@ -77,6 +88,7 @@ pub(super) fn beside<T>(act: impl FnOnce() -> Result<T, git2::Error>) -> Result<
 #[derive(Debug)]
 struct Call {
     remote: Remote,
+    fence: Fence,
     failure: Mutex<Option<Failure>>,
     pack_sent: AtomicBool,
 }
@@ -129,7 +141,7 @@ impl SmartSubtransport for Sub {
             Service::ReceivePackLs => Exchange::RECEIVE_PACK_REFS,
             Service::ReceivePack => Exchange::RECEIVE_PACK,
         };
-        let wire = Arc::clone(wire);
+        let wire = wire.within(&call.fence);
         Ok(Box::new(Stream { call, wire, exchange, body: Vec::new(), answer: None }))
     }
 
@@ -149,7 +161,10 @@ fn spoken(
         Service::ReceivePackLs | Service::ReceivePack => Program::ReceivePack,
     };
     match ssh.open(program) {
-        Ok(session) => Ok(Box::new(Spoken { call: Arc::clone(call), session, program })),
+        Ok(mut session) => {
+            session.within(&call.fence);
+            Ok(Box::new(Spoken { call: Arc::clone(call), session, program }))
+        }
         Err(failure) => Err(git2::Error::from_str(&call.fail(failure.into()).to_string())),
     }
 }
@@ -189,7 +204,7 @@ impl io::Read for Spoken {
 /// A request that is written first and sent when its answer is first read, as git's protocol goes.
 struct Stream {
     call: Arc<Call>,
-    wire: Arc<Wire>,
+    wire: Wire,
     exchange: Exchange,
     body: Vec<u8>,
     answer: Option<Answer>,

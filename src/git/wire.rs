@@ -31,6 +31,8 @@ pub(super) enum Failure {
     TooLarge { limit: u64 },
     #[error("{0}")]
     Broken(String),
+    #[error("it was cut off: its lease had ended")]
+    LeaseOver,
     /// Not HTTP at all.
     #[error(transparent)]
     Ssh(#[from] ssh::Failure),
@@ -79,6 +81,7 @@ impl Failure {
             | Self::NotGit { .. }
             | Self::TooLarge { .. }
             | Self::Broken(_)
+            | Self::LeaseOver
             | Self::Ssh(_) => false,
         }
     }
@@ -92,6 +95,7 @@ impl Failure {
                 WriteError::Unauthorized { repository, status, help: help.to_owned() }
             }
             Self::NotFound { .. } => WriteError::NotFound { repository },
+            Self::LeaseOver => WriteError::LeaseOver { repository },
             Self::Limited { wait, .. } => WriteError::Unreachable { repository, cause, wait },
             Self::Moved { .. } | Self::NotGit { .. } | Self::TooLarge { .. } => {
                 WriteError::Invalid(format!("{repository}: {cause}"))

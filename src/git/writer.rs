@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use git2::{Oid, Repository};
@@ -34,13 +33,14 @@ use crate::git::queue::{self, Coming, Job, Queue};
 use crate::git::remote::{Remote, Way};
 pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
-pub use crate::git::rounds::Now;
 use crate::git::rounds::{Counters, Rounds};
+pub use crate::git::rounds::{Done, Now};
 use crate::git::signing::{Signing, SigningKey};
 use crate::git::ssh;
 use crate::git::token::Tokens;
 use crate::model::id::CommitSha;
 use crate::model::release::Release;
+use crate::support::lease::Lease;
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,19 +97,8 @@ pub struct Settings {
     pub budget: PushBudget,
     /// Who pushes to a server.
     pub push: PushBy,
-    /// What time it is, for the budget.
+    /// What time it is, for the budget and for leases.
     pub now: Now,
-}
-
-/// What a repository's writer has done since it was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
-    /// Moves of the branch.
-    pub pushes: u64,
-    /// Changes that were answered in them.
-    pub changes: u64,
-    /// Changes that wait, or are under way.
-    pub waiting: usize,
 }
 
 /// Who commits, or has asked for what is committed.
@@ -152,17 +141,17 @@ impl ManifestRepository {
             let home = opening.enter(&reference, by)?;
             let signing = signing.map(|key| signing_by(&key, &address)).transpose()?;
             let committer = Committer { identity, people, signing };
-            Ok(Writer { home, committer, branch, name: address.to_string() })
+            Ok(Writer { home, committer, branch, name: address.to_string(), now })
         })
         .await?;
-        Ok(Self::begin(writer, door, budget, now))
+        Ok(Self::begin(writer, door, budget))
     }
 
     /// Sets the writer's loop going; it ends with the last clone of what is returned.
-    fn begin(writer: Writer, door: Door, budget: PushBudget, now: Now) -> Self {
+    fn begin(writer: Writer, door: Door, budget: PushBudget) -> Self {
         let (jobs, receiver) = mpsc::channel(queue::LONGEST);
         let (coming, counters) = (Coming::default(), Arc::<Counters>::default());
-        let signing = writer.committer.signing.clone();
+        let (signing, now) = (writer.committer.signing.clone(), writer.now.clone());
         let writer = Arc::new(Mutex::new(writer));
         let budget = match door {
             Door::Local { .. } => PushBudget { burst: u32::MAX, per_minute: u32::MAX },
@@ -209,11 +198,18 @@ impl ManifestRepository {
         self.coming.announce(release)
     }
 
-    /// Writes one deployment; `at` is the time of its commit.
+    /// Writes one deployment; `at` is the time of its commit, and after the lease's end it is not
+    /// pushed ([`WriteError::LeaseOver`]).
     ///
-    /// Runs to its end even if the caller stops waiting, so that a push is never half known.
-    pub async fn write(&self, write: Write, at: Timestamp) -> Result<Written, WriteError> {
-        self.deploy(write, at, None).await
+    /// If the caller stops waiting, it is not pushed either. A push that is under way is not undone:
+    /// whether it got through, the repository tells.
+    pub async fn write(
+        &self,
+        write: Write,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
+        self.deploy(write, (at, lease), None).await
     }
 
     /// The same for a deployment that was announced.
@@ -221,50 +217,55 @@ impl ManifestRepository {
         &self,
         write: Write,
         at: Timestamp,
+        lease: &Lease,
         on_its_way: OnItsWay,
     ) -> Result<Written, WriteError> {
-        self.deploy(write, at, Some(on_its_way)).await
+        self.deploy(write, (at, lease), Some(on_its_way)).await
     }
 
     async fn deploy(
         &self,
         write: Write,
-        at: Timestamp,
+        when: (Timestamp, &Lease),
         on_its_way: Option<OnItsWay>,
     ) -> Result<Written, WriteError> {
         layout::check_files(&write.revision).map_err(WriteError::Invalid)?;
         let hand_edits = write.hand_edits.clone();
-        let ended = self.change(Change::Deploy(Box::new(write)), at, on_its_way).await;
+        let ended = self.change(Change::Deploy(Box::new(write)), when, on_its_way).await;
         hand_edits.ended(&ended);
         ended
     }
 
     /// Makes a change that was decided on after a look, if what was seen is still so
-    /// ([`WriteError::Moved`] if not); `at` is the time of its commit. Runs to its end, as
-    /// [`ManifestRepository::write`] does.
-    pub async fn amend(&self, amendment: Amendment, at: Timestamp) -> Result<Written, WriteError> {
-        self.change(Change::Amend(amendment), at, None).await
+    /// ([`WriteError::Moved`] if not); `at` and `lease` are as for [`ManifestRepository::write`].
+    pub async fn amend(
+        &self,
+        amendment: Amendment,
+        at: Timestamp,
+        lease: &Lease,
+    ) -> Result<Written, WriteError> {
+        self.change(Change::Amend(amendment), (at, lease), None).await
     }
 
     pub(super) async fn restore(
         &self,
         restore: Restore,
-        at: Timestamp,
+        when: (Timestamp, &Lease),
     ) -> Result<Written, WriteError> {
-        self.change(Change::Restore(Box::new(restore)), at, None).await
+        self.change(Change::Restore(Box::new(restore)), when, None).await
     }
 
-    /// Waits where the queue is full; what is in it is worked on, whoever waits for it.
+    /// Waits where the queue is full.
     async fn change(
         &self,
         change: Change,
-        at: Timestamp,
+        (at, lease): (Timestamp, &Lease),
         on_its_way: Option<OnItsWay>,
     ) -> Result<Written, WriteError> {
         let (answer, answered) = oneshot::channel();
-        let job = Job { change, at, answer, lost: 0, on_its_way };
-        self.counters.waiting.fetch_add(1, Ordering::Relaxed);
-        let _one_less = Waiting(&self.counters);
+        let lease = lease.clone();
+        let job = Job { change, at, lease, answer, lost: 0, tried_on: None, on_its_way };
+        let _until_answered = self.counters.one_waits();
         self.jobs.send(job).await.map_err(|_| stopped())?;
         self.coming.arrived();
         answered.await.unwrap_or_else(|_| Err(stopped()))
@@ -272,12 +273,7 @@ impl ManifestRepository {
 
     /// What the writer has done since it was opened.
     pub fn done(&self) -> Done {
-        let Counters { pushes, commits, waiting } = &*self.counters;
-        Done {
-            pushes: pushes.load(Ordering::Relaxed),
-            changes: commits.load(Ordering::Relaxed),
-            waiting: waiting.load(Ordering::Relaxed),
-        }
+        self.counters.done()
     }
 
     /// Whether a write could begin: one small request, beside a push that is under way.
@@ -316,15 +312,6 @@ impl ManifestRepository {
 
     pub(super) fn door(&self) -> &Door {
         &self.door
-    }
-}
-
-/// Counts a change that waits, until it is dropped.
-struct Waiting<'a>(&'a Counters);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
-use crate::model::violation::Violation;
+use crate::model::violation::Violations;
 
 /// The record of one deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Deployment {
     /// How it ended, or what it is waiting for; one sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.
-    pub violations: Vec<Violation>,
+    pub violations: Violations,
     /// What was pushed, if anything was.
     pub pushed: Option<Pushed>,
     /// What makes it a rollback, if it is one.

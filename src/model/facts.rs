@@ -10,6 +10,7 @@ use crate::model::id::{AppKey, RepoName};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
+use crate::model::route::Route;
 use crate::model::target::{Clusters, Target};
 
 /// What must be found out before the rules can judge one release for one target.
@@ -73,6 +74,8 @@ pub struct Facts {
     pub clusters: Clusters,
     /// The routes of other apps on the target that use one of the hosts.
     pub routes: Fact<Vec<Route>>,
+    /// Those of the app's own that are live on one of the hosts.
+    pub own_routes: Fact<Vec<Route>>,
     /// The keys of each secret; `None` where there is no such secret.
     pub secrets: Fact<BTreeMap<String, Option<BTreeSet<String>>>>,
     /// Whether the registry has the image.
@@ -93,17 +96,6 @@ pub struct Facts {
     pub live: Fact<Vec<LiveObject>>,
 }
 
-/// A route of some app: a host and a path prefix.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Route {
-    /// The whole host name.
-    pub host: String,
-    /// The path prefix.
-    pub path: String,
-    /// Whose it is.
-    pub app: AppKey,
-}
-
 /// Who deploys to a target that asks for teams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployer {
@@ -120,6 +112,31 @@ pub struct Ownership {
     pub app: Option<RepoName>,
     /// The repositories that the namespace belongs to; empty: nobody's yet.
     pub namespace: Vec<RepoName>,
+}
+
+/// Why an app may not be a repository's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotOwned {
+    /// It is another repository's.
+    App,
+    /// It is new, and its namespace has apps of other owners only.
+    Namespace,
+}
+
+impl Ownership {
+    /// Whether the app is the repository's, or may become so.
+    ///
+    /// # Errors
+    /// [`NotOwned`]
+    pub fn allow(&self, repository: &RepoName) -> Result<(), NotOwned> {
+        let joins = |theirs: &RepoName| theirs.has_owner_of(repository);
+        match &self.app {
+            Some(theirs) if theirs.is_same(repository) => Ok(()),
+            Some(_) => Err(NotOwned::App),
+            None if self.namespace.is_empty() || self.namespace.iter().any(joins) => Ok(()),
+            None => Err(NotOwned::Namespace),
+        }
+    }
 }
 
 /// One object of a revision.
@@ -140,6 +157,7 @@ impl Facts {
             taken_at,
             clusters,
             routes: Fact::NotAsked,
+            own_routes: Fact::NotAsked,
             secrets: Fact::NotAsked,
             image: Fact::NotAsked,
             branches: Fact::NotAsked,

@@ -195,6 +195,16 @@ impl RepoName {
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
+
+    /// Whether both have the same owner; GitHub's names differ not by case.
+    pub fn has_owner_of(&self, other: &Self) -> bool {
+        self.owner().eq_ignore_ascii_case(other.owner())
+    }
+
+    /// Whether both are the same repository; GitHub's names differ not by case.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
 }
 
 impl TeamName {

@@ -14,6 +14,7 @@ pub mod revision; // one entry of an app's history
 pub mod lock; // a person's or the calendar's no
 pub mod window; // windows read: when a target is open
 pub mod stateful; // kinds of objects that keep data
+pub mod route; // where apps are reached, and when two are in each other's way
 pub mod facts; // what rules must know of the world
 pub mod person; // who somebody is at the forge, and what they may there
 pub mod event; // what can come in from a forge

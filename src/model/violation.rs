@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -65,7 +66,7 @@ impl Violation {
         Self {
             rule: Cow::Borrowed(rule),
             severity: Severity::Error,
-            message: visible(message.into()),
+            message: visible(message.into(), LONGEST_TEXT),
             path: String::new(),
             position: None,
             expected: None,
@@ -81,31 +82,50 @@ impl Violation {
     /// The same, at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
-        Self { path: visible(path.into()), position, ..self }
+        Self { path: visible(path.into(), LONGEST_PATH), position, ..self }
     }
 
     /// The same, saying what is expected there.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(visible(expected.into())), ..self }
+        Self { expected: Some(visible(expected.into(), LONGEST_TEXT)), ..self }
     }
 
     /// The same, saying what to do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(visible(help.into())), ..self }
+        Self { help: Some(visible(help.into(), LONGEST_TEXT)), ..self }
     }
 }
 
-/// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another one.
-fn visible(text: String) -> String {
+/// What a violation says in bytes, at most: a message may quote a value of a hostile file, and a rule
+/// may list everything that would be right.
+const LONGEST_TEXT: usize = 2000;
+/// What a path may take in bytes: its keys are the file's.
+const LONGEST_PATH: usize = 1000;
+
+/// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another
+/// one, nor be without an end.
+fn visible(text: String, most: usize) -> String {
     let text = reveal_invisible(&text);
-    if !text.chars().any(char::is_control) {
+    if text.len() <= most && !text.chars().any(char::is_control) {
         return text.into_owned();
     }
-    let shown =
-        |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
+    let mut shown = String::with_capacity(text.len().min(most));
+    for c in text.chars() {
+        let begin = shown.len();
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+        if shown.len() > most {
+            shown.truncate(begin);
+            shown.push('…');
+            break;
+        }
+    }
+    shown
 }
 
 /// One line, for logs and statuses: `.weave.yaml:12:5: message [rule]`.
@@ -165,4 +185,151 @@ pub fn sort(violations: &mut [Violation]) {
         let key = |v: &Violation| v.position.as_ref().map(|p| (p.file.clone(), p.line, p.column));
         (key(a).is_none(), key(a)).cmp(&(key(b).is_none(), key(b)))
     });
+}
+
+/// The violations that are listed for people, and how many there were in all. A hostile file has
+/// thousands; a record, an answer or a page has no more than [`Violations::MOST`] of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Violation>", into = "Vec<Violation>")]
+pub struct Violations {
+    listed: Vec<Violation>,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Violations {
+    /// So many are listed at most.
+    pub const MOST: usize = 200;
+    /// So many bytes of text are listed at most, whatever their number.
+    const MOST_BYTES: usize = 128 * 1024;
+
+    /// Lists as many of them as may be, errors before warnings; those that are listed keep their order.
+    pub fn new(mut all: Vec<Violation>) -> Self {
+        let errors = all.iter().filter(|one| one.severity == Severity::Error).count();
+        let warnings = all.len() - errors;
+        let (mut count, mut bytes) = (0, 0_usize);
+        let mut fits = |one: &Violation| {
+            count += 1;
+            bytes = bytes.saturating_add(one.size());
+            count <= Self::MOST && bytes <= Self::MOST_BYTES
+        };
+        let mut kept = vec![false; all.len()];
+        for severity in [Severity::Error, Severity::Warning] {
+            for (one, kept) in all.iter().zip(&mut kept) {
+                *kept |= one.severity == severity && fits(one);
+            }
+        }
+        let mut kept = kept.into_iter();
+        all.retain(|_| kept.next().unwrap_or_default());
+        all.shrink_to_fit();
+        Self { listed: all, errors, warnings }
+    }
+
+    /// Those of a record that lists some, with its own counts of all.
+    pub fn of_record(listed: Vec<Violation>, errors: usize, warnings: usize) -> Self {
+        let listed = Self::new(listed);
+        let (errors, warnings) = (errors.max(listed.errors), warnings.max(listed.warnings));
+        Self { listed: listed.listed, errors, warnings }
+    }
+
+    /// How many stop the deployment, listed or not.
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// How many stop nothing, listed or not.
+    pub fn warnings(&self) -> usize {
+        self.warnings
+    }
+
+    /// How many there are that are not listed.
+    pub fn left_out(&self) -> usize {
+        (self.errors + self.warnings).saturating_sub(self.listed.len())
+    }
+
+    /// How many of a severity there are that are not listed.
+    pub fn left_out_of(&self, severity: Severity) -> usize {
+        let all = match severity {
+            Severity::Error => self.errors,
+            Severity::Warning => self.warnings,
+        };
+        all - self.listed.iter().filter(|one| one.severity == severity).count()
+    }
+}
+
+impl Violation {
+    /// What its texts take.
+    fn size(&self) -> usize {
+        let Self { rule, severity: _, message, path, position, expected, help } = self;
+        let file = position.as_ref().map_or(0, |position| position.file.len());
+        let optional = [expected, help].into_iter().flatten().map(String::len).sum::<usize>();
+        rule.len() + message.len() + path.len() + file + optional
+    }
+}
+
+impl Deref for Violations {
+    type Target = [Violation];
+
+    /// Those that are listed.
+    fn deref(&self) -> &[Violation] {
+        &self.listed
+    }
+}
+
+impl From<Vec<Violation>> for Violations {
+    fn from(all: Vec<Violation>) -> Self {
+        Self::new(all)
+    }
+}
+
+impl From<Violations> for Vec<Violation> {
+    /// Those that are listed.
+    fn from(violations: Violations) -> Self {
+        violations.listed
+    }
+}
+
+impl IntoIterator for Violations {
+    type Item = Violation;
+    type IntoIter = std::vec::IntoIter<Violation>;
+
+    /// Those that are listed.
+    fn into_iter(self) -> Self::IntoIter {
+        self.listed.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_listed_before_warnings_and_all_are_counted() {
+        let warnings = (0..1_000).map(|n| Violation::warning("w", format!("warning {n}")));
+        let errors = (0..150).map(|n| Violation::error("e", format!("error {n}")));
+        let some = Violations::new(warnings.chain(errors).collect());
+        assert_eq!((some.errors(), some.warnings()), (150, 1_000));
+        assert_eq!((some.len(), some.left_out()), (Violations::MOST, 950));
+        assert_eq!(some.left_out_of(Severity::Error), 0);
+        assert_eq!((some[0].message.as_str(), some[50].message.as_str()), ("warning 0", "error 0"));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_many_of_them_are_left_out() {
+        let long = "ü\n".repeat(100_000);
+        let one = Violation::error("e", &*long).at(&*long, None).expected(&*long).help(&*long);
+        assert!(one.size() <= 3 * (LONGEST_TEXT + 3) + LONGEST_PATH + 4, "{}", one.size());
+        assert!(one.message.ends_with('…') && !one.message.contains('\n'), "{}", one.message);
+        let some = Violations::new(vec![one; 200]);
+        let size: usize = some.iter().map(Violation::size).sum();
+        assert!(!some.is_empty() && size <= Violations::MOST_BYTES, "{size}");
+        assert_eq!(some.len() + some.left_out(), 200);
+    }
+
+    #[test]
+    fn a_record_that_was_cut_knows_how_many_there_were() {
+        let listed = vec![Violation::error("e", "one")];
+        let some = Violations::of_record(listed, 15_007, 3);
+        assert_eq!((some.errors(), some.warnings(), some.left_out()), (15_007, 3, 15_009));
+    }
 }

@@ -31,7 +31,7 @@ const PRIVATE_SUFFIXES: [&str; 11] = [
 
 /// No address of the Internet, IPv4 (IANA's special-purpose registry; RFC 6890).
 const NOT_PUBLIC_V4: [(Ipv4Addr, u8); 15] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // this network
+    (Ipv4Addr::UNSPECIFIED, 8),           // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
     (Ipv4Addr::new(100, 64, 0, 0), 10),   // shared by a carrier's customers
     (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
@@ -120,7 +120,7 @@ impl PublicOnly {
         if self.proxies.iter().any(|proxy| proxy == &name.to_ascii_lowercase()) {
             return Ok(all);
         }
-        let first = all.first().map(|address| address.ip());
+        let first = all.first().map(SocketAddr::ip);
         let public: Vec<_> = all.into_iter().filter(|address| self.lets(address.ip())).collect();
         match first {
             Some(first) if public.is_empty() => Err(NotPublic::LeadsTo(name.to_owned(), first)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
-use crate::model::violation::{Rejection, Severity, Violation};
+use crate::model::violation::{Rejection, Severity, Violation, Violations};
 use crate::pipeline::diff::{self, Change};
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan};
@@ -26,9 +26,9 @@ pub struct DryRun {
     /// The workloads whose pods would be replaced: `Deployment my-app`.
     pub restarts: Vec<String>,
     /// Why it would be refused.
-    pub violations: Vec<Violation>,
+    pub violations: Violations,
     /// What would not stop it.
-    pub warnings: Vec<Violation>,
+    pub warnings: Violations,
 }
 
 /// What a deployment would come to, in a word.
@@ -57,15 +57,16 @@ pub fn of(input: &Input, facts: &Facts, live: &[ManifestFile]) -> DryRun {
 /// One that rules refuse.
 pub fn refused(rejection: Rejection) -> DryRun {
     let stops = |violation: &Violation| violation.severity == Severity::Error;
-    let (violations, warnings) = rejection.violations.into_iter().partition(stops);
+    let (violations, warnings): (Vec<_>, Vec<_>) =
+        rejection.violations.into_iter().partition(stops);
     DryRun {
         outcome: Outcome::Refused,
         template: None,
         digest: None,
         changes: Vec::new(),
         restarts: Vec::new(),
-        violations,
-        warnings,
+        violations: violations.into(),
+        warnings: warnings.into(),
     }
 }
 
@@ -77,7 +78,7 @@ fn planned(rendered: Rendered, live: &[ManifestFile]) -> DryRun {
         digest: Some(rendered.digest),
         changes,
         restarts,
-        violations: Vec::new(),
-        warnings: rendered.warnings,
+        violations: Violations::default(),
+        warnings: rendered.warnings.into(),
     }
 }

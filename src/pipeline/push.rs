@@ -12,6 +12,7 @@ use crate::model::revision::Revision;
 use crate::pipeline::application::{self, About, Source};
 use crate::pipeline::project;
 use crate::pipeline::render::Rendered;
+use crate::support::lease::Lease;
 use crate::waml::Waml;
 
 /// What is to be pushed: decided, and not yet done.
@@ -77,9 +78,10 @@ pub async fn push(
     repository: &ManifestRepository,
     change: Change,
     at: Timestamp,
+    lease: &Lease,
     on_its_way: OnItsWay,
 ) -> (Result<Written, WriteError>, Option<HandEdit>) {
     let hand_edits = change.write.hand_edits.clone();
-    let ended = repository.write_announced(change.write, at, on_its_way).await;
+    let ended = repository.write_announced(change.write, at, lease, on_its_way).await;
     (ended, hand_edits.found())
 }

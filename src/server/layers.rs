@@ -16,6 +16,7 @@ use crate::server::Shared;
 use crate::server::pages;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
+use crate::server::slots::Class;
 
 /// Names a request, in its answer and in the log.
 #[derive(Debug, Clone)]
@@ -32,12 +33,23 @@ pub(super) fn around<B: Backend>(router: Router, shared: &Arc<Shared<B>>) -> Rou
         .layer(from_fn_with_state(shared.clone(), identified::<B>))
 }
 
-/// Around routes that do work: at most so many at once, each for at most so long.
+/// Around routes that do work: at most so many of that class at once, each for at most so long.
 pub(super) fn bounded<B: Backend>(
     router: Router<Arc<Shared<B>>>,
     shared: &Arc<Shared<B>>,
+    class: Class,
 ) -> Router<Arc<Shared<B>>> {
-    router.layer(from_fn_with_state(shared.clone(), within_bounds::<B>))
+    let state = (shared.clone(), class);
+    let timed = timed(router, shared);
+    timed.layer(from_fn_with_state(state, within_bounds::<B>))
+}
+
+/// Around routes that take their slots themselves: each request takes at most so long.
+pub(super) fn timed<B: Backend>(
+    router: Router<Arc<Shared<B>>>,
+    shared: &Arc<Shared<B>>,
+) -> Router<Arc<Shared<B>>> {
+    router.layer(from_fn_with_state(shared.clone(), in_time::<B>))
 }
 
 /// A caller's own id is not taken: it would be a foreign text in our log.
@@ -63,14 +75,21 @@ async fn identified<B: Backend>(
 }
 
 async fn within_bounds<B: Backend>(
+    State((shared, class)): State<(Arc<Shared<B>>, Class)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match shared.slots.take(class).await {
+        Ok(_slot) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn in_time<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let Ok(_slot) = shared.slots.clone().try_acquire_owned() else {
-        tracing::warn!(limit = shared.state.limits.requests, "too many requests at once");
-        return Problem::new(Kind::Overloaded, "the server is busy; come again").into_response();
-    };
     let limit = shared.state.limits.request_timeout;
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         tracing::warn!(?limit, "a request took too long");

@@ -20,9 +20,16 @@ pub mod serve; // listening and stopping
 
 mod api; // /api/v1
 mod openapi; // the contract of the API
+pub mod connections; // which connections are open
+pub mod descriptors; // how many files may be open
+
 mod layers; // what happens around every request
 mod pages; // / and /deployments/{id}
 mod probes; // /healthz, /readyz, /metrics
+mod slots; // how many requests of each kind are worked on
+mod socket; // one client's socket
+mod body; // the body of a webhook
+mod body_budget; // how many bodies are read at once
 mod webhook; // /webhooks/github
 
 use std::sync::Arc;
@@ -37,7 +44,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::forge::github::webhook::rules::Rules;
 use crate::server::auth::{Admission, Gate, Open, Pages, People, Tokens};
+use crate::server::body_budget::BodyBudget;
 use crate::server::ports::Backend;
+use crate::server::slots::{Class, Slots};
 
 /// Everything that the routes need; `app` builds it.
 #[derive(Debug)]
@@ -80,8 +89,16 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// How long anything may take. GitHub waits ten seconds.
     pub request_timeout: Duration,
-    /// How many requests are worked on at once; one more is told to come again.
-    pub requests: usize,
+    /// How many signed webhooks are worked on at once; one more waits for a moment.
+    pub webhooks: usize,
+    /// How many requests to the API are; one more is told to come again.
+    pub api: usize,
+    /// The same for the pages.
+    pub pages: usize,
+    /// The same for `/readyz`.
+    pub readiness: usize,
+    /// How many bodies of webhooks are read at once that nobody has vouched for.
+    pub readers: usize,
     /// How many deployments are followed at once.
     pub streams: usize,
     /// How often a deployment that is followed is looked at though nothing was heard of it: another
@@ -104,7 +121,11 @@ impl Default for Limits {
             body_bytes: 1024 * 1024,
             body_timeout: Duration::from_secs(7),
             request_timeout: Duration::from_secs(9),
-            requests: 1024,
+            webhooks: 1024,
+            api: 256,
+            pages: 64,
+            readiness: 32,
+            readers: 1024,
             streams: 100,
             look: Duration::from_secs(1),
             open_for: Duration::from_hours(1),
@@ -116,7 +137,8 @@ impl Default for Limits {
 /// What the handlers share.
 struct Shared<B> {
     state: State<B>,
-    slots: Arc<Semaphore>,
+    slots: Slots,
+    bodies: Arc<BodyBudget>,
     streams: Arc<Semaphore>,
     open: Open,
     requests: AtomicU64,
@@ -126,21 +148,24 @@ struct Shared<B> {
 
 /// All routes.
 pub fn router<B: Backend>(state: State<B>) -> Router {
-    let slots = Arc::new(Semaphore::new(state.limits.requests));
+    let slots = Slots::new(&state.limits);
+    let bodies = Arc::new(BodyBudget::new(&state.limits));
     let streams = Arc::new(Semaphore::new(state.limits.streams));
     let gate = Gate::new(state.admission.requests_per_minute);
     let (requests, people) = (AtomicU64::new(0), People::new());
     let open = Open::default();
-    let shared = Arc::new(Shared { state, slots, streams, open, requests, people, gate });
-    let working = Router::new()
-        .route("/webhooks/github", post(webhook::github::<B>))
-        .nest(api::BASE, api::routes(&shared))
-        .merge(pages::routes(&shared));
+    let shared = Arc::new(Shared { state, slots, bodies, streams, open, requests, people, gate });
+    let webhooks = Router::new().route("/webhooks/github", post(webhook::github::<B>));
+    let api = Router::new().nest(api::BASE, api::routes(&shared));
+    let ready = Router::new().route("/readyz", get(probes::readyz::<B>));
+    let working = layers::timed(webhooks, &shared)
+        .merge(layers::bounded(api, &shared, Class::Api))
+        .merge(layers::bounded(pages::routes(&shared), &shared, Class::Page))
+        .merge(layers::bounded(ready, &shared, Class::Readiness));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
-        .route("/readyz", get(probes::readyz::<B>))
         .route("/metrics", get(probes::metrics::<B>))
-        .merge(layers::bounded(working, &shared))
+        .merge(working)
         .nest(api::BASE, api::streams(&shared))
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::unknown_method)

@@ -1,11 +1,42 @@
-//! Listening, and stopping within a bound.
+//! Listening, HTTP/1.1 over every connection, and stopping within a bound.
+//!
+//! HTTP/2 is not spoken: one connection would carry many requests, and no proxy needs it in clear
+//! text.
 
+use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::server::connections::{Connections, Phase, Place};
+use crate::server::socket::{Progress, Socket, followed};
+
+/// The kernel holds so much of each connection in each direction, and counts it as the service's.
+const KERNEL_BUFFER: u32 = 64 * 1024;
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// The largest head of a request, in bytes; GitHub's has some 700.
+const LARGEST_HEAD: usize = 16 * 1024;
+/// How many headers a request has at most; GitHub's has some 20.
+const MOST_HEADERS: usize = 100;
+/// How often connections are looked at that have been silent for too long.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long nothing is accepted when the machine can give us no more connections.
+const EXHAUSTED: Duration = Duration::from_millis(50);
 
 /// How the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,26 +48,131 @@ pub enum Stopped {
     Cut,
 }
 
-/// Answers until `stop` is cancelled, then finishes open requests for at most `grace`.
+/// Listens there.
 ///
 /// # Errors
-/// What the listener says, when it cannot be listened to any more.
+/// What the system says.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // Connections inherit them.
+    socket.set_recv_buffer_size(KERNEL_BUFFER)?;
+    socket.set_send_buffer_size(KERNEL_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Answers until `stop` is cancelled, then finishes open requests for at most `grace`.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    connections: Connections,
     stop: CancellationToken,
     grace: Duration,
-) -> std::io::Result<Stopped> {
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    let graceful =
-        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let serving = std::pin::pin!(graceful.into_future());
-    let bound = async {
-        stop.cancelled().await;
-        tokio::time::sleep(grace).await;
+) -> Stopped {
+    let tasks = TaskTracker::new();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut exhausted = false;
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            _ = look.tick() => {
+                connections.expire(Instant::now(), false);
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                exhausted = false;
+                if let Some(place) = connections.admit(peer.ip(), Instant::now()) {
+                    let timeout = connections.limits().write_timeout;
+                    let client = Client { stream, peer, timeout };
+                    tasks.spawn(client.answer(router.clone(), place, stop.clone()));
+                }
+            }
+            Err(error) if is_of_one(&error) => {}
+            Err(error) => {
+                if !exhausted {
+                    let open = connections.count_open();
+                    tracing::error!(
+                        %error,
+                        open,
+                        "no connection can be accepted: raise the limit on open files \
+                         (LimitNOFILE), or lower limits.connections"
+                    );
+                }
+                exhausted = true;
+                connections.give_up_one(Instant::now());
+                sleep(EXHAUSTED).await;
+            }
+        }
+    }
+    drop(listener);
+    tasks.close();
+    let ending = async {
+        loop {
+            tokio::select! {
+                () = tasks.wait() => return,
+                _ = look.tick() => connections.expire(Instant::now(), true),
+            }
+        }
     };
-    tokio::select! {
-        ended = serving => ended.map(|()| Stopped::Clean),
-        () = bound => Ok(Stopped::Cut),
+    if timeout(grace, ending).await.is_ok() {
+        return Stopped::Clean;
+    }
+    connections.close_all();
+    Stopped::Cut
+}
+
+/// Whether it is about one connection that went away before it was accepted.
+fn is_of_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    let kinds = [ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted];
+    kinds.contains(&error.kind())
+}
+
+/// One client's connection.
+struct Client {
+    stream: TcpStream,
+    peer: SocketAddr,
+    timeout: Duration,
+}
+
+impl Client {
+    /// Answers one request after the other, until either side has had enough.
+    async fn answer(self, router: Router, place: Place, stop: CancellationToken) {
+        let Self { stream, peer, timeout } = self;
+        // Else a small answer may wait for the client's acknowledgement of what was before it.
+        let _ = stream.set_nodelay(true);
+        let (connection, progress) = (place.connection(), Progress::default());
+        let socket = Socket::new(stream, connection.clone(), progress.clone(), timeout);
+        let router = TowerToHyperService::new(router);
+        let closed = connection.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let (connection, progress) = (connection.clone(), progress.clone());
+            progress.begin();
+            connection.enter(Phase::Working);
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(connection.clone());
+            let answer = router.call(request);
+            async move { Ok::<_, Infallible>(followed(answer.await?, &connection, progress)) }
+        });
+        let mut http = http1::Builder::new();
+        // Connections are timed by what they are at, all in one place.
+        http.header_read_timeout(None::<Duration>)
+            .max_buf_size(LARGEST_HEAD)
+            .max_headers(MOST_HEADERS);
+        let mut talking = pin!(http.serve_connection(TokioIo::new(socket), service));
+        tokio::select! {
+            _ = talking.as_mut() => return,
+            () = closed.closed() => return,
+            () = stop.cancelled() => talking.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            _ = talking => {}
+            () = closed.closed() => {}
+        }
     }
 }

@@ -1,35 +1,42 @@
 //! `POST /webhooks/github`: verified, understood, stored, and only then answered.
+//!
+//! What the headers alone give away is refused before the body is read. A slot among the requests that
+//! are worked on is taken only after the signature was found right: nobody without the secret
+//! takes one.
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt as _;
 use serde_json::json;
 
-use crate::forge::github::webhook::{ContentType, Malformed, parse, signature};
+use crate::forge::github::webhook::{ContentType, Malformed, is_read, parse};
 use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal, Unused};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{Accepted, Backend, Delivery, Noted};
 use crate::server::problem::{Kind, Problem};
-use crate::server::{Limits, Shared, Webhook};
+use crate::server::slots::Class;
+use crate::server::{Shared, body};
 
 /// Takes one delivery.
 pub(super) async fn github<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     let backend = &shared.state.backend;
-    let body = signed(&shared, &headers, body).await?;
-    let event = header(&headers, "x-github-event")?;
-    let content_type = header(&headers, CONTENT_TYPE.as_str()).ok().and_then(ContentType::of);
+    let (parts, body) = request.into_parts();
+    let headers = &parts.headers;
+    let verifier = body::verifier(&shared, headers)?;
+    let content_type = header(headers, CONTENT_TYPE.as_str()).ok().and_then(ContentType::of);
     let content_type = content_type.ok_or_else(unsupported)?;
-    let event = parse(event, content_type, &body, &shared.state.webhook.rules);
+    let event = header(headers, "x-github-event")?;
+    let body = body::signed(&shared, &parts, body, verifier, is_read(event)).await?;
+    let _slot = shared.slots.take(Class::Webhook).await?;
+    let event = parse(event, content_type, &body.bytes, &shared.state.webhook.rules);
+    drop(body);
     match event.map_err(|error| malformed(backend, &error))? {
         Event::Ping => {
             backend.count(Delivery::Ping);
@@ -43,7 +50,7 @@ pub(super) async fn github<B: Backend>(
         Event::Push(push) => Ok(pushed(backend, &push)),
         Event::PullRequest(request) => note(backend, request).await,
         Event::Refused(refusal) => Err(refused(backend, &refusal)),
-        Event::Deployment(request) => accept(backend, &headers, request).await,
+        Event::Deployment(request) => accept(backend, headers, request).await,
     }
 }
 
@@ -92,69 +99,6 @@ async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response,
     Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
 }
 
-/// The raw body, once it is known to be GitHub's.
-async fn signed<B: Backend>(
-    shared: &Shared<B>,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Vec<u8>, Problem> {
-    let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
-    if header.is_none() {
-        // Nobody else's body is worth reading.
-        return Err(bad_signature(&shared.state.backend, signature::BadSignature::Missing));
-    }
-    let body = read(shared, headers, body).await?;
-    let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
-    let verified = match (signature::verify(secret, &body, header), previous) {
-        (Err(signature::BadSignature::Wrong), Some(previous)) => {
-            signature::verify(previous, &body, header)
-        }
-        (verified, _) => verified,
-    };
-    verified.map(|()| body).map_err(|error| bad_signature(&shared.state.backend, error))
-}
-
-async fn read<B: Backend>(
-    shared: &Shared<B>,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Vec<u8>, Problem> {
-    let limits = shared.state.limits;
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > Limits::LARGEST_BODY) {
-        return Err(too_large(limits.body_bytes));
-    }
-    let collected = tokio::time::timeout(limits.body_timeout, collect(body, limits.body_bytes));
-    collected.await.unwrap_or_else(|_| {
-        let detail = format!("the body did not arrive within {:?}", limits.body_timeout);
-        Err(Problem::new(Kind::SlowBody, detail))
-    })
-}
-
-/// The body, if it is within the limit. One that is not is read to its end nevertheless and
-/// forgotten: while a sender still sends, closing the connection takes the answer away from it.
-async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
-    let mut chunks = body.into_data_stream();
-    let (mut bytes, mut received) = (Vec::new(), 0_usize);
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Problem::new(Kind::BadRequest, "the body broke off"))?;
-        received = received.saturating_add(chunk.len());
-        if received > Limits::LARGEST_BODY {
-            break;
-        }
-        if received <= limit {
-            bytes.extend_from_slice(&chunk);
-        } else {
-            bytes = Vec::new();
-        }
-    }
-    if received > limit { Err(too_large(limit)) } else { Ok(bytes) }
-}
-
-fn too_large(limit: usize) -> Problem {
-    Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes"))
-}
-
 async fn accept<B: Backend>(
     backend: &B,
     headers: &HeaderMap,
@@ -188,12 +132,6 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, Problem> {
 fn unsupported() -> Problem {
     let detail = "send application/json or application/x-www-form-urlencoded, as GitHub does";
     Problem::new(Kind::UnsupportedMediaType, detail)
-}
-
-fn bad_signature<B: Backend>(backend: &B, error: signature::BadSignature) -> Problem {
-    tracing::warn!(%error, "webhook refused");
-    backend.count(Delivery::Unsigned);
-    Problem::new(Kind::BadSignature, error.to_string())
 }
 
 /// The caller is told which value is wrong; the log only where it stands.

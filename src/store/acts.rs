@@ -12,7 +12,10 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
 use crate::store::queue::end_of;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, inactive, lane};
+use crate::store::{
+    KeyLease, PendingAnswer, Store, StoreError, Write, audit, claims, idempotency_keys, inactive,
+    lane,
+};
 
 /// Whether an act may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +38,18 @@ impl Store {
     /// It has the app to itself for `hold`; the clocks of replicas must agree as for leases.
     pub async fn begin_removal(
         &self,
+        act: (&Removal, &By),
+        now: Timestamp,
+        hold: Duration,
+    ) -> Result<ActTurn, StoreError> {
+        self.begin_removal_idempotent(act, None, now, hold).await
+    }
+
+    /// The same for a caller who may repeat it: their key leads to the record.
+    pub async fn begin_removal_idempotent(
+        &self,
         (removal, by): (&Removal, &By),
+        lease: Option<&KeyLease>,
         now: Timestamp,
         hold: Duration,
     ) -> Result<ActTurn, StoreError> {
@@ -55,6 +69,7 @@ impl Store {
             (None, None) => {
                 insert(&mut write, removal, repository.as_ref(), end_of(now, hold)).await?;
                 audit::note(&mut write, &entry(removal, by)).await?;
+                idempotency_keys::note_act(&mut write, lease, &removal.id).await?;
                 ActTurn::Yes
             }
         };
@@ -87,6 +102,16 @@ impl Store {
     /// Ends a removal; a second end changes nothing. What it took away is told to be inactive, and
     /// its commit to who is told of commits.
     pub async fn end_removal(&self, id: &DeployId, ended: &Ended) -> Result<(), StoreError> {
+        self.end_removal_idempotent(id, ended, None).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn end_removal_idempotent(
+        &self,
+        id: &DeployId,
+        ended: &Ended,
+        kept: Option<&PendingAnswer>,
+    ) -> Result<(), StoreError> {
         let Ended { at, commit, summary } = ended;
         let mut write = self.begin_durable(DOING).await?;
         let row = sqlx::query(
@@ -103,7 +128,9 @@ impl Store {
         if let Some((row, commit)) = row.zip(commit.as_ref()) {
             let removal = removal(&Row::new(row))?;
             inactive::removed(self, &mut write, &removal, commit, *at).await?;
+            claims::free(&mut write, &removal.target, &removal.app).await?;
         }
+        idempotency_keys::keep(&mut write, kept).await?;
         write.commit().await
     }
 
@@ -117,6 +144,17 @@ impl Store {
             .await
             .map_err(StoreError::doing(DOING))?;
         write.commit().await
+    }
+
+    /// The removal of an id.
+    pub async fn removal(&self, id: &DeployId) -> Result<Option<Removal>, StoreError> {
+        let row = sqlx::query("SELECT * FROM acts WHERE id = $1 AND kind = $2")
+            .bind(id.as_str())
+            .bind(REMOVAL)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(StoreError::doing("reading a removal"))?;
+        row.map(|row| removal(&Row::new(row))).transpose()
     }
 
     /// The removals of an app on a target, newest first, at most a hundred.

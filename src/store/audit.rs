@@ -1,6 +1,7 @@
 //! The audit log. An entry is written in the same transaction as its act, so that there is none
 //! without the other.
 
+use futures::TryStreamExt as _;
 use sqlx::AssertSqlSafe;
 
 use crate::model::audit::{By, Entry, Found, Search, Via, Written};
@@ -9,8 +10,11 @@ use crate::store::row::{Row, storable};
 use crate::store::{Store, StoreError, Write};
 
 const DOING: &str = "writing the audit log";
+const READING: &str = "reading the audit log";
 /// Larger pages are cut to this: a page is answered from memory.
 const MOST: u32 = 500;
+/// A page that has so many bytes of text goes on with the next one.
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// Adds an entry to the transaction of its act.
 pub(super) async fn note(write: &mut Write, entry: &Entry) -> Result<(), StoreError> {
@@ -59,13 +63,19 @@ impl Store {
             Value::Text(text) => query.bind(text),
             Value::Time(millis) => query.bind(millis),
         });
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("reading the audit log"))?;
-        let more = rows.len() > limit as usize;
-        let rows = rows.into_iter().take(limit as usize);
-        let entries: Vec<_> = rows.map(|row| written(&Row::new(row))).collect::<Result<_, _>>()?;
-        let next = entries.last().filter(|_| more).map(|last| last.id.clone());
-        Ok(Found { entries, next })
+        let mut rows = query.fetch(&self.pool);
+        let (mut entries, mut bytes): (Vec<Written>, _) = (Vec::new(), 0);
+        while let Some(row) = rows.try_next().await.map_err(StoreError::doing(READING))? {
+            if entries.len() == limit as usize || bytes >= MOST_BYTES {
+                let next = entries.last().map(|last| last.id.clone());
+                return Ok(Found { entries, next });
+            }
+            let entry = written(&Row::new(row))?;
+            let Written { by, subject, reason, outcome, .. } = &entry;
+            bytes += by.name.len() + subject.len() + reason.len() + outcome.len() + 500;
+            entries.push(entry);
+        }
+        Ok(Found { entries, next: None })
     }
 }
 

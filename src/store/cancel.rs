@@ -6,8 +6,8 @@ use crate::model::audit::Entry;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
-use crate::store::row::{self, Row, storable};
-use crate::store::{Store, StoreError, Write, audit, lane};
+use crate::store::row::{self, Row, deployment_columns, storable};
+use crate::store::{Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
 
 /// What became of a deployment that was to be cancelled.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,16 @@ impl Store {
     /// Ends a deployment that waits, or that a worker is at and has not begun to push: the worker loses
     /// its claim. The entry says who does it, and gets what it is about.
     pub async fn cancel(&self, id: &DeployId, entry: &Entry) -> Result<Cancelled, StoreError> {
+        self.cancel_idempotent(id, entry, &Reply::without_key()).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn cancel_idempotent(
+        &self,
+        id: &DeployId,
+        entry: &Entry,
+        reply: &Reply<Deployment>,
+    ) -> Result<Cancelled, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let Some(found) = read(&mut write, id).await? else { return Ok(Cancelled::NotThere) };
         let release = &found.request.release;
@@ -54,13 +64,15 @@ impl Store {
             ..entry.clone()
         };
         audit::note(&mut write, &about).await?;
+        idempotency_keys::keep(&mut write, reply.answer(&cancelled).as_ref()).await?;
         write.commit().await?;
         Ok(Cancelled::Yes(Box::new(cancelled)))
     }
 }
 
 async fn read(write: &mut Write, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
-    let row = sqlx::query("SELECT * FROM deployments WHERE id = $1").bind(id.as_str());
+    let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
+    let row = sqlx::query(sql).bind(id.as_str());
     let row = row.fetch_optional(write.sql()).await.map_err(StoreError::doing(DOING))?;
     row.map(|row| row::deployment(&Row::new(row))).transpose()
 }
@@ -72,10 +84,11 @@ async fn end(
     entry: &Entry,
 ) -> Result<Option<AnyRow>, StoreError> {
     let summary = format!("cancelled by {}: {}", entry.by.name, entry.reason);
-    sqlx::query(
+    sqlx::query(concat!(
         "UPDATE deployments SET state = $2, finished_at = $3, summary = $4, worker = NULL \
-         WHERE id = $1 AND state IN ('queued', 'running') RETURNING *",
-    )
+         WHERE id = $1 AND state IN ('queued', 'running') RETURNING ",
+        deployment_columns!()
+    ))
     .bind(id.as_str())
     .bind(State::Cancelled.as_str())
     .bind(entry.at.as_millisecond())

@@ -64,6 +64,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (17, "answers", include_str!("../../migrations/0017_answers.sql")),
     (19, "api", include_str!("../../migrations/0019_api.sql")),
     (20, "health", include_str!("../../migrations/0020_health.sql")),
+    (21, "violation counts", include_str!("../../migrations/0021_violation_counts.sql")),
+    (22, "idempotent acts", include_str!("../../migrations/0022_idempotent_acts.sql")),
+    (23, "claims", include_str!("../../migrations/0023_claims.sql")),
+    (24, "foreign attempts", include_str!("../../migrations/0024_foreign_attempts.sql")),
+    (25, "refusals", include_str!("../../migrations/0025_refusals.sql")),
 ];
 
 /// The connections to one database.

@@ -108,6 +108,15 @@ pub enum StoreError {
     /// There is a deployment of that id already; a new id will do.
     #[error("the deploy id {0} is taken")]
     IdTaken(DeployId),
+    /// Another request took the key over while this one was at work.
+    #[error(
+        "another request with the Idempotency-Key {key} took over: nothing was done for this one; \
+         repeat it, and it is answered as that one was"
+    )]
+    KeyLost {
+        /// The key.
+        key: String,
+    },
 }
 
 impl StoreError {
@@ -150,7 +159,8 @@ impl StoreError {
             | Self::Migrate { .. }
             | Self::Newer { .. }
             | Self::Corrupt { .. }
-            | Self::IdTaken(_) => Ailment::Other,
+            | Self::IdTaken(_)
+            | Self::KeyLost { .. } => Ailment::Other,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Hold, Rollback};
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, lane};
+use crate::store::{Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
 
 const DOING: &str = "changing a hold";
 
@@ -17,11 +17,22 @@ impl Store {
     /// Places a hold, with its entry in the audit log; it takes the place of the one that is there, and
     /// keeps what that one knows of a rollback. The entry's id is the hold's. As it is now placed.
     pub async fn place_hold(&self, hold: &Hold, entry: &Entry) -> Result<Hold, StoreError> {
+        self.place_hold_idempotent(hold, entry, &Reply::without_key()).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn place_hold_idempotent(
+        &self,
+        hold: &Hold,
+        entry: &Entry,
+        reply: &Reply<Hold>,
+    ) -> Result<Hold, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         // Whoever asks for the turn to push has asked before, or sees it.
         lane::lock_all(self, &mut write, Some(&hold.target)).await?;
         let placed = place(&mut write, &entry.id, hold).await?;
         audit::note(&mut write, entry).await?;
+        idempotency_keys::keep(&mut write, reply.answer(&placed).as_ref()).await?;
         write.commit().await?;
         Ok(placed)
     }
@@ -34,11 +45,23 @@ impl Store {
         app: &AppKey,
         entry: &Entry,
     ) -> Result<Option<Hold>, StoreError> {
+        self.release_hold_idempotent(target, app, entry, &Reply::without_key()).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn release_hold_idempotent(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        entry: &Entry,
+        reply: &Reply<Hold>,
+    ) -> Result<Option<Hold>, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
         let why = (entry.by.name.as_str(), entry.reason.as_str());
         let ended = end(&mut write, (target, app), why, (entry.at, entry.at)).await?;
-        if ended.is_some() {
+        if let Some(hold) = &ended {
             audit::note(&mut write, entry).await?;
+            idempotency_keys::keep(&mut write, reply.answer(hold).as_ref()).await?;
         }
         write.commit().await?;
         Ok(ended)

@@ -8,7 +8,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, audit, lane};
+use crate::store::{PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,16 +38,17 @@ impl Store {
         self.accepted(delivery, request, id, None, now).await
     }
 
-    /// The same of one that somebody asks us for: the entry is written with it, and with no duplicate.
+    /// The same of one that somebody asks us for: the entry is written with it, and the answer kept, and
+    /// with no duplicate.
     pub async fn accept_act(
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
         id: &DeployId,
-        entry: &Entry,
+        (entry, kept): (&Entry, Option<&PendingAnswer>),
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
-        self.accepted(delivery, request, id, Some(entry), now).await
+        self.accepted(delivery, request, id, Some((entry, kept)), now).await
     }
 
     async fn accepted(
@@ -55,7 +56,7 @@ impl Store {
         delivery: &DeliveryId,
         request: &DeploymentRequest,
         id: &DeployId,
-        entry: Option<&Entry>,
+        act: Option<(&Entry, Option<&PendingAnswer>)>,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
@@ -78,8 +79,9 @@ impl Store {
         self.tell(&mut write, id, &ForgeStatus::queued(), now).await?;
         let lane = lane::read(&mut write, &request.release.repository, &request.target).await?;
         lane::supersede(self, &mut write, &lane, &lane.turn(now).superseded, now).await?;
-        if let Some(entry) = entry {
+        if let Some((entry, kept)) = act {
             audit::note(&mut write, entry).await?;
+            idempotency_keys::keep(&mut write, kept).await?;
         }
         write.commit().await?;
         Ok(Accepted::New)

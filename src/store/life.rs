@@ -1,6 +1,8 @@
 //! What a worker does with the deployment it has claimed. Each step is refused once another
 //! worker has taken over: the attempt's number is the fence.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use sqlx::Any;
 use sqlx::any::AnyArguments;
@@ -12,11 +14,14 @@ use crate::model::id::{AppKey, CommitSha, DeployId};
 use crate::model::lane::{Lane, Place};
 use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
+use crate::model::route::RouteClaim;
 use crate::model::status::ForgeStatus;
-use crate::model::violation::Violation;
+use crate::model::violation::Violations;
 use crate::store::queue::{Claim, Held};
-use crate::store::row::{storable, to_json};
-use crate::store::{Store, StoreError, Write, holds, inactive, lane, locks, owners};
+use crate::store::row::{count, storable, to_json};
+use crate::store::{
+    ClaimConflict, Store, StoreError, Write, claims, holds, inactive, lane, locks, owners,
+};
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +38,8 @@ pub struct Known {
     pub address: Option<String>,
     /// What somebody had changed by hand in the manifest repository.
     pub hand_edit: Option<HandEdit>,
+    /// The routes that it makes live.
+    pub routes: Vec<RouteClaim>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
 }
@@ -45,7 +52,7 @@ pub struct Ending {
     /// One sentence for people.
     pub summary: String,
     /// Broken rules, and warnings of a success.
-    pub violations: Vec<Violation>,
+    pub violations: Violations,
     /// What was found out.
     pub known: Known,
     /// What the forge is told.
@@ -77,6 +84,9 @@ pub enum PushTurn {
     Locked(Box<Lock>),
     /// Somebody has held it since the rules ran.
     HeldBack(Box<Hold>),
+    /// The app, its namespace or a route has become another's since the rules ran. It runs still; nothing
+    /// says that it is of the app.
+    Claimed(Box<ClaimConflict>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
     Lost,
 }
@@ -100,7 +110,8 @@ macro_rules! fence {
 
 impl Store {
     /// The point of no return: asks for the turn to push, unless a newer deployment waits or somebody
-    /// has locked it since the rules ran: whoever was told that it is locked can rely on it.
+    /// has locked it since the rules ran: whoever was told that it is locked can rely on it. With the
+    /// turn it has claimed its app and its routes, unless another deployment came first.
     ///
     /// A deployment whose push had begun before gets it again.
     pub async fn begin_push(
@@ -116,13 +127,32 @@ impl Store {
         let lane = lane::read(&mut write, repository, target).await?;
         let turn = match superseding(&lane, &claim.deployment) {
             Some(newer) => PushTurn::Superseded { by: newer.id },
-            None => stopped(&mut write, claim, known, now).await?.unwrap_or(PushTurn::Yes),
+            None => match stopped(&mut write, claim, known, now).await? {
+                Some(stopped) => stopped,
+                None => claims::conflict(self, &mut write, claim, known, now)
+                    .await?
+                    .map_or(PushTurn::Yes, |conflict| PushTurn::Claimed(Box::new(conflict))),
+            },
         };
-        let state = if turn == PushTurn::Yes { State::Pushing } else { State::Running };
-        if move_on(&mut write, claim, state, known).await? == Held::Lost {
+        let (state, found) = match &turn {
+            PushTurn::Yes => (State::Pushing, Cow::Borrowed(known)),
+            // An earlier attempt may have begun to push.
+            PushTurn::Claimed(_) => {
+                let nobodys = Known { app: None, ..known.clone() };
+                (claim.deployment.state, Cow::Owned(nobodys))
+            }
+            PushTurn::Superseded { .. }
+            | PushTurn::Locked(_)
+            | PushTurn::HeldBack(_)
+            | PushTurn::Lost => (State::Running, Cow::Borrowed(known)),
+        };
+        if move_on(&mut write, claim, state, &found).await? == Held::Lost {
             // One that is dropped lets go of the lane some time later.
             write.commit().await?;
             return Ok(PushTurn::Lost);
+        }
+        if turn == PushTurn::Yes {
+            claims::take(&mut write, claim, known, now).await?;
         }
         if let PushTurn::Superseded { by } = &turn {
             lane::supersede(
@@ -147,11 +177,32 @@ impl Store {
         at: Timestamp,
         summary: &str,
     ) -> Result<Held, StoreError> {
+        self.put_off(claim, at, summary, None).await
+    }
+
+    /// The same after a refusal, of which the first was at that time.
+    pub async fn retry_refused_at(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        summary: &str,
+        since: Timestamp,
+    ) -> Result<Held, StoreError> {
+        self.put_off(claim, at, summary, Some(since)).await
+    }
+
+    async fn put_off(
+        &self,
+        claim: &Claim,
+        at: Timestamp,
+        summary: &str,
+        refused_since: Option<Timestamp>,
+    ) -> Result<Held, StoreError> {
         let doing = "putting a deployment off";
         let mut write = self.begin(doing).await?;
         let done = sqlx::query(
             "UPDATE deployments SET worker = NULL, due_at = $3, summary = $4, \
-             failures = failures + 1, \
+             failures = failures + 1, refused_since = $5, \
              state = CASE WHEN state = 'running' THEN 'queued' ELSE state END \
              WHERE id = $1 AND attempts = $2 AND worker IS NOT NULL",
         )
@@ -159,6 +210,7 @@ impl Store {
         .bind(i64::from(claim.deployment.attempts))
         .bind(at.as_millisecond())
         .bind(storable(summary))
+        .bind(refused_since.map(Timestamp::as_millisecond))
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;
@@ -182,24 +234,32 @@ impl Store {
         let mut write = self.begin(doing).await?;
         let ended = sqlx::query(concat!(
             progress!(),
-            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, worker = NULL ",
+            ", finished_at = $12, summary = $13, violations = $14, pushed = $15, errors = $16, \
+             warnings = $17, worker = NULL ",
             fence!()
         ));
         let done = with_progress(ended, claim, state, known)
             .bind(now.as_millisecond())
             .bind(storable(summary))
-            .bind(to_json(violations))
+            .bind(storable(&to_json(violations)))
             .bind(pushed)
+            .bind(count(violations.errors()))
+            .bind(count(violations.warnings()))
             .execute(write.sql())
             .await
             .map_err(StoreError::doing(doing))?;
         if Held::by_rows(done.rows_affected()) == Held::Lost {
             return Ok(Held::Lost);
         }
-        if state == State::Succeeded {
-            owners::claim(&mut write, &claim.deployment.id, now).await?;
-            holds::after_success(&mut write, &claim.deployment, known.app.as_ref(), now).await?;
+        let app = known.app.as_ref();
+        let succeeded = state == State::Succeeded;
+        claims::settle(self, &mut write, &claim.deployment, app, succeeded, now).await?;
+        if succeeded {
+            owners::claim(self, &mut write, &claim.deployment.id, now).await?;
+            holds::after_success(&mut write, &claim.deployment, app, now).await?;
             inactive::replaced(self, &mut write, &claim.deployment, now).await?;
+        } else {
+            owners::disown(&mut write, &claim.deployment.id).await?;
         }
         self.tell(&mut write, &claim.deployment.id, status, now).await?;
         if let End::Succeeded(Pushed { commit, changed: true, .. }) = end {
@@ -278,7 +338,8 @@ fn with_progress<'q>(
     state: State,
     known: &Known,
 ) -> Query<'q, Any, AnyArguments> {
-    let Known { app, template, templates_commit, contact, address, hand_edit, stages } = known;
+    let Known { app, template, templates_commit, contact, address, hand_edit, stages, routes: _ } =
+        known;
     query
         .bind(claim.deployment.id.as_str().to_owned())
         .bind(i64::from(claim.deployment.attempts))

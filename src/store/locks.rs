@@ -7,7 +7,7 @@ use crate::model::audit::Entry;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, audit, lane};
+use crate::store::{PendingAnswer, Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
 
 /// What became of a lock that was to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,17 @@ impl Store {
         lock: &Lock,
         entry: &Entry,
     ) -> Result<Locked, StoreError> {
+        self.add_lock_idempotent(id, lock, entry, None).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn add_lock_idempotent(
+        &self,
+        id: &LockId,
+        lock: &Lock,
+        entry: &Entry,
+        kept: Option<&PendingAnswer>,
+    ) -> Result<Locked, StoreError> {
         let mut write = self.begin_durable(PLACING).await?;
         if count(&mut write, entry.at).await? >= MOST {
             return Ok(Locked::TooMany);
@@ -102,12 +113,23 @@ impl Store {
         lane::lock_all(self, &mut write, target).await?;
         insert(&mut write, id, lock).await?;
         audit::note(&mut write, &about(entry, id, lock)).await?;
+        idempotency_keys::keep(&mut write, kept).await?;
         write.commit().await?;
         Ok(Locked::Yes)
     }
 
     /// Takes a lock away that has not run out; who did and why stays with it.
     pub async fn remove_lock(&self, id: &LockId, entry: &Entry) -> Result<Unlocked, StoreError> {
+        self.remove_lock_idempotent(id, entry, &Reply::without_key()).await
+    }
+
+    /// The same for a caller who may repeat it: the answer is kept with it.
+    pub async fn remove_lock_idempotent(
+        &self,
+        id: &LockId,
+        entry: &Entry,
+        reply: &Reply<(LockId, Lock)>,
+    ) -> Result<Unlocked, StoreError> {
         let mut write = self.begin_durable(TAKING).await?;
         let sql = format!(
             "UPDATE locks SET removed_at = $1, removed_by = $3, removed_why = $4 \
@@ -122,10 +144,11 @@ impl Store {
             .await
             .map_err(StoreError::doing(TAKING))?;
         let Some(row) = row else { return gone(&mut write, id).await };
-        let (_, lock) = placed(&Row::new(row))?;
-        audit::note(&mut write, &about(entry, id, &lock)).await?;
+        let found = placed(&Row::new(row))?;
+        audit::note(&mut write, &about(entry, id, &found.1)).await?;
+        idempotency_keys::keep(&mut write, reply.answer(&found).as_ref()).await?;
         write.commit().await?;
-        Ok(Unlocked::Yes(lock))
+        Ok(Unlocked::Yes(found.1))
     }
 
     /// A lock as it was placed, also one that is no more.

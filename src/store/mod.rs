@@ -15,17 +15,18 @@
 //! much longer than these can differ.
 
 mod acts; // what people did beside deploying
-mod answers; // what was answered to acts that may be repeated
 mod ailment; // what a driver's error means
 mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
+mod claims; // what a deployment that pushes takes
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
 mod error;
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
+mod idempotency_keys; // acts that may be repeated, and their answers
 mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
@@ -36,6 +37,7 @@ mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values
 mod earlier; // what was told of a lane before, and whose it is
@@ -53,11 +55,14 @@ use tokio::sync::watch;
 
 pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
-pub use crate::store::answers::{AnswerTurn, Answered, Begun, Repeatable};
 pub use crate::store::cancel::Cancelled;
-pub use crate::store::due::{LongestDelays, LongestRests};
+pub use crate::store::claims::ClaimConflict;
 pub use crate::store::deaths::MOST_DEATHS;
+pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
+pub use crate::store::idempotency_keys::{
+    Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
+};
 pub use crate::store::intake::Accepted;
 pub use crate::store::life::{End, Ending, Known, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
@@ -67,6 +72,7 @@ pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
 pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
+pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};
@@ -146,6 +152,15 @@ impl Store {
         turn: Option<Turn>,
     ) -> Result<Write, StoreError> {
         Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
+    }
+
+    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
+    /// is at, so that it waits for nobody.
+    fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => format!("{statement}{query})"),
+            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
+        })
     }
 
     /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.

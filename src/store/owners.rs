@@ -35,24 +35,84 @@ pub struct Moved {
 const COLUMNS: &str = "target || ' ' || namespace || '/' || slug AS id, target, namespace, slug, \
      repository, since, moved_by, reason";
 
+/// Of `deployments`: it is an attempt at another repository's app, or at a new one in a namespace that
+/// has apps of other owners only. `RTRIM` takes the name after the slash away, and leaves the owner.
+macro_rules! foreign {
+    () => {
+        "deployments.slug IS NOT NULL AND (EXISTS (SELECT 1 FROM owners o \
+         WHERE o.target = deployments.target AND o.namespace = deployments.namespace \
+         AND o.slug = deployments.slug AND LOWER(o.repository) <> LOWER(deployments.repository)) \
+         OR (NOT EXISTS (SELECT 1 FROM owners o WHERE o.target = deployments.target \
+         AND o.namespace = deployments.namespace AND o.slug = deployments.slug) \
+         AND EXISTS (SELECT 1 FROM owners o WHERE o.target = deployments.target \
+         AND o.namespace = deployments.namespace) \
+         AND NOT EXISTS (SELECT 1 FROM owners o WHERE o.target = deployments.target \
+         AND o.namespace = deployments.namespace \
+         AND LOWER(RTRIM(o.repository, REPLACE(o.repository, '/', ''))) = \
+         LOWER(RTRIM(deployments.repository, REPLACE(deployments.repository, '/', ''))))))"
+    };
+}
+
+/// Those of a namespace that did not come to their success.
+const FOREIGN_ATTEMPTS: &str = concat!(
+    "SELECT deployments.id FROM deployments WHERE deployments.target = $1 \
+     AND deployments.namespace = $2 AND deployments.state IN ('failed', 'superseded', 'cancelled') AND ",
+    foreign!()
+);
+
+/// A deployment that has failed is none of an app that its repository may not deploy: it is known by its
+/// repository alone. Whoever may see the app learns nothing of who tried.
+pub(super) async fn disown(write: &mut Write, deployment: &DeployId) -> Result<(), StoreError> {
+    sqlx::query(concat!(
+        "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id = $1 AND ",
+        foreign!()
+    ))
+    .bind(deployment.as_str())
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing("noting that an app is another repository's"))
+}
+
+/// The same of all that came before an app got its owner.
+async fn disown_all(
+    store: &Store,
+    write: &mut Write,
+    target: &TargetName,
+    app: &AppKey,
+) -> Result<(), StoreError> {
+    let update = "UPDATE deployments SET namespace = NULL, slug = NULL WHERE id IN (";
+    sqlx::query(store.skipping_locked(update, FOREIGN_ATTEMPTS))
+        .bind(target.as_str())
+        .bind(app.namespace.as_str())
+        .execute(write.sql())
+        .await
+        .map(drop)
+        .map_err(StoreError::doing("noting that an app is another repository's"))
+}
+
 /// Notes the repository of a deployment that has succeeded as its app's owner, unless it has one.
 pub(super) async fn claim(
+    store: &Store,
     write: &mut Write,
     deployment: &DeployId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    let row = sqlx::query(
         "INSERT INTO owners (target, namespace, slug, repository, since) \
          SELECT target, namespace, slug, repository, $2 FROM deployments \
          WHERE id = $1 AND namespace IS NOT NULL AND slug IS NOT NULL \
-         ON CONFLICT (target, namespace, slug) DO NOTHING",
+         ON CONFLICT (target, namespace, slug) DO NOTHING \
+         RETURNING repository AS id, target, namespace, slug",
     )
     .bind(deployment.as_str())
     .bind(now.as_millisecond())
-    .execute(write.sql())
+    .fetch_optional(write.sql())
     .await
-    .map(drop)
-    .map_err(StoreError::doing("noting whose an app is"))
+    .map_err(StoreError::doing("noting whose an app is"))?;
+    let Some(row) = row.map(Row::new) else { return Ok(()) };
+    let app = AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? };
+    disown_all(store, write, &row.id("target")?, &app).await
 }
 
 impl Store {
@@ -160,6 +220,7 @@ impl Store {
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;
+        disown_all(self, &mut write, target, app).await?;
         write.commit().await?;
         Ok(before)
     }

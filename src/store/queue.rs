@@ -8,8 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
-use crate::store::row::{self, Row};
-use crate::store::{Store, StoreError, Write, acts, deaths, lane, outbox, previews, sweeps};
+use crate::store::row::{self, Row, deployment_columns};
+use crate::store::{
+    Store, StoreError, Write, acts, deaths, idempotency_keys, lane, outbox, previews, sweeps,
+};
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -21,6 +23,8 @@ pub struct Claim {
     pub deployment: Deployment,
     /// How many attempts at it failed or died before this one.
     pub failures: u32,
+    /// Since when the attempts before this one were refused, if they were.
+    pub refused_since: Option<Timestamp>,
     /// How many of those died one after the other, just before this one: the first of anything, the
     /// others when it was planned alone.
     pub deaths: u32,
@@ -164,8 +168,8 @@ impl Store {
     }
 
     /// Ends every lease. For a process that starts and knows that it is alone with the database:
-    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, and
-    /// with messages of which nobody knows whether they arrived. How often a deployment's worker
+    /// whoever holds one is dead, and nobody need wait until it runs out. So it is with acts, with
+    /// idempotency keys, and with messages of which nobody knows whether they arrived. How often a deployment's worker
     /// died is still counted.
     pub async fn end_leases(&self, now: Timestamp) -> Result<u64, StoreError> {
         let doing = "ending the leases of a former process";
@@ -179,6 +183,7 @@ impl Store {
         .await
         .map_err(StoreError::doing(doing))?;
         acts::abandon(&mut write, now).await?;
+        idempotency_keys::abandon(&mut write, now).await?;
         outbox::abandon(&mut write, now).await?;
         sweeps::abandon(&mut write).await?;
         previews::abandon(&mut write, now).await?;
@@ -227,7 +232,8 @@ async fn take(
          failures = failures + CASE WHEN worker IS NULL THEN 0 ELSE 1 END, \
          state = CASE WHEN state = 'queued' THEN 'running' ELSE state END, summary = ",
         deaths::deployment_taken!(),
-        " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING *",
+        " WHERE id = $1 AND finished_at IS NULL AND due_at <= $4 RETURNING ",
+        deployment_columns!()
     ))
     .bind(id.as_str())
     .bind(worker)
@@ -239,7 +245,8 @@ async fn take(
     let Some(row) = row.map(Row::new) else { return Ok(None) };
     let deployment = row::deployment(&row)?;
     let deaths = deaths::of(&deployment.summary);
-    let claim = Claim { deployment, failures: row.count("failures")?, deaths, at: now };
+    let (failures, refused_since) = (row.count("failures")?, row.maybe_time("refused_since")?);
+    let claim = Claim { deployment, failures, refused_since, deaths, at: now };
     if claim.deployment.attempts == 1 && claim.deployment.state == State::Running {
         let begun = match claim.deployment.rollback {
             Some(_) => ForgeStatus::rolling_back(),

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use futures::TryStreamExt as _;
 use jiff::Timestamp;
 use sqlx::AssertSqlSafe;
 
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
-use crate::store::row::{self, Row, storable};
+use crate::store::row::{
+    self, Row, deployment_columns, overview_columns, picture_columns, storable,
+};
 use crate::store::{Store, StoreError};
 
 /// Which deployments to list; what is absent does not restrict.
@@ -64,11 +67,16 @@ pub struct Depth {
 
 /// Larger pages are cut to this: a page is answered from memory.
 const MOST: u32 = 500;
+/// A page that has so many bytes of text goes on with the next one.
+const MOST_BYTES: usize = 1024 * 1024;
+
+const LISTING: &str = "listing deployments";
 
 impl Store {
     /// The deployment of an id.
     pub async fn deployment(&self, id: &DeployId) -> Result<Option<Deployment>, StoreError> {
-        let row = sqlx::query("SELECT * FROM deployments WHERE id = $1")
+        let sql = concat!("SELECT ", deployment_columns!(), " FROM deployments WHERE id = $1");
+        let row = sqlx::query(sql)
             .bind(id.as_str())
             .fetch_optional(&self.pool)
             .await
@@ -76,7 +84,51 @@ impl Store {
         row.map(|row| row::deployment(&Row::new(row))).transpose()
     }
 
-    /// The newest deployments that pass the filter, before the cursor if one is given.
+    /// The same without what takes room: its violations are counted and not listed, and its hand edit is
+    /// not read. For those who look again and again.
+    pub async fn deployment_picture(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<Deployment>, StoreError> {
+        let sql = concat!("SELECT ", picture_columns!(), " FROM deployments WHERE id = $1");
+        let row = sqlx::query(sql)
+            .bind(id.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(StoreError::doing("reading a deployment"))?;
+        row.map(|row| row::picture(&Row::new(row))).transpose()
+    }
+
+    /// What is another whenever the picture of a deployment is another; costs less to read.
+    pub async fn deployment_version(&self, id: &DeployId) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query(
+            "SELECT id, state, attempts, failures, forge_id, finished_at, \
+             SUBSTR(summary, 1, 4000) AS summary, COALESCE(slug, '') AS slug, \
+             LENGTH(stages) AS stages FROM deployments WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(StoreError::doing("looking whether a deployment has changed"))?;
+        let Some(row) = row.map(Row::new) else { return Ok(None) };
+        let numbers = ["attempts", "failures", "forge_id"].map(|column| row.number(column));
+        let [attempts, failures, forge_id] = numbers;
+        Ok(Some(format!(
+            "{} {} {} {} {:?} {} {} {}",
+            row.text("state")?,
+            attempts?,
+            failures?,
+            forge_id?,
+            row.maybe_number("finished_at")?,
+            row.text("slug")?,
+            row.number("stages")?,
+            row.text("summary")?
+        )))
+    }
+
+    /// The newest deployments that pass the filter, before the cursor if one is given: as many as were
+    /// asked for, or as fit into a page. Stages, violations and hand edits are not read; violations are
+    /// counted.
     pub async fn deployments(
         &self,
         filter: &Filter,
@@ -85,8 +137,11 @@ impl Store {
     ) -> Result<Page, StoreError> {
         let limit = limit.clamp(1, MOST);
         let (clauses, values) = conditions(filter, before);
-        let sql =
-            format!("SELECT * FROM deployments {clauses} ORDER BY id DESC LIMIT {}", limit + 1);
+        let columns = overview_columns!();
+        let sql = format!(
+            "SELECT {columns} FROM deployments {clauses} ORDER BY id DESC LIMIT {}",
+            limit + 1
+        );
         let query = values.into_iter().fold(
             // Only placeholders and a number are put into the text.
             sqlx::query(AssertSqlSafe(sql)),
@@ -95,16 +150,19 @@ impl Store {
                 Value::Number(number) => query.bind(number),
             },
         );
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(StoreError::doing("listing deployments"))?;
-        let mut deployments = rows
-            .into_iter()
-            .map(|row| row::deployment(&Row::new(row)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let more = deployments.len() > limit as usize;
-        deployments.truncate(limit as usize);
-        let next = deployments.last().filter(|_| more).map(|last| last.id.clone());
-        Ok(Page { deployments, next })
+        let mut rows = query.fetch(&self.pool);
+        let (mut deployments, mut bytes): (Vec<Deployment>, _) = (Vec::new(), 0);
+        // One at a time: a page of the largest rows must not be in memory before it is cut.
+        while let Some(row) = rows.try_next().await.map_err(StoreError::doing(LISTING))? {
+            if deployments.len() == limit as usize || bytes >= MOST_BYTES {
+                let next = deployments.last().map(|last| last.id.clone());
+                return Ok(Page { deployments, next });
+            }
+            let deployment = row::overview(&Row::new(row))?;
+            bytes += size(&deployment);
+            deployments.push(deployment);
+        }
+        Ok(Page { deployments, next: None })
     }
 
     /// How many deployments there are of each state.
@@ -140,6 +198,19 @@ impl Store {
             parked: row.count("parked")?,
         })
     }
+}
+
+/// What an entry of a list takes: its texts, and as much again as a few names and numbers.
+fn size(deployment: &Deployment) -> usize {
+    let Deployment { request, summary, pushed, rollback, contact, address, .. } = deployment;
+    let files = pushed.iter().flat_map(|pushed| &pushed.files).map(|name| name.len() + 4);
+    let contact = contact.as_ref().map_or(0, |contact| contact.name.len() + contact.owner.len());
+    let texts = [&request.git_ref, &request.actor, &request.description, summary];
+    texts.into_iter().map(String::len).chain(files).sum::<usize>()
+        + rollback.as_ref().map_or(0, |rollback| rollback.reason.len())
+        + address.as_ref().map_or(0, String::len)
+        + contact
+        + 1000
 }
 
 /// What stands for a placeholder.

@@ -8,8 +8,9 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
+use crate::model::violation::Violations;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, acts, audit, lane};
+use crate::store::{PendingAnswer, Store, StoreError, Write, acts, audit, idempotency_keys, lane};
 
 /// A rollback as it is asked for. What is known of the revision is known of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl NewRollback {
             finished_at: None,
             stages: Vec::new(),
             summary: WAITING.to_owned(),
-            violations: Vec::new(),
+            violations: Violations::default(),
             pushed: None,
             rollback: Some(rollback),
             hand_edit: None,
@@ -72,15 +73,15 @@ const DOING: &str = "storing a rollback";
 const WAITING: &str = "waiting for a worker";
 
 impl Store {
-    /// Stores a rollback with its entry in the audit log, and supersedes what waits before it. When
-    /// this returns, it is on disk.
+    /// Stores a rollback with its entry in the audit log and what was answered to it, and supersedes what
+    /// waits before it. When this returns, it is on disk.
     ///
     /// # Errors
     /// [`StoreError::IdTaken`] asks for another id.
     pub async fn accept_rollback(
         &self,
         new: &NewRollback,
-        entry: &Entry,
+        (entry, kept): (&Entry, Option<&PendingAnswer>),
         now: Timestamp,
     ) -> Result<RollbackTurn, StoreError> {
         let (repository, target) = (&new.request.release.repository, &new.request.target);
@@ -93,6 +94,7 @@ impl Store {
         } else {
             self.enqueue(&mut write, new, now).await?;
             audit::note(&mut write, entry).await?;
+            idempotency_keys::keep(&mut write, kept).await?;
             RollbackTurn::Yes
         };
         // Also where nothing was changed: one that is dropped lets go of the lane some time later.

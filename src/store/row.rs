@@ -10,6 +10,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, IdError, Namespace, Slug};
 use crate::model::release::Release;
+use crate::model::violation::Violations;
 use crate::store::error::StoreError;
 
 /// One row that knows its name, for errors.
@@ -90,8 +91,95 @@ impl Row {
     }
 }
 
-/// A deployment of a row with all its columns.
+/// How many violations of a severity there are in a text. Inside of their texts there are no such quotes.
+macro_rules! violation_count {
+    ($text:literal, $severity:literal) => {
+        concat!(
+            "(LENGTH(",
+            $text,
+            ") - LENGTH(REPLACE(",
+            $text,
+            ", '\"severity\":\"",
+            $severity,
+            "\"', ''))) / LENGTH('\"severity\":\"",
+            $severity,
+            "\"')"
+        )
+    };
+}
+
+/// The columns of [`overview`]. Nothing is read that is much longer than we write it: former versions
+/// stored without a bound. Violations that were not counted when they were stored are counted in the begin
+/// of their text, until `Store::bound_violations` has counted all.
+macro_rules! overview_columns {
+    () => {
+        concat!(
+            "id, repository, target, forge_id, commit_id, tag, SUBSTR(git_ref, 1, 1000) AS git_ref, \
+             SUBSTR(actor, 1, 1000) AS actor, SUBSTR(description, 1, 4000) AS description, \
+             namespace, slug, template, templates_commit, state, received_at, finished_at, \
+             SUBSTR(summary, 1, 4000) AS summary, \
+             CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
+             CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
+             SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
+             production, automatic, ",
+            "COALESCE(errors, ",
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "error"),
+            ") AS errors, COALESCE(warnings, ",
+            $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "warning"),
+            ") AS warnings"
+        )
+    };
+}
+
+/// The columns of [`picture`].
+macro_rules! picture_columns {
+    () => {
+        concat!(
+            $crate::store::row::overview_columns!(),
+            ", CASE WHEN LENGTH(stages) <= 65536 THEN stages ELSE '[]' END AS stages"
+        )
+    };
+}
+
+/// The columns of [`deployment`]. Of a list that is too long the begin is read.
+macro_rules! deployment_columns {
+    () => {
+        concat!(
+            $crate::store::row::picture_columns!(),
+            ", SUBSTR(violations, 1, 262144) AS violations, \
+             CASE WHEN LENGTH(hand_edit) <= 1048576 THEN hand_edit END AS hand_edit"
+        )
+    };
+}
+
+pub(super) use {deployment_columns, overview_columns, picture_columns, violation_count};
+
+/// A deployment with all that is known of it.
 pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
+    let listed = first_values(&row.text("violations")?);
+    let violations = Violations::of_record(listed, row.count("errors")?, row.count("warnings")?);
+    Ok(Deployment { violations, hand_edit: row.json("hand_edit")?, ..picture(row)? })
+}
+
+/// A deployment with its stages. Its violations are counted and not listed; its hand edit is not read.
+pub(super) fn picture(row: &Row) -> Result<Deployment, StoreError> {
+    Ok(Deployment { stages: row.json("stages")?, ..overview(row)? })
+}
+
+/// The values of a JSON list up to where it is cut, or not ours.
+pub(super) fn first_values<T: DeserializeOwned>(list: &str) -> Vec<T> {
+    let (mut values, mut rest) = (Vec::new(), list.trim_start_matches('['));
+    loop {
+        let mut reader = serde_json::Deserializer::from_str(rest).into_iter();
+        let Some(Ok(value)) = reader.next() else { return values };
+        values.push(value);
+        let end = reader.byte_offset();
+        rest = rest.get(end..).unwrap_or_default().trim_start_matches(',');
+    }
+}
+
+/// A deployment as it stands in a list: as [`picture`], and its stages are not read.
+pub(super) fn overview(row: &Row) -> Result<Deployment, StoreError> {
     Ok(Deployment {
         id: row.id("id")?,
         request: request(row)?,
@@ -99,12 +187,12 @@ pub(super) fn deployment(row: &Row) -> Result<Deployment, StoreError> {
         state: row.state()?,
         received_at: row.time("received_at")?,
         finished_at: row.maybe_time("finished_at")?,
-        stages: row.json("stages")?,
+        stages: Vec::new(),
         summary: row.text("summary")?,
-        violations: row.json("violations")?,
+        violations: Violations::of_record(Vec::new(), row.count("errors")?, row.count("warnings")?),
         pushed: row.json("pushed")?,
         rollback: row.json("rollback")?,
-        hand_edit: row.json("hand_edit")?,
+        hand_edit: None,
         template: row.maybe_text("template")?,
         templates_commit: row.maybe_id("templates_commit")?,
         contact: row.json("contact")?,
@@ -143,6 +231,11 @@ fn app(row: &Row) -> Result<Option<AppKey>, StoreError> {
 
 fn time_of(millis: i64) -> Result<Timestamp, jiff::Error> {
     Timestamp::from_millisecond(millis)
+}
+
+/// A count as it is stored.
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The JSON text of a value of ours.

@@ -1,4 +1,5 @@
 //! SMALL SHARED THINGS: a leaf that imports nothing of ours.
 
 pub mod disk; // whether a folder takes writes
+pub mod lease; // until when something that is held may be acted on
 pub mod text; // characters that nobody sees

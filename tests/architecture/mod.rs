@@ -18,7 +18,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["support"]),
     ("waml", &["model"]),
     ("pipeline", &["model", "waml", "support"]),
-    ("pipeline/push", &["model", "waml", "git"]),
+    ("pipeline/push", &["model", "waml", "git", "support"]),
     ("catalogue", &["model", "waml"]),
     ("git", &["model", "support"]),
     ("forge", &["model", "support"]),
@@ -28,7 +28,18 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("facts", &["model", "outbound"]),
     (
         "controller",
-        &["model", "waml", "pipeline", "catalogue", "git", "forge", "store", "clock", "telemetry"],
+        &[
+            "support",
+            "model",
+            "waml",
+            "pipeline",
+            "catalogue",
+            "git",
+            "forge",
+            "store",
+            "clock",
+            "telemetry",
+        ],
     ),
     ("dashboard", &["model", "store", "support"]),
     (
@@ -37,7 +48,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["model", "waml", "git", "forge", "notify", "outbound", "support"]),
-    ("clock", &["model"]),
+    ("clock", &["model", "support"]),
     ("telemetry", &["model"]),
     (
         "app",
@@ -85,6 +96,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
+    "support/lease",
     "support/text",
     "model",
     "waml",

@@ -52,7 +52,7 @@ fn an_answer_that_is_too_long_is_not_read_to_its_end() {
             &["hold", "prod-cluster-1", "--reason", "x"],
             &["logs", "20261121-054812000-3f9a2c", "--follow"],
         ] {
-            let mut bart = program("sh", folder.path());
+            let mut bart = program("/bin/sh", folder.path());
             bart.env("BART_SERVER", &server).env("PROGRAM", super::programs().join("bart"));
             // Its threads reserve some memory that they never use; an endless answer would need all there is.
             bart.args(["-c", "ulimit -v 2000000; exec \"$PROGRAM\" \"$@\"", "bart"]).args(command);

@@ -49,7 +49,7 @@ async fn a_worker_dies_in_a_rollback_and_another_finishes_it() {
             service.ask("web", 1).await;
             service.settle().await;
             let (new, entry) = (rollbacks::new(30, 1), rollbacks::entry(30, "rollback", "broken"));
-            let turn = service.controller.inbox().roll_back(&new, &entry).await.unwrap();
+            let turn = service.controller.inbox().roll_back(&new, (&entry, None)).await.unwrap();
             assert_eq!(turn, RollbackTurn::Yes);
             die_at(service, point).await;
             assert_eq!(service.step().await, None, "its lease holds for a while ({point:?})");
@@ -133,6 +133,26 @@ async fn a_sender_that_dies_between_telling_and_recording_has_told_it_once() {
         service.db.store.end_leases(service.clock.now()).await.unwrap();
         service.settle().await;
         let told = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
+        assert_eq!(service.world.told(1), told);
+    })
+    .await;
+}
+
+/// Another has told what came after by the time that it goes on.
+#[tokio::test]
+async fn a_sender_that_stood_still_tells_nothing_of_the_past() {
+    run_test(async |service| {
+        service.ask("web", 1).await;
+        service.world.hold_at(Point::BeforeReport);
+        let slow = service.another(Settings::default());
+        let slow = tokio::spawn(async move { slow.send().await.unwrap() });
+        service.world.reached().await;
+        service.wait(61);
+        service.settle().await;
+        let told = service.world.told(1);
+        assert_eq!(told.last(), Some(&ForgeState::Success), "{told:?}");
+        service.world.go_on();
+        slow.await.unwrap();
         assert_eq!(service.world.told(1), told);
     })
     .await;

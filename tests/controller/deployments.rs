@@ -151,6 +151,53 @@ async fn a_refused_push_fails_at_once_with_its_reason() {
     .await;
 }
 
+/// A host says 403 also while it is not itself.
+#[tokio::test]
+async fn a_refusal_that_may_not_be_meant_is_got_over() {
+    run_test(async |service| {
+        // What failed for another reason before takes nothing of its time.
+        service.world.lock().forge_down = Some(Remedy::Retry { after: None });
+        let id = service.ask("web", 1).await;
+        for _ in 0..8 {
+            assert_eq!(service.step().await, Some(Did::PutOff));
+            service.wait(300);
+        }
+        service.world.lock().forge_down = None;
+        service.world.lock().push_refused = Some(Remedy::Doubt);
+        for pause in [15, 15, 30] {
+            assert_eq!(service.step().await, Some(Did::PutOff));
+            let summary = service.deployment(&id).await.summary;
+            assert!(summary.contains("refused, and tried again until "), "{summary}");
+            assert!(summary.ends_with("UTC: the branch is protected"), "{summary}");
+            assert_eq!(service.step().await, None, "not at once");
+            service.wait(pause);
+        }
+        service.world.lock().push_refused = None;
+        assert_eq!(service.step().await, Some(Did::Succeeded));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refusal_that_lasts_for_minutes_is_meant() {
+    run_test(async |service| {
+        service.world.lock().push_refused = Some(Remedy::Doubt);
+        let id = service.ask("web", 1).await;
+        let mut tries = 1;
+        while service.step().await == Some(Did::PutOff) {
+            tries += 1;
+            service.wait(if tries < 4 { 30 } else { 120 });
+        }
+        assert_eq!(tries, 5);
+        let summary = service.deployment(&id).await.summary;
+        assert_eq!(summary, "refused again and again for 4 minutes: the branch is protected");
+        service.settle().await;
+        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Error));
+        service.world.lock().push_refused = None;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_unchanged_result_succeeds_without_a_push() {
     run_test(async |service| {

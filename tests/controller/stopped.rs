@@ -125,7 +125,7 @@ async fn waiting_rollback(service: &Service, n: i64, to: &DeployId) -> DeployId 
         address: None,
     };
     let entry = entry("rollback", n, "ada", "broken", service.clock.now());
-    let turn = service.controller.inbox().roll_back(&new, &entry).await.unwrap();
+    let turn = service.controller.inbox().roll_back(&new, (&entry, None)).await.unwrap();
     assert_eq!(turn, RollbackTurn::Yes);
     id
 }

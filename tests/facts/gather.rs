@@ -11,10 +11,11 @@ use the_deployer::config::settings::{Settings, Targets};
 use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;
-use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, Route, SecretQuestion};
+use the_deployer::model::facts::{Fact, Facts, LiveObject, Questions, SecretQuestion};
 use the_deployer::model::id::{AppKey, CommitSha, TargetName};
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::model::release::Release;
+use the_deployer::model::route::Route;
 use the_deployer::store::Locked;
 
 use super::provider;
@@ -174,9 +175,14 @@ async fn everything_that_is_asked_is_found_out_at_once() {
         assert_eq!(world.db.store.add_lock(&id, &lock, &entry).await.unwrap(), Locked::Yes);
         let facts = world.gather(&world.questions(&commit)).await;
         assert_eq!(facts.taken_at, at(0));
-        let found =
-            Route { host: "shop.example.com".to_owned(), path: "/api".to_owned(), app: app("api") };
-        assert_eq!(known(&facts.routes), [found], "of others only");
+        let found = |path: &str, slug| Route {
+            host: "shop.example.com".to_owned(),
+            path: path.to_owned(),
+            app: app(slug),
+            repository: None,
+        };
+        assert_eq!(known(&facts.routes), [found("/api", "api")], "of others only");
+        assert_eq!(known(&facts.own_routes), [found("/", "shop")]);
         let keys = Some(BTreeSet::from(["password".to_owned(), "user".to_owned()]));
         let secrets = BTreeMap::from([("db".to_owned(), keys), ("none".to_owned(), None)]);
         assert_eq!(known(&facts.secrets), secrets);

@@ -6,6 +6,7 @@ use the_deployer::git::index::{Application, Changed, Changes, Follower};
 use the_deployer::git::writer::ManifestRepository;
 use the_deployer::model::id::{AppKey, TargetName};
 use the_deployer::model::revision::ManifestFile;
+use the_deployer::support::lease::Lease;
 
 use crate::git::place::{Place, deploy_files, noon, pushed};
 use crate::harness::git::Bare;
@@ -207,7 +208,8 @@ async fn following_step_by_step_comes_to_the_same_as_reading_all_at_once() {
                 let route = [("deployment.yaml", "1"), ("ingress.yaml", file.as_str())];
                 let some = usize::try_from(1 + draw(2)).unwrap();
                 let write = deploy_files(n, &slug, &route[..some]);
-                let _written = repository.write(write, noon()).await.unwrap();
+                let _written =
+                    repository.write(write, noon(), &Lease::without_end()).await.unwrap();
             }
             3 => place.bare.somebody_writes(&format!("{folder}/latest/ingress.yaml"), &file),
             4 => place.bare.somebody_writes(&format!("apps/prod-1/devx.{slug}.yaml"), &file),

@@ -2,6 +2,7 @@
 
 mod changes; // what a commit changed
 mod follow;
+mod half_made; // left by a process that was killed
 mod hand_edits;
 mod gone;
 mod http;
@@ -15,6 +16,7 @@ mod removals;
 mod revisions; // an app's history for people
 mod ssh;
 mod signing;
+mod stalls; // replicas that stand still at any moment
 mod together;
 mod tokens;
 mod trouble;

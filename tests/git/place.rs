@@ -12,6 +12,7 @@ use the_deployer::git::writer::{
 };
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
+use the_deployer::support::lease::{Lease, Moment};
 
 use crate::harness::git::{Bare, Files};
 use crate::harness::git_host::{GitHost, TOKEN};
@@ -86,7 +87,7 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         total: Duration::from_mins(1),
         budget: PushBudget::GENEROUS,
         push: PushBy::Direct,
-        now: Now::by(noon),
+        now: Now::by(|| Moment { wall: noon(), monotonic: Duration::ZERO }),
     }
 }
 
@@ -138,7 +139,7 @@ pub(crate) async fn write(
     repository: &ManifestRepository,
     write: Write,
 ) -> Result<Written, WriteError> {
-    repository.write(write, noon()).await
+    repository.write(write, noon(), &Lease::without_end()).await
 }
 
 /// Writes and expects a new commit; says which.

@@ -6,6 +6,7 @@ use the_deployer::git::writer::{
     Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
 use the_deployer::model::id::AppKey;
+use the_deployer::support::lease::Lease;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, files, id, noon, pushed};
 use crate::harness::git_host::Behaviour;
@@ -36,7 +37,7 @@ fn removal(n: u32, seen: &Footprint) -> Amendment {
 }
 
 async fn amend(repository: &ManifestRepository, one: Amendment) -> Result<Written, WriteError> {
-    repository.amend(one, noon()).await
+    repository.amend(one, noon(), &Lease::without_end()).await
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use the_deployer::git::writer::{
 use the_deployer::model::hand_edit::HandEdits;
 use the_deployer::model::id::AppKey;
 use the_deployer::model::rollback::{Kept, TreeId};
+use the_deployer::support::lease::Lease;
 
 use crate::git::place::{APP, Place, deploy, id, noon, pushed};
 use crate::harness::git_host::Behaviour;
@@ -44,7 +45,7 @@ fn tree_of(kept: &Kept, n: u32) -> TreeId {
 }
 
 async fn roll_back(repository: &ManifestRepository, one: Restore) -> Result<Written, WriteError> {
-    repository.roll_back(one, noon()).await
+    repository.roll_back(one, noon(), &Lease::without_end()).await
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use the_deployer::git::writer::{
     Amendment, Edit, ManifestRepository, Message, Note, RemovalNote, Settings, Write, WriteError,
     Written,
 };
+use the_deployer::support::lease::Lease;
 
 use crate::git::place::{Place, deploy, id, noon, pushed};
 use crate::harness::git::{Bare, git};
@@ -60,7 +61,10 @@ async fn commits(repository: &ManifestRepository) {
         let edit = Edit::File(format!("{message:?}").into_bytes());
         let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
         let edits = vec![(path.clone(), edit)];
-        let written = repository.amend(Amendment { edits, message, seen }, noon()).await.unwrap();
+        let written = repository
+            .amend(Amendment { edits, message, seen }, noon(), &Lease::without_end())
+            .await
+            .unwrap();
         assert!(matches!(written, Written::Pushed { .. }), "{written:?}");
     }
 }
@@ -178,7 +182,7 @@ async fn the_author_is_the_person_and_the_committer_the_service() {
         let seen = found.into_iter().map(|found| (found.path, found.seen)).collect();
         let edits = vec![(path, Edit::File(b"removed".to_vec()))];
         let amendment = Amendment { edits, message: removal(), seen };
-        assert!(repository.amend(amendment, noon()).await.is_ok());
+        assert!(repository.amend(amendment, noon(), &Lease::without_end()).await.is_ok());
         let said = place.bare.run(&["log", "-1", "--format=%an <%ae>%n%cn <%ce>", "main"]);
         assert_eq!(said, format!("bob <bob@localhost>\n{service}\n"));
         place.bare.assert_sound();

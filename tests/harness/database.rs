@@ -55,6 +55,13 @@ impl Database {
         rows.into_iter().map(line).collect()
     }
 
+    /// Changes what is there by hand.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
     /// When the lease on a deployment ends, or its retry is due; in milliseconds.
     pub(crate) async fn lease_end(&self, id: &DeployId) -> i64 {
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
@@ -70,6 +77,10 @@ impl Database {
 pub(crate) struct Url(String);
 
 impl Url {
+    pub(crate) fn of(url: String) -> Self {
+        Self(url)
+    }
+
     /// As our settings name it.
     pub(crate) fn for_us(&self) -> String {
         self.0.clone()

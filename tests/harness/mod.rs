@@ -1,6 +1,7 @@
 //! The machinery of the tests, so that a test itself reads as a sentence.
 
 pub(crate) mod argocd;
+pub(crate) mod attack; // what somebody without the secret can do
 pub(crate) mod database;
 pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it
@@ -26,6 +27,7 @@ pub(crate) mod secrets;
 pub(crate) mod service;
 pub(crate) mod slack;
 pub(crate) mod sshd;
+pub(crate) mod tap; // the way to the database
 pub(crate) mod terminal; // what a program draws
 pub(crate) mod tls;
 pub(crate) mod wire; // between bart and a service

@@ -325,7 +325,7 @@ impl Process {
         self.signal("CONT");
     }
 
-    /// Sets one of its limits, `soft:hard`, as `prlimit` of util-linux names them.
+    /// Sets one of its limits, `soft:` or `soft:hard`, as `prlimit` of util-linux names them.
     pub(crate) fn limit(&self, what: &str, limit: &str) {
         let by = format!("--{what}={limit}");
         let set = Command::new("prlimit").args(["--pid", &self.id(), &by]).status();
@@ -335,6 +335,13 @@ impl Process {
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// The most memory that it ever had, in bytes, as the kernel counts it.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Its number.

@@ -15,8 +15,10 @@ use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::rollback::Rollback;
+use the_deployer::model::route::RouteClaim;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
+use the_deployer::support::lease::Lease;
 use tokio::sync::Notify;
 
 /// Where a job can be held up; to drop it there is a crash.
@@ -148,6 +150,7 @@ impl State {
             templates_commit: None,
             contact: None,
             address: None,
+            routes: vec![],
             warnings: vec![],
             extra: (),
         })
@@ -203,7 +206,13 @@ impl Outside for World {
         self.lock().plan(deployment)
     }
 
-    async fn write(&self, deployment: &Deployment, planned: Planned<()>, _at: Timestamp) -> Wrote {
+    async fn write(
+        &self,
+        deployment: &Deployment,
+        planned: Planned<()>,
+        _at: Timestamp,
+        _lease: &Lease,
+    ) -> Wrote {
         self.point(Point::BeforeWrite).await;
         if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {
             return Wrote { ended: Err(problem), hand_edit: None };
@@ -213,11 +222,20 @@ impl Outside for World {
         Wrote { ended: Ok(written), hand_edit: None }
     }
 
+    async fn rollback_routes(
+        &self,
+        _deployment: &Deployment,
+        _rollback: &Rollback,
+    ) -> Result<Vec<RouteClaim>, Problem> {
+        Ok(vec![])
+    }
+
     async fn roll_back(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
         _at: Timestamp,
+        _lease: &Lease,
     ) -> Restored {
         self.point(Point::BeforeWrite).await;
         if let Err(problem) = problem(self.lock().push_refused, "the branch is protected") {

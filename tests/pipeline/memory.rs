@@ -40,13 +40,13 @@ fn filled(begin: &str, piece: impl Fn(usize) -> String, most: usize, end: &str) 
     text
 }
 
-/// What small files are made large with: a name, how many pieces just fit, and a file of so many.
+/// What small files are made large with: a name, how many pieces fit, and a file of so many.
 const SHAPES: &[(&str, usize, fn(usize) -> String)] = &[
     ("aliases of a map with a very long key", 2000, |most| {
         let key = "k".repeat(190_000);
         filled(&format!("x: &a {{? {key} : 1}}\ndefaults: ["), |_| "*a, ".to_owned(), most, "]\n")
     }),
-    ("aliases of a map with the longest key", 1000, |most| {
+    ("aliases of a map with the longest key", 250, |most| {
         let key = "k".repeat(1000);
         filled(&format!("x: &a {{? {key} : 1}}\ndefaults: ["), |_| "*a, ".to_owned(), most, "]\n")
     }),
@@ -85,7 +85,7 @@ const SHAPES: &[(&str, usize, fn(usize) -> String)] = &[
         let section = "{env: [{name: A, value: b}], service: [{ports: [{name: a, number: 1}]}]}";
         filled(&format!("x: &a {section}\ndeploy: {{"), |n| format!("t{n}: *a, "), most, "}\n")
     }),
-    ("defaults that match", 1900, |most| {
+    ("defaults that match", 300, |most| {
         let one = |n| format!("{{match: '*', env: [{{name: V{n}, value: x}}]}}, ");
         filled("defaults: [", one, most, "]\ndeploy: {t: }\n")
     }),

@@ -173,6 +173,22 @@ async fn a_huge_difference_is_cut_to_what_github_takes() {
 }
 
 #[tokio::test]
+async fn another_repositorys_app_is_shown_to_nobody() {
+    let deployer = Deployer::start_as_app().await;
+    let _shop = deployed(&deployer).await;
+    let other = app(&deployer, "other");
+    other.opens_pull_request("curious", &[(FILE, &more_replicas())]).await;
+    deployer.settle().await;
+    let check = check(&other, &other.tip("curious"));
+    let said = check["output"].to_string();
+    assert!(said.contains("belongs to another repository"), "{said}");
+    for of_the_shop in ["example/shop", "minReplicas", "v1"] {
+        assert!(!said.contains(of_the_shop), "{of_the_shop}: {said}");
+    }
+    ends(&deployer, 1).await;
+}
+
+#[tokio::test]
 async fn targets_that_come_and_go_are_told() {
     let deployer = Deployer::start_as_app().await;
     let shop = deployed(&deployer).await;

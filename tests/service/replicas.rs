@@ -21,15 +21,15 @@ const SECRET: &str = "of-the-webhook-0123456789";
 const TARGET: &str = "prod-cluster-1";
 
 /// What all replicas share.
-struct Shared {
-    database: String,
-    host: GitHost,
-    bare: Bare,
+pub(super) struct Shared {
+    pub(super) database: String,
+    pub(super) host: GitHost,
+    pub(super) bare: Bare,
 }
 
 impl Shared {
     /// `None` where PostgreSQL is not installed, which is said.
-    async fn start() -> Option<Self> {
+    pub(super) async fn start() -> Option<Self> {
         let database = postgres::fresh_database().await?;
         let host = GitHost::start().await;
         let bare = host.create("m.git");
@@ -38,10 +38,14 @@ impl Shared {
 
     /// A home for one replica.
     fn home(&self, forge: &str) -> Home {
+        self.home_at(&self.database, forge, "")
+    }
+
+    /// The same with its own way to the database, and more said of the manifest repository.
+    fn home_at(&self, database: &str, forge: &str, more: &str) -> Home {
         let home = Home::configured(&format!(
-            "storage: {{url: \"{}\"}}\nforge:\n{forge}\nmanifests:\n  repositories:\n  - {{name: \
-             fleet, url: \"{}\", token: {{file: token}}}}\n",
-            self.database,
+            "storage: {{url: \"{database}\"}}\nforge:\n{forge}\nmanifests:\n  repositories:\n  - \
+             {{name: fleet, url: \"{}\", token: {{file: token}}{more}}}\n",
             self.host.url("m.git")
         ));
         std::fs::write(home.path("token"), TOKEN).unwrap();
@@ -61,9 +65,14 @@ impl Shared {
     }
 
     /// With the service repositories in the folder of another home.
-    fn beside(&self, other: &Home) -> Home {
-        let root = other.state("repos");
-        self.home(&format!("  local: {{root: \"{}\"}}", root.display()))
+    pub(super) fn beside(&self, other: &Home) -> Home {
+        self.home(&forge_of(other))
+    }
+
+    /// The same with its own way to the database, and so many pushes a minute, none of them at once.
+    pub(super) fn slow_beside(&self, other: &Home, database: &str, per_minute: u32) -> Home {
+        let budget = format!(", push_budget: {{per_minute: {per_minute}, burst: 1}}");
+        self.home_at(database, &forge_of(other), &budget)
     }
 
     /// As time would do it: what was left behind is nobody's any more.
@@ -75,11 +84,15 @@ impl Shared {
     }
 
     /// The deploy ids of the commits, oldest first.
-    fn written(&self) -> Vec<String> {
+    pub(super) fn written(&self) -> Vec<String> {
         let format = "--format=%(trailers:key=Deploy-Id,valueonly,separator=%x20)";
         let log = self.bare.run(&["log", "--reverse", format, "main"]);
         log.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
+}
+
+fn forge_of(other: &Home) -> String {
+    format!("  local: {{root: \"{}\"}}", other.state("repos").display())
 }
 
 /// The one deployment there is, which has ended well, once, and of which everybody heard once.

@@ -191,6 +191,34 @@ async fn each_refusal_says_the_right_thing() {
 }
 
 #[tokio::test]
+async fn a_revision_whose_host_another_app_has_by_now_is_not_made_live_again() {
+    let mut shop = Shop::deployed(1).await;
+    let waml = crate::harness::events::waml("shop");
+    let deployed = async |shop: &Shop, n: i64, app: &str, waml: &str| {
+        let commit = shop.home.commit(&format!("example/{app}"), waml);
+        let id = Event::new(n, app, &commit).accepted(&shop.process).await;
+        let one = shop.process.ended(&id).await;
+        assert_eq!(one["state"], "succeeded", "{one}");
+        id
+    };
+    let moved = waml.replace("hostPrefix: shop", "hostPrefix: store");
+    shop.ids.push(deployed(&shop, 2, "shop", &moved).await);
+    let heir = waml.replace("slug: shop", "slug: heir");
+    deployed(&shop, 3, "heir", &heir).await;
+    let before = shop.home.manifests().tip();
+    for dry_run in [true, false] {
+        let (status, said) = shop.act("rollback", json!({"reason": "x", "dry_run": dry_run})).await;
+        assert_eq!(status, 409, "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("not rolled back: `devx/heir` has `shop."), "{says}");
+    }
+    assert_eq!(shop.home.manifests().tip(), before);
+    deployed(&shop, 4, "heir", &heir.replace("hostPrefix: shop", "hostPrefix: heir")).await;
+    let back = shop.back(json!({"reason": "x"})).await;
+    assert_eq!(back["state"], "succeeded", "it is free again: {back}");
+}
+
+#[tokio::test]
 async fn automation_is_held_until_a_person_deploys_or_releases() {
     let mut shop = Shop::deployed(2).await;
     shop.back(json!({"reason": "checkout fails"})).await;

@@ -89,7 +89,9 @@ async fn work_one(store: &Store) {
         }
         PushTurn::Superseded { .. } => {}
         PushTurn::Lost => panic!("nobody takes over a live lease"),
-        PushTurn::Locked(_) | PushTurn::HeldBack(_) => panic!("nobody stopped anything"),
+        PushTurn::Locked(_) | PushTurn::HeldBack(_) | PushTurn::Claimed(_) => {
+            panic!("nobody stopped anything")
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::task::Poll;
 use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, State};
 use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
 use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
+use the_deployer::model::route::RouteClaim;
 use the_deployer::store::{End, Ending, Held, Known, PushTurn};
 
 use crate::harness::database::run_on_both;
@@ -34,6 +35,11 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             }),
             address: Some("https://web.example.com/".to_owned()),
             hand_edit: Some(hand_edit()),
+            routes: vec![RouteClaim {
+                host: "web.example.com".to_owned(),
+                path: "/".to_owned(),
+                live: false,
+            }],
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
@@ -117,7 +123,9 @@ async fn an_arrival_and_the_point_of_no_return_at_once_agree() {
                 }
                 PushTurn::Superseded { by } => assert_eq!(by, newer),
                 PushTurn::Lost => panic!("nobody else was at it"),
-                PushTurn::Locked(_) | PushTurn::HeldBack(_) => panic!("nobody stopped anything"),
+                PushTurn::Locked(_) | PushTurn::HeldBack(_) | PushTurn::Claimed(_) => {
+                    panic!("nobody stopped anything")
+                }
             }
             let next = claim(&db.store, 63).await.unwrap();
             assert_eq!(next.deployment.id, newer);

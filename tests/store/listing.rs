@@ -2,7 +2,8 @@
 
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use the_deployer::store::{Filter, Held, Known};
+use the_deployer::model::violation::Violation;
+use the_deployer::store::{End, Ending, Filter, Held, Known};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
@@ -141,6 +142,124 @@ async fn an_unknown_id_is_none_and_no_error() {
         assert_eq!(db.store.deployment(&id(9)).await.unwrap(), None);
         assert_eq!(db.store.statuses(&id(9)).await.unwrap(), []);
         assert_eq!(claim(&db.store, 9).await, None);
+    })
+    .await;
+}
+
+/// As a former version stored them: without a bound, and not counted.
+fn violations(many: usize) -> String {
+    let one = |n: usize| {
+        serde_json::json!({
+            "rule": "schema", "severity": if n < 5 { "warning" } else { "error" },
+            "message": format!("`env[{n}]` has no \"severity\":\"error\" ü"), "path": format!("env[{n}]"),
+            "position": {"file": ".weave.yaml", "line": n, "column": 3, "length": 2},
+            "expected": null, "help": "write a name",
+        })
+    };
+    serde_json::Value::Array((0..many).map(one).collect()).to_string().replace('\'', "''")
+}
+
+#[tokio::test]
+async fn a_row_that_is_too_large_is_counted_in_lists_and_shown_by_its_begin() {
+    run_on_both(async |db| {
+        accept(&db.store, "app1", 1).await;
+        let large = violations(15_007);
+        assert!(large.len() > 3_000_000, "{}", large.len());
+        let sql = format!(
+            "UPDATE deployments SET violations = '{large}', summary = '{}'",
+            "ü".repeat(9_000)
+        );
+        db.execute(&sql).await;
+        // Until it is counted as a whole, what is seen of it counts.
+        let page = db.store.deployments(&Filter::default(), None, 100).await.unwrap();
+        let listed = &page.deployments[0];
+        assert!((10..15_002).contains(&listed.violations.errors()), "{listed:?}");
+        assert_eq!((listed.violations.len(), listed.violations.warnings()), (0, 5));
+        assert_eq!(listed.summary.chars().count(), 4_000);
+        let one = db.store.deployment(&id(1)).await.unwrap().unwrap();
+        assert_eq!(one.violations.len(), 200);
+        assert_eq!(one.violations[199].path, "env[204]", "errors before warnings");
+        let picture = db.store.deployment_picture(&id(1)).await.unwrap().unwrap();
+        assert_eq!(picture.violations.errors(), listed.violations.errors());
+        assert_eq!(db.store.bound_violations(10).await.unwrap(), 0, "it has not ended");
+        db.execute("UPDATE deployments SET finished_at = 1").await;
+        assert_eq!(db.store.bound_violations(10).await.unwrap(), 1);
+        assert_eq!(db.store.bound_violations(10).await.unwrap(), 0);
+        let bounded = db.store.deployment(&id(1)).await.unwrap().unwrap().violations;
+        assert_eq!((bounded.errors(), bounded.warnings()), (15_002, 5));
+        assert_eq!((bounded.len(), bounded.left_out()), (200, 14_807));
+        assert_eq!(&*bounded, &*one.violations);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_stored_of_many_violations_is_counted_and_bounded() {
+    run_on_both(async |db| {
+        accept(&db.store, "app1", 1).await;
+        let claimed = claim(&db.store, 9).await.unwrap();
+        let all: Vec<_> =
+            (0..15_007).map(|n| Violation::error("schema", format!("no {n}"))).collect();
+        let ending = Ending { end: End::Failed, violations: all.into(), ..succeeded() };
+        assert_eq!(db.store.finish(&claimed, &ending, at(11)).await.unwrap(), Held::Yes);
+        let one = db.store.deployment(&id(1)).await.unwrap().unwrap();
+        assert_eq!(one.violations, ending.violations);
+        assert_eq!((one.violations.len(), one.violations.errors()), (200, 15_007));
+        let page = db.store.deployments(&Filter::default(), None, 100).await.unwrap();
+        assert_eq!(page.deployments[0].violations.errors(), 15_007);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_of_large_rows_has_fewer_and_goes_on() {
+    run_on_both(async |db| {
+        for n in 1..=20 {
+            accept(&db.store, &format!("app{n}"), n).await;
+        }
+        let files: Vec<_> = (0..2_000).map(|n| format!("{n:-<100}.yaml")).collect();
+        let pushed = serde_json::json!({
+            "commit": "ab".repeat(20), "changed": true, "digest": "sha256:x", "files": files,
+        });
+        db.execute(&format!("UPDATE deployments SET pushed = '{pushed}'")).await;
+        let (mut seen, mut before, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = db.store.deployments(&Filter::default(), before.as_ref(), 20).await.unwrap();
+            assert!((1..=10).contains(&page.deployments.len()), "{}", page.deployments.len());
+            seen.extend(page.deployments.into_iter().map(|d| d.id));
+            (before, pages) = (page.next, pages + 1);
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (1..=20).rev().map(id).collect::<Vec<_>>());
+        assert!(pages >= 3, "{pages}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_version_of_a_deployment_changes_with_its_picture() {
+    run_on_both(async |db| {
+        accept(&db.store, "app1", 1).await;
+        let version = async || db.store.deployment_version(&id(1)).await.unwrap().unwrap();
+        let picture = async || db.store.deployment_picture(&id(1)).await.unwrap().unwrap();
+        let mut seen = vec![(version().await, picture().await)];
+        assert_eq!(version().await, seen[0].0);
+        let claimed = claim(&db.store, 9).await.unwrap();
+        seen.push((version().await, picture().await));
+        let _yes = db.store.begin_push(&claimed, &Known::default(), at(10)).await.unwrap();
+        seen.push((version().await, picture().await));
+        assert_eq!(db.store.retry_at(&claimed, at(20), "later").await.unwrap(), Held::Yes);
+        seen.push((version().await, picture().await));
+        let claimed = claim(&db.store, 21).await.unwrap();
+        seen.push((version().await, picture().await));
+        assert_eq!(db.store.finish(&claimed, &succeeded(), at(22)).await.unwrap(), Held::Yes);
+        seen.push((version().await, picture().await));
+        for (n, (version, picture)) in seen.iter().enumerate() {
+            assert!(seen[n + 1..].iter().all(|(v, p)| v != version && p != picture), "{version}");
+        }
+        assert_eq!(db.store.deployment_version(&id(9)).await.unwrap(), None);
     })
     .await;
 }

@@ -14,7 +14,7 @@ use the_deployer::model::audit::Search;
 use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::Family;
-use the_deployer::store::{Answer, Filter, Held, Known, PushTurn, Store};
+use the_deployer::store::{Answer, Begin, Filter, Held, IdempotencyKey, Known, PushTurn, Store};
 
 use crate::harness::database::{run_on_both, run_on_empty};
 use crate::store::{LEASE, succeeded};
@@ -126,7 +126,7 @@ async fn looks_right(store: &Store, version: i64) {
         found.unwrap_or_else(|| panic!("{forge_id} is lost after version {version}"))
     };
     assert_eq!(find(1).pushed.as_ref().unwrap().files, ["deployment.yaml"]);
-    assert_eq!(find(2).violations.len(), 1);
+    assert_eq!(find(2).violations.errors() + find(2).violations.warnings(), 1);
     let told: Vec<ForgeState> = told(store, &find(1).id).await;
     assert_eq!(told, [ForgeState::Queued, ForgeState::Success]);
     let depth = store.depth().await.unwrap();
@@ -179,6 +179,32 @@ async fn looks_right(store: &Store, version: i64) {
     }
     if version >= 19 {
         assert!(find(119).request.automatic);
+    }
+    if version >= 21 {
+        let violations = &find(121).violations;
+        assert_eq!((violations.errors(), violations.warnings()), (15_000, 7));
+    }
+    if version >= 22 {
+        let key = IdempotencyKey {
+            caller: "token ci".to_owned(),
+            route: "/api/v1/apps/prod/devx/shop/remove".to_owned(),
+            key: "k-22".to_owned(),
+            digest: "ab".to_owned(),
+        };
+        match store.begin_idempotent(&key, at(0)).await.unwrap() {
+            Begin::Started(lease) => assert!(lease.act().is_some()),
+            other => panic!("not free: {other:?}"),
+        }
+    }
+    if version >= 23 {
+        let (foreign, own) = (find(123), find(2));
+        assert_eq!((&foreign.app, &own.app), (&None, &Some(app("shop"))), "it was refused");
+        let hosts = ["mail.example.com".to_owned(), "shop.example.com".to_owned()];
+        let live = vec![];
+        let prod = TargetName::parse("prod").unwrap();
+        let routes = store.with_claims(&prod, &app("new"), &hosts, live, at(0)).await.unwrap();
+        let claimed: Vec<_> = routes.iter().map(|route| route.host.as_str()).collect();
+        assert_eq!(claimed, ["mail.example.com"], "one is in the middle of its push");
     }
     if version >= 16 {
         let holds = store.holds(None).await.unwrap();

@@ -1,12 +1,13 @@
 //! The store, each test on SQLite and on PostgreSQL.
 
 mod acts; // removals
-mod answers; // acts that may be repeated
+mod idempotency_keys; // acts that may be repeated
 mod audit; // who did what
 mod before; // what a sender asks
 mod both; // no test on one database only
 mod migrations; // from every earlier version
 mod cancel; // a person stops a deployment
+mod claims; // of two at the same moment, one
 mod due; // times that lie too far ahead
 mod earlier; // what a sender asks of the past
 mod files; // what is particular to a file, and to a URL
@@ -18,6 +19,7 @@ mod listing;
 mod locks; // who is stopped
 mod outbox;
 mod owners; // whose apps are
+mod retention; // what is old and not needed
 mod rollbacks; // a rollback's place, and its hold
 mod pushes; // who is told of commits
 mod previews; // the newest head of each pull request
@@ -56,7 +58,7 @@ fn succeeded() -> Ending {
     Ending {
         end: End::Succeeded(pushed),
         summary: "pushed".to_owned(),
-        violations: vec![],
+        violations: vec![].into(),
         known: Known::default(),
         status: ForgeStatus::new(ForgeState::Success, "pushed"),
     }

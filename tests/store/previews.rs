@@ -98,6 +98,24 @@ async fn when_a_worker_dies_another_takes_over_and_knows() {
 }
 
 #[tokio::test]
+async fn deaths_one_after_the_other_are_counted() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        note(store, &pull_request(7, 1), 0).await;
+        for (deaths, time) in [(0, 1), (1, 100), (2, 200), (3, 300), (3, 400)] {
+            assert_eq!(take(store, time).await.unwrap().deaths, deaths);
+        }
+        let claim = take(store, 500).await.unwrap();
+        assert_eq!(store.release_preview(&claim, at(501)).await.unwrap(), Held::Yes);
+        let claim = take(store, 501).await.unwrap();
+        assert_eq!(claim.deaths, 3, "it was given back, and has not ended");
+        assert_eq!(store.put_preview_off(&claim, at(502), "later").await.unwrap(), Held::Yes);
+        assert_eq!(take(store, 502).await.unwrap().deaths, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_former_process_holds_nothing() {
     run_on_both(async |db| {
         note(&db.store, &pull_request(7, 1), 0).await;

@@ -12,7 +12,10 @@ use crate::harness::rollbacks::{app, entry, new};
 use crate::store::{accept, claim, push, succeeded};
 
 async fn ask(store: &Store, n: i64, to: i64) -> RollbackTurn {
-    store.accept_rollback(&new(n, to), &entry(n, "rollback", "broken"), at(n)).await.unwrap()
+    store
+        .accept_rollback(&new(n, to), (&entry(n, "rollback", "broken"), None), at(n))
+        .await
+        .unwrap()
 }
 
 /// Claims the next, which must be that one, and brings it to a good end.

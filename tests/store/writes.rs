@@ -48,7 +48,7 @@ async fn a_write_lock_that_another_process_holds_is_told_and_is_over_when_it_let
 }
 
 #[tokio::test]
-async fn a_statement_that_fails_takes_nothing_with_it() {
+async fn a_write_that_is_given_up_gives_its_connection_back() {
     run_on_both(async |db| {
         let first = accept(&db.store, "web", 1).await;
         // More often than there are connections.

@@ -9,6 +9,7 @@ use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
     Identity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
 };
+use the_deployer::support::lease::Lease;
 use tokio::runtime::Runtime;
 
 use crate::host::{Host, TOKEN};
@@ -51,7 +52,7 @@ fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Sett
         // No way waits for a budget here.
         budget: PushBudget { burst: 100_000, per_minute: 100_000 },
         push,
-        now: Now::by(move || clock.now()),
+        now: Now::by(move || clock.moment()),
     }
 }
 
@@ -59,7 +60,8 @@ impl Ours {
     /// Writes them at once; how long it took until all were answered.
     pub fn write_together(&self, deployments: &[Deployment]) -> Duration {
         let now = shape::now();
-        let writes = deployments.iter().map(|one| self.repository.write(one.write(), now));
+        let lease = Lease::without_end();
+        let writes = deployments.iter().map(|one| self.repository.write(one.write(), now, &lease));
         let writes = futures::future::join_all(writes.collect::<Vec<_>>());
         let begun = Instant::now();
         let written = self.runtime.block_on(writes);

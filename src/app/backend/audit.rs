@@ -3,7 +3,7 @@
 use crate::app::backend::Backend;
 use crate::model::audit::{Found, Search};
 use crate::server::ports::{self, Fault};
-use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
+use crate::store::{Begin, IdempotencyKey, KeyLease, StoredAnswer};
 
 impl ports::AuditLog for Backend {
     async fn audited(&self, search: &Search) -> Result<Found, Fault> {
@@ -11,21 +11,16 @@ impl ports::AuditLog for Backend {
     }
 }
 
-impl ports::Answers for Backend {
-    async fn begin(&self, request: &Repeatable) -> Result<Begun, Fault> {
-        self.store.begin_answer(request, self.world.clock.now()).await.map_err(Fault::new)
+impl ports::IdempotencyKeys for Backend {
+    async fn begin(&self, key: &IdempotencyKey) -> Result<Begin, Fault> {
+        self.store.begin_idempotent(key, self.world.clock.now()).await.map_err(Fault::new)
     }
 
-    async fn keep(
-        &self,
-        request: &Repeatable,
-        turn: AnswerTurn,
-        answer: &Answered,
-    ) -> Result<(), Fault> {
-        self.store.keep_answer(request, turn, answer).await.map_err(Fault::new)
+    async fn keep(&self, lease: &KeyLease, answer: &StoredAnswer) -> Result<(), Fault> {
+        self.store.keep_answer(lease, answer).await.map_err(Fault::new)
     }
 
-    async fn forget(&self, request: &Repeatable, turn: AnswerTurn) -> Result<(), Fault> {
-        self.store.forget_answer(request, turn).await.map_err(Fault::new)
+    async fn release_key(&self, lease: &KeyLease) -> Result<(), Fault> {
+        self.store.release_key(lease, self.world.clock.now()).await.map_err(Fault::new)
     }
 }

@@ -10,11 +10,12 @@ use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::audit::By;
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{DeliveryId, TargetName};
+use crate::model::id::{DeliveryId, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
     self, Asked, Builds, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
 };
+use crate::store::Reply;
 
 /// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
 const DRAWS: usize = 3;
@@ -24,7 +25,7 @@ impl ports::Host for Backend {
         self.code_host.clone()
     }
 
-    async fn ask(&self, wanted: Wanted, by: By) -> Result<Asked, NotAsked> {
+    async fn ask(&self, wanted: Wanted, by: By, reply: &Reply<Asked>) -> Result<Asked, NotAsked> {
         let local = match (&self.world.forge, &self.code_host) {
             (Forge::Local(local), _) => local,
             (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
@@ -53,7 +54,9 @@ impl ports::Host for Backend {
                 automatic: false,
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
-            let received = self.inbox.deploy(&delivery, &request, &by).await.map_err(Fault::new)?;
+            let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });
+            let received = self.inbox.deploy(&delivery, &request, &by, &answer).await;
+            let received = received.map_err(Fault::new)?;
             if let Received::New(id) = received {
                 return Ok(Asked { id, forge_id });
             }

@@ -10,7 +10,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, TargetName};
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::server::ports::{self, Ends, Fault, LockRequest, NotCancelled, NotLocked, NotUnlocked};
-use crate::store::{Cancelled, Locked, Unlocked};
+use crate::store::{Cancelled, Locked, Reply, Unlocked};
 use crate::waml::suggest;
 
 impl ports::Locks for Backend {
@@ -24,7 +24,12 @@ impl ports::Locks for Backend {
         self.store.lock(id).await.map_err(Fault::new)
     }
 
-    async fn lock(&self, request: LockRequest, by: By) -> Result<(LockId, Lock), NotLocked> {
+    async fn lock(
+        &self,
+        request: LockRequest,
+        by: By,
+        reply: &Reply<(LockId, Lock)>,
+    ) -> Result<(LockId, Lock), NotLocked> {
         let LockRequest { scope, reason, ends } = request;
         self.is_known(&scope).map_err(NotLocked::Unmeant)?;
         let since = self.world.clock.now();
@@ -32,18 +37,29 @@ impl ports::Locks for Backend {
         let (id, who) = (clock::lock_id(), by.name.clone());
         let lock = Lock { scope, reason: reason.clone(), by: who.clone(), since, until };
         let entry = self.act("lock", reason, by);
-        match self.store.add_lock(&id, &lock, &entry).await.map_err(Fault::new)? {
+        let placed = (id, lock);
+        let kept = reply.answer(&placed);
+        let (id, lock) = &placed;
+        let added = self.store.add_lock_idempotent(id, lock, &entry, kept.as_ref()).await;
+        match added.map_err(Fault::new)? {
             Locked::TooMany => return Err(NotLocked::TooMany),
             Locked::Yes => {}
         }
         let (scope, reason) = (&lock.scope, &lock.reason);
         tracing::info!(target: AUDIT, %id, %scope, by = who, reason, "a lock is placed");
-        Ok((id, lock))
+        Ok(placed)
     }
 
-    async fn unlock(&self, id: &LockId, reason: String, by: By) -> Result<Lock, NotUnlocked> {
+    async fn unlock(
+        &self,
+        id: &LockId,
+        reason: String,
+        by: By,
+        reply: &Reply<(LockId, Lock)>,
+    ) -> Result<Lock, NotUnlocked> {
         let entry = self.act("unlock", reason, by);
-        let lock = match self.store.remove_lock(id, &entry).await.map_err(Fault::new)? {
+        let unlocked = self.store.remove_lock_idempotent(id, &entry, reply).await;
+        let lock = match unlocked.map_err(Fault::new)? {
             Unlocked::Yes(lock) => lock,
             Unlocked::NotThere => return Err(NotUnlocked::Unknown(id.clone())),
             Unlocked::Before { lock: _, by, at, why } => {
@@ -66,9 +82,10 @@ impl ports::Locks for Backend {
         id: &DeployId,
         reason: String,
         by: By,
+        reply: &Reply<Deployment>,
     ) -> Result<Deployment, NotCancelled> {
         let entry = self.act("cancel", reason, by);
-        match self.store.cancel(id, &entry).await.map_err(Fault::new)? {
+        match self.store.cancel_idempotent(id, &entry, reply).await.map_err(Fault::new)? {
             Cancelled::Yes(deployment) => {
                 self.inbox.wake();
                 let (by, reason) = (&entry.by.name, &entry.reason);

@@ -42,8 +42,12 @@ impl ports::Records for Backend {
         Ok(Some((found, statuses.into_iter().map(status).collect())))
     }
 
-    async fn record(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
-        self.store.deployment(id).await.map_err(Fault::new)
+    async fn picture(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
+        self.store.deployment_picture(id).await.map_err(Fault::new)
+    }
+
+    async fn version(&self, id: &DeployId) -> Result<Option<String>, Fault> {
+        self.store.deployment_version(id).await.map_err(Fault::new)
     }
 
     async fn changes(&self, deployment: &Deployment) -> Option<Vec<Change>> {

@@ -2,6 +2,8 @@
 
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
+use crate::app::rollback::routes::free_routes;
+use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
 use crate::git::writer::ManifestRepository;
 use crate::model::audit::{By, Entry};
@@ -14,7 +16,7 @@ use crate::model::rollback::{
 };
 use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
-use crate::store::{Filter, NewRollback, RollbackTurn};
+use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
@@ -24,6 +26,7 @@ impl Backend {
         &self,
         request: RollbackRequest,
         by: By,
+        reply: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackRequest { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
@@ -34,6 +37,10 @@ impl Backend {
             None => None,
         };
         self.no_lock(target, app, &to).await?;
+        let lane = self.lane(target, app).await?;
+        let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
+        let free = free_routes(&self.world, target, app, &choice.to, &lane).await;
+        free.map_err(not_free)?;
         let changes = changes(&manifests.repository, target, app, &choice.to).await?;
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
@@ -45,10 +52,9 @@ impl Backend {
         };
         if !request.dry_run {
             let away = from.map(|from| from.request.release);
-            let lane =
-                self.lane(target, app).await?.unwrap_or(to.request.release.repository.clone());
             let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
-            answer.deployment = Some(self.accept(&new, by).await?);
+            answer.deployment = Some(new.deployment(self.world.clock.now()));
+            self.accept(&new, by, reply.answer(&answer).as_ref()).await?;
         }
         Ok(answer)
     }
@@ -150,10 +156,16 @@ impl Backend {
         }
     }
 
-    async fn accept(&self, new: &NewRollback, by: By) -> Result<Deployment, NotRolledBack> {
+    async fn accept(
+        &self,
+        new: &NewRollback,
+        by: By,
+        kept: Option<&PendingAnswer>,
+    ) -> Result<(), NotRolledBack> {
         let app = &new.app;
-        match self.inbox.roll_back(new, &entry(new, by, self.world.clock.now())).await {
-            Ok(RollbackTurn::Yes) => Ok(new.deployment(self.world.clock.now())),
+        let entry = entry(new, by, self.world.clock.now());
+        match self.inbox.roll_back(new, (&entry, kept)).await {
+            Ok(RollbackTurn::Yes) => Ok(()),
             Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
                 "rollback {id} of {app} is under way: ask again when it has ended"
             ))),
@@ -219,6 +231,15 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> Not
             "deployment {id} made no revision: it is {}",
             state.as_str()
         )),
+    }
+}
+
+fn not_free(problem: Problem) -> NotRolledBack {
+    match problem.remedy {
+        Remedy::Reject => NotRolledBack::Against(problem.message),
+        Remedy::Retry { .. } | Remedy::Late { .. } | Remedy::GiveUp => {
+            NotRolledBack::Repository(problem.message)
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::model::audit::{By, Entry};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::Hold;
 use crate::server::ports::{Fault, NotRolledBack};
+use crate::store::Reply;
 
 impl Backend {
     pub(super) async fn place_hold(
@@ -13,6 +14,7 @@ impl Backend {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> Result<Hold, NotRolledBack> {
         if self.lane(&target, &app).await?.is_none() {
             return Err(NotRolledBack::Unknown(format!("{app} was never deployed to {target}")));
@@ -33,7 +35,8 @@ impl Backend {
             away: None,
             to: None,
         };
-        let hold = self.store.place_hold(&hold, &entry).await.map_err(Fault::new)?;
+        let placed = self.store.place_hold_idempotent(&hold, &entry, reply).await;
+        let hold = placed.map_err(Fault::new)?;
         tracing::info!(app = %hold.app, target = %hold.target, by = hold.by, "a hold is placed");
         Ok(hold)
     }
@@ -44,9 +47,11 @@ impl Backend {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
         let entry = self.entry("release", (&target, &app), reason, by, "automation may deploy");
-        let released = self.store.release_hold(&target, &app, &entry).await.map_err(Fault::new)?;
+        let released = self.store.release_hold_idempotent(&target, &app, &entry, reply).await;
+        let released = released.map_err(Fault::new)?;
         tracing::info!(%app, %target, by = entry.by.name, "a hold is released");
         Ok(released)
     }

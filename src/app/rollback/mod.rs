@@ -3,22 +3,26 @@
 mod ask; // what is asked for, chosen and judged
 mod hold; // holds by people
 mod restore; // what the job does
+mod routes; // whose its routes are by now
 
 pub(super) use restore::{pushed, restore};
+pub(super) use routes::of_revision as routes;
 
 use crate::app::backend::Backend;
 use crate::model::audit::By;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::ports::{self, Fault, NotRolledBack, RolledBack};
+use crate::store::Reply;
 
 impl ports::Rollbacks for Backend {
     async fn roll_back(
         &self,
         request: RollbackRequest,
         by: By,
+        reply: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
-        self.ask_for_rollback(request, by).await
+        self.ask_for_rollback(request, by, reply).await
     }
 
     async fn hold(
@@ -27,8 +31,9 @@ impl ports::Rollbacks for Backend {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> Result<Hold, NotRolledBack> {
-        self.place_hold(target, app, reason, by).await
+        self.place_hold(target, app, reason, by, reply).await
     }
 
     async fn release(
@@ -37,8 +42,9 @@ impl ports::Rollbacks for Backend {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
-        self.release_hold(target, app, reason, by).await
+        self.release_hold(target, app, reason, by, reply).await
     }
 
     async fn holds(&self, target: Option<&TargetName>) -> Result<Vec<Hold>, Fault> {

@@ -12,13 +12,14 @@ use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::pipeline::render;
+use crate::support::lease::Lease;
 
 /// Makes the revision live again.
 pub(in crate::app) async fn restore(
     world: &World,
     deployment: &Deployment,
     rollback: &Rollback,
-    at: Timestamp,
+    (at, lease): (Timestamp, &Lease),
 ) -> Restored {
     let target = &deployment.request.target;
     let (repository, app) = match (world.manifests_of(target), &deployment.app) {
@@ -30,7 +31,7 @@ pub(in crate::app) async fn restore(
     let watch = Watch::new(policy.unwrap_or_default());
     let restore =
         Restore::new(&note(deployment, app, rollback), rollback.tree.clone(), watch.clone());
-    let written = repository.roll_back(restore, at).await;
+    let written = repository.roll_back(restore, at, lease).await;
     let ended = match written {
         Ok(written) => {
             world.facts.pushed();

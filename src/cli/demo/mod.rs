@@ -79,7 +79,8 @@ fn fresh(dir: &Path) -> Outcome {
     let unusable =
         |error: std::io::Error| CliError::io(format!("cannot use {}: {error}", dir.display()));
     if dir.join(MARKER).is_file() {
-        std::fs::remove_dir_all(dir).map_err(unusable)?;
+        clear(dir).map_err(unusable)?;
+        return Ok(());
     }
     std::fs::create_dir_all(dir).map_err(unusable)?;
     if std::fs::read_dir(dir).map_err(unusable)?.next().is_some() {
@@ -88,6 +89,20 @@ fn fresh(dir: &Path) -> Outcome {
     }
     std::fs::write(dir.join(MARKER), "made by `the-deployer demo`; it is made anew each time\n")
         .map_err(unusable)
+}
+
+/// Takes everything away but what tells that the folder is a demo's: one that is killed in the
+/// middle can be made anew as well.
+fn clear(dir: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            std::fs::remove_dir_all(path)?;
+        } else if path != dir.join(MARKER) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The built-in settings, with the folder for a home and whichever port is free.

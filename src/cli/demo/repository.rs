@@ -4,6 +4,7 @@ use std::path::Path;
 
 use git2::{Repository, Signature, Time};
 
+use crate::git::writer::ManifestRepository;
 use crate::model::id::CommitSha;
 
 /// The example of the documentation, as it stands in the tests.
@@ -32,10 +33,9 @@ pub(super) fn commit(
     message: &str,
     seconds: i64,
 ) -> Result<CommitSha, git2::Error> {
-    let repository = match Repository::open_bare(path) {
-        Ok(repository) => repository,
-        Err(_) => Repository::init_bare(path)?,
-    };
+    let made = ManifestRepository::create_local(path, "main");
+    made.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+    let repository = Repository::open_bare(path)?;
     let blob = repository.blob(waml.as_bytes())?;
     let mut tree = repository.treebuilder(None)?;
     tree.insert(".weave.yaml", blob, 0o100_644)?;

@@ -304,7 +304,8 @@ fn reasons(one: &Became, tree: &Tree) -> String {
         sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     }
     let (target, id) = (&one.target, &detail.overview.id);
-    let violations = diagnostics::render(&detail.violations, &sources);
+    let mut violations = diagnostics::render(&detail.violations, &sources);
+    violations += &diagnostics::left_out(detail.violations_left_out);
     format!("\nwhat is wrong on {target}, deployment {id}:\n\n{violations}")
 }
 

@@ -81,7 +81,11 @@ struct Planned {
     digest: Option<String>,
     changes: Vec<Change>,
     violations: Vec<Violation>,
+    #[serde(default)]
+    violations_left_out: usize,
     warnings: Vec<Violation>,
+    #[serde(default)]
+    warnings_left_out: usize,
     notes: Vec<String>,
     #[serde(flatten)]
     more: More,

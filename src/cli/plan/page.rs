@@ -18,6 +18,7 @@ pub(super) fn of(plan: &Planned, diff: bool, sources: &Sources) -> String {
     let met: Vec<_> = plan.violations.iter().chain(&plan.warnings).cloned().collect();
     if !met.is_empty() {
         text += &format!("\n{}", diagnostics::render(&met, sources));
+        text += &diagnostics::left_out(plan.violations_left_out + plan.warnings_left_out);
     }
     text
 }

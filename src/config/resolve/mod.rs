@@ -30,6 +30,9 @@ mod slack; // people on Slack
 mod webhooks; // programs that receive events
 mod argocd; // Argo CDs that are told of pushes
 
+/// What happened a month ago is asked for every day.
+const SHORTEST_RETENTION: u32 = 30;
+
 /// The longest time that may be set; a longer one is a mistake.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -136,7 +139,7 @@ impl Resolver<'_> {
     }
 
     fn storage(&mut self, storage: file::Storage) -> Storage {
-        let file::Storage { url, folder } = storage;
+        let file::Storage { url, folder, retention_days } = storage;
         let folder = folder.map_or_else(|| self.home.to_owned(), PathBuf::from);
         let own = || format!("sqlite:{}", folder.join("state.db").display());
         let url = url.unwrap_or_else(own);
@@ -145,7 +148,14 @@ impl Resolver<'_> {
             let help = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
             self.report.wrong("storage.url", "this names no database that is known", help);
         }
-        Storage { url: url.into(), folder }
+        let retention_days = retention_days.unwrap_or(400);
+        if (1..SHORTEST_RETENTION).contains(&retention_days) {
+            let message = "people and reports look back further than that";
+            let help = "write at least 30, or 0 to keep all deployments";
+            self.report.wrong("storage.retention_days", message, help);
+        }
+        let retention_days = Some(retention_days).filter(|days| *days > 0);
+        Storage { url: url.into(), folder, retention_days }
     }
 
     fn waml(&mut self, waml: file::Waml) -> Waml {
@@ -160,7 +170,20 @@ impl Resolver<'_> {
     }
 
     fn limits(&mut self, limits: file::Limits) -> Limits {
-        let file::Limits { workers, lease, lookups, body, requests_per_minute } = limits;
+        let file::Limits {
+            workers,
+            lease,
+            lookups,
+            body,
+            body_timeout,
+            header_timeout,
+            idle_timeout,
+            write_timeout,
+            connections,
+            connections_per_address,
+            requests_per_minute,
+        } = limits;
+        let connections = connections.unwrap_or(2048);
         let lease = self.duration("limits.lease", lease, 30);
         let lookups = self.duration("limits.lookups", lookups, 10);
         if !(SHORTEST_LOOKUP..=LONGEST_LOOKUP).contains(&lookups) {
@@ -175,6 +198,12 @@ impl Resolver<'_> {
             lease,
             lookups,
             body: body.unwrap_or(1024 * 1024) as usize,
+            body_timeout: self.patience("limits.body_timeout", body_timeout, 7),
+            header_timeout: self.patience("limits.header_timeout", header_timeout, 10),
+            idle_timeout: self.patience("limits.idle_timeout", idle_timeout, 90),
+            write_timeout: self.patience("limits.write_timeout", write_timeout, 10),
+            connections: connections as usize,
+            connections_per_address: connections_per_address.unwrap_or(connections / 2) as usize,
             requests_per_minute: requests_per_minute.unwrap_or(REQUESTS_PER_MINUTE),
         }
     }
@@ -211,6 +240,16 @@ impl Resolver<'_> {
     }
 
     /// A time such as `30s`; the default where none is set or it cannot be read.
+    /// How long a client is waited for.
+    fn patience(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
+        let patience = self.duration(path, text, default);
+        if !(Duration::from_millis(100)..=Duration::from_mins(5)).contains(&patience) {
+            let message = "clients are waited for at least 100 ms and no more than five minutes";
+            self.report.wrong(path, message, &format!("write `{default}s`"));
+        }
+        patience
+    }
+
     fn duration(&mut self, path: &str, text: Option<String>, default: u64) -> Duration {
         let default = Duration::from_secs(default);
         let Some(text) = text else { return default };

@@ -59,13 +59,12 @@ impl Resolver<'_> {
     fn private_networks(&mut self, texts: &[String]) -> Vec<(IpAddr, u8)> {
         let mut networks = Vec::new();
         for (n, text) in texts.iter().enumerate() {
-            match Network::parse(text) {
-                Some(Network { address, bits }) => networks.push((address, bits)),
-                None => {
-                    let help = "write it like 10.1.0.0/16 or fd00:1::/32";
-                    let path = format!("outbound.private_networks[{n}]");
-                    self.report.wrong(&path, "this is not a network", help);
-                }
+            if let Some(Network { address, bits }) = Network::parse(text) {
+                networks.push((address, bits));
+            } else {
+                let help = "write it like 10.1.0.0/16 or fd00:1::/32";
+                let path = format!("outbound.private_networks[{n}]");
+                self.report.wrong(&path, "this is not a network", help);
             }
         }
         networks

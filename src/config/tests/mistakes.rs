@@ -237,3 +237,12 @@ fn a_templates_repository_that_cannot_be_followed_is_told_at_its_place() {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }
 }
+
+#[test]
+fn deployments_are_kept_for_400_days_or_for_ever() {
+    let days = |text: &str| loaded(text).settings.storage.retention_days;
+    assert_eq!(days("{}"), Some(400));
+    assert_eq!(days("storage: {retention_days: 0}"), None);
+    let lines = refused("storage: {retention_days: 7}");
+    assert!(lines.contains("config.yaml:1:27: people and reports look back further"), "{lines}");
+}

@@ -57,7 +57,7 @@ fn lines(result: Result<Settings, Rejection>) -> String {
 
 const WHOLE: &str = r#"
 server: {listen: "0.0.0.0:9000", external_url: "https://deployer.example.com/", shutdown_grace: 1m}
-storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer}
+storage: {url: "postgres://deployer@db/deployer", folder: /var/lib/the-deployer, retention_days: 90}
 forge:
   github:
     api_url: https://github.example.com/api/v3
@@ -111,7 +111,8 @@ auth:
   tokens:
   - {name: ci, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}
   - {name: bart, env: TOKEN}
-limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000}
+limits: {workers: 8, lease: 45s, lookups: 7s, body: 2000000, body_timeout: 5s, header_timeout: 4s,
+  idle_timeout: 61s, write_timeout: 3s, connections: 100}
 "#;
 
 #[test]
@@ -159,6 +160,7 @@ fn everything_can_be_set() {
     assert_eq!(server.external_url, "https://deployer.example.com");
     assert_eq!(server.shutdown_grace, Duration::from_mins(1));
     assert_eq!(storage.url.expose_secret(), "postgres://deployer@db/deployer");
+    assert_eq!(storage.retention_days, Some(90));
     let Forge::GitHub { api_url, credentials, .. } = forge else { panic!("GitHub") };
     let Credentials::Token(token) = credentials else { panic!("token") };
     assert_eq!(api_url, "https://github.example.com/api/v3");
@@ -214,6 +216,10 @@ fn everything_can_be_set() {
     assert_eq!((namespace.as_deref(), &token.file), (Some("team"), &None));
     assert_eq!((lookups.secrets.len(), limits.lookups.as_secs()), (1, 7));
     assert_eq!((limits.workers, limits.lease.as_secs(), limits.body), (8, 45, 2_000_000));
+    let times = [limits.header_timeout, limits.body_timeout, limits.idle_timeout];
+    assert_eq!(times.map(|time| time.as_secs()), [4, 5, 61]);
+    assert_eq!((limits.write_timeout.as_secs(), limits.connections), (3, 100));
+    assert_eq!(limits.connections_per_address, 50, "half of all");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One attempt at one deployment: fetch, plan, push.
 
 use crate::controller::Parts;
+use crate::controller::job::Leased;
 use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
 use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
@@ -8,6 +9,10 @@ use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
 use crate::store::{Claim, Ending, Held, Known, PushTurn, StoreError};
+
+/// So often an attempt is planned when others claim what it needs. The rules see claims, so the second
+/// plan is refused by them; what they do not look at is refused after the last one.
+const MOST_PLANS: u32 = 3;
 
 /// How far an attempt came.
 pub(in crate::controller) enum Reached {
@@ -24,11 +29,11 @@ pub(in crate::controller) enum Reached {
 /// Makes the attempt.
 pub(in crate::controller) async fn attempt<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     stages: &Stages,
 ) -> Result<Reached, StoreError> {
     let mut known = Known::default();
-    let ended = forward(parts, claim, stages, &mut known).await;
+    let ended = forward(parts, leased, stages, &mut known).await;
     known.stages = stages.times();
     match ended {
         Ok(ending) => Ok(Reached::End(Ending { known, ..ending })),
@@ -62,27 +67,40 @@ impl From<StoreError> for Stop {
 /// The sentence: fetch, plan, ask for the turn, push.
 async fn forward<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     stages: &Stages,
     known: &mut Known,
 ) -> Result<Ending, Stop> {
+    let claim = &leased.claim;
     if claim.deployment.state == State::Pushing
         && let Some(ending) = found(parts, claim, known).await?
     {
         return Ok(ending);
     }
     if let Some(back) = &claim.deployment.rollback {
-        return rollback::forward(parts, claim, back, stages, known).await;
+        return rollback::forward(parts, leased, back, stages, known).await;
     }
     let waml = fetch(parts, claim, stages).await?;
-    let planned = plan(parts, claim, waml, stages, known).await?;
-    known.stages = stages.times();
-    match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, planned, stages, known).await,
-        PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
-        PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
-        PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
-        PushTurn::Lost => Err(Stop::Lost),
+    let mut plans = 1;
+    loop {
+        let planned = plan(parts, claim, waml.clone(), stages, known).await?;
+        known.stages = stages.times();
+        let turn = parts.store.begin_push(claim, known, parts.clock.now()).await?;
+        return match turn {
+            PushTurn::Yes => push(parts, leased, planned, stages, known).await,
+            PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
+            PushTurn::Locked(lock) => Err(planned_again("locked", &lock.by, &lock.reason).into()),
+            PushTurn::HeldBack(hold) => Err(planned_again("held", &hold.by, &hold.reason).into()),
+            PushTurn::Claimed(conflict) if plans < MOST_PLANS => {
+                tracing::info!(?conflict, "another deployment came first: it is planned again");
+                plans += 1;
+                continue;
+            }
+            PushTurn::Claimed(conflict) => {
+                Err(outcome::claimed(&planned.revision, &conflict).into())
+            }
+            PushTurn::Lost => Err(Stop::Lost),
+        };
     }
 }
 
@@ -132,6 +150,7 @@ async fn plan<O: Outside>(
             known.templates_commit.clone_from(&planned.templates_commit);
             known.contact.clone_from(&planned.contact);
             known.address.clone_from(&planned.address);
+            known.routes.clone_from(&planned.routes);
             Ok(planned)
         }
         Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {
@@ -144,7 +163,7 @@ async fn plan<O: Outside>(
 
 async fn push<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    Leased { claim, lease }: &Leased,
     planned: Planned<O::Extra>,
     stages: &Stages,
     known: &mut Known,
@@ -153,7 +172,7 @@ async fn push<O: Outside>(
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
     let warnings = planned.warnings.clone();
     let going = stages.begin(Stage::Push);
-    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now()).await;
+    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now(), lease).await;
     drop(going);
     known.hand_edit = wrote.hand_edit.map(|edit| *edit);
     let pushed = outcome::pushed(wrote.ended?, digest, files);

@@ -1,7 +1,9 @@
 //! One attempt at one rollback: ask for the turn, push. Nothing is fetched and nothing is planned, so
-//! neither the forge nor the templates are needed.
+//! neither the forge nor the templates are needed. What its revision routes may be another app's by now:
+//! that is looked at.
 
 use crate::controller::Parts;
+use crate::controller::job::Leased;
 use crate::controller::jobs::deploy::Stop;
 use crate::controller::outcome;
 use crate::controller::outside::{Outside, Problem, Remedy, Restored};
@@ -9,24 +11,38 @@ use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
-use crate::store::{Claim, Ending, Known, PushTurn};
+use crate::store::{ClaimConflict, Ending, Known, PushTurn};
 
 /// Makes the attempt.
 pub(in crate::controller) async fn forward<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    leased: &Leased,
     rollback: &Rollback,
     stages: &Stages,
     known: &mut Known,
 ) -> Result<Ending, Stop> {
+    let claim = &leased.claim;
+    known.routes = parts.outside.rollback_routes(&claim.deployment, rollback).await?;
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
-        PushTurn::Yes => push(parts, claim, rollback, stages, known).await,
+        PushTurn::Yes => push(parts, leased, rollback, stages, known).await,
         PushTurn::Superseded { by } => Err(Stop::Superseded(by)),
         PushTurn::Locked(lock) => Err(refused(&lock).into()),
+        PushTurn::Claimed(conflict) => Err(claimed(&conflict)),
         // A rollback is no automation: only who asks for it holds anybody.
         PushTurn::Lost | PushTurn::HeldBack(_) => Err(Stop::Lost),
     }
+}
+
+/// Another deployment took one of its routes since they were looked at, and has it for good.
+fn claimed(conflict: &ClaimConflict) -> Stop {
+    let message = match conflict {
+        ClaimConflict::Route(route) => outcome::route_taken(route),
+        ClaimConflict::App | ClaimConflict::Namespace => {
+            "the app belongs to another repository by now".to_owned()
+        }
+    };
+    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {message}") }.into()
 }
 
 /// No rule runs for it: it ends with the same words as one that is asked for too late.
@@ -40,7 +56,7 @@ fn refused(lock: &Lock) -> Problem {
 
 async fn push<O: Outside>(
     parts: &Parts<O>,
-    claim: &Claim,
+    Leased { claim, lease }: &Leased,
     rollback: &Rollback,
     stages: &Stages,
     known: &mut Known,
@@ -48,7 +64,7 @@ async fn push<O: Outside>(
     let going = stages.begin(Stage::Push);
     let now = parts.clock.now();
     let Restored { ended, hand_edit } =
-        parts.outside.roll_back(&claim.deployment, rollback, now).await;
+        parts.outside.roll_back(&claim.deployment, rollback, now, lease).await;
     drop(going);
     known.hand_edit = hand_edit.map(|edit| *edit);
     Ok(outcome::arrived(&claim.deployment, ended?, vec![]))

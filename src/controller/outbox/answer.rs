@@ -90,7 +90,7 @@ pub(super) fn not_delivered(
             let patience = if young { &patiences.silence } else { &patiences.refusal };
             (again(patience), Heard::Answer)
         }
-        Remedy::GiveUp => (again(&patiences.refusal), Heard::Answer),
+        Remedy::Doubt | Remedy::GiveUp => (again(&patiences.refusal), Heard::Answer),
         Remedy::Retry { after: None } => (again(&patiences.silence), Heard::Silence),
         Remedy::Retry { after: Some(wish) } => {
             (waits(message, unsure, wish, &reason, now), Heard::Wait(wish))

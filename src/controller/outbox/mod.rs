@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::controller::Parts;
@@ -28,6 +27,7 @@ use crate::controller::outbox::door::Heard;
 pub(super) use crate::controller::outbox::senders::{Sender, Senders};
 use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
+use crate::support::lease::Lease;
 
 /// How many messages are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 8;
@@ -62,17 +62,19 @@ impl<O: Outside> Parts<O> {
 
     /// Sends what may be sent now to one family; how many were dealt with.
     pub(super) async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
-        let now = self.clock.now();
+        let asked_at = self.clock.moment();
+        let now = asked_at.wall;
         let admitted = sender.admit(TAKEN, now);
         if admitted == 0 {
             return Ok(0);
         }
-        let lease = self.settings.lease;
-        let taken = self.store.take_messages(&sender.family, now, lease, admitted).await;
+        let length = self.settings.lease;
+        let taken = self.store.take_messages(&sender.family, now, length, admitted).await;
+        let lease = Lease::asked_for(asked_at, length);
         let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(admitted));
         sender.turned_back(admitted.saturating_sub(came));
         let messages = taken?.into_iter();
-        let told = stream::iter(messages.map(|message| self.tell(sender, message, now)));
+        let told = stream::iter(messages.map(|message| self.tell(sender, message, &lease)));
         let at_once = if sender.family.in_order() { 1 } else { AT_ONCE };
         let mut told = told.buffer_unordered(at_once);
         let (done, answers) = mpsc::unbounded_channel();
@@ -104,14 +106,14 @@ impl<O: Outside> Parts<O> {
         Ok(dealt_with)
     }
 
-    async fn tell(&self, sender: &Sender, message: Message, taken_at: Timestamp) -> Dealt {
+    async fn tell(&self, sender: &Sender, message: Message, lease: &Lease) -> Dealt {
         let now = self.clock.now();
         if let Some(reason) = answer::overtaken(&message, now) {
             sender.turned_back(1);
             return Dealt { message, answer: Answer::Skipped(reason), tried: true };
         }
         // The lease must not end while one is on its way, or another would tell it as well.
-        let late = now.duration_since(taken_at) > signed(self.settings.lease / 3);
+        let late = lease.left(self.clock.moment()) < self.settings.lease / 2;
         if late || sender.is_closed(now) {
             sender.turned_back(1);
             return Dealt { answer: answer::untried(&message), message, tried: false };
@@ -120,21 +122,24 @@ impl<O: Outside> Parts<O> {
             // The forge is asked to make a deployment before it is told of it.
             sender.spends_more(1, now);
         }
-        let answer = match self.told(&message, now).await {
+        let answer = match self.told(&message, lease).await {
             Ok(delivered) => self.delivered(sender, &message, delivered),
             Err(trouble) => self.not_delivered(sender, &message, trouble),
         };
         Dealt { message, answer, tried: true }
     }
 
-    /// The call itself, with an end even if it panics or never ends.
-    async fn told(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
+    /// The call itself, with an end even if it panics or never ends. A process that stood still in
+    /// the middle of it says no more: by now another may have told what came after.
+    async fn told(&self, message: &Message, lease: &Lease) -> Result<Delivered, NotDelivered> {
         let longest = self.settings.lease / 2;
-        let telling = AssertUnwindSafe(self.outside.tell(message, now)).catch_unwind();
+        let telling = self.outside.tell(message, self.clock.now());
+        let telling = AssertUnwindSafe(telling).catch_unwind();
+        let telling = lease.while_it_lasts(|| self.clock.moment(), telling);
         match tokio::time::timeout(longest, telling).await {
-            Ok(Ok(told)) => told,
-            Ok(Err(_panic)) => Err(panicked()),
-            Err(_elapsed) => Err(never_ended(longest)),
+            Ok(Some(Ok(told))) => told,
+            Ok(Some(Err(_panic))) => Err(panicked()),
+            Ok(None) | Err(_) => Err(never_ended(longest)),
         }
     }
 
@@ -219,8 +224,4 @@ fn never_ended(longest: Duration) -> NotDelivered {
         problem: Problem { remedy: Remedy::Retry { after: None }, message },
         unsure: true,
     }
-}
-
-fn signed(duration: Duration) -> SignedDuration {
-    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }

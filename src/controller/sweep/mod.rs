@@ -369,7 +369,9 @@ impl Progress {
             None => Outcome::Done,
             Some(Remedy::Retry { after: Some(_) }) => Outcome::Limited,
             Some(Remedy::Retry { after: None }) => Outcome::Unreachable,
-            Some(Remedy::Reject | Remedy::Late { .. } | Remedy::GiveUp) => Outcome::Refused,
+            Some(Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp) => {
+                Outcome::Refused
+            }
         };
         let Self { healed, refused, waiting, .. } = *self;
         Report { outcome, healed, refused, waiting }
@@ -380,7 +382,7 @@ impl Progress {
 fn may_pass(problem: &Problem) -> bool {
     match problem.remedy {
         Remedy::Retry { .. } => true,
-        Remedy::Reject | Remedy::Late { .. } | Remedy::GiveUp => false,
+        Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => false,
     }
 }
 

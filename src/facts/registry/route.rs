@@ -64,9 +64,7 @@ impl Route {
             let again = request.try_clone();
             let request_builder = RequestBuilder::from_parts(http.client().clone(), request);
             let answer = http.ask(host, request_builder, limit).await?;
-            let (Some(to), Some(again)) = (redirect(&answer), again) else { return Ok(answer) };
-            let to = to.and_then(|to| from.join(&to).ok());
-            let to = to.ok_or_else(|| not_followed(&from, "to what is no address"))?;
+            let Some((to, again)) = redirect(&answer, &from)?.zip(again) else { return Ok(answer) };
             request = sent_on(again, to)?;
         }
         Err(not_followed(request.url(), "on and on"))
@@ -88,11 +86,14 @@ fn authority(url: &Url) -> (String, Option<u16>) {
     (url.host_str().unwrap_or_default().to_owned(), url.port_or_known_default())
 }
 
-/// Where the answer sends us on, if it does: `Some(None)` where it does not say where to.
-fn redirect(answer: &Answer) -> Option<Option<String>> {
-    let sends_on = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    let location = || answer.headers.get(LOCATION)?.to_str().ok().map(str::to_owned);
-    sends_on.then(location)
+/// Where the answer sends us on to, if it does.
+fn redirect(answer: &Answer, from: &Url) -> Result<Option<Url>, NotKnown> {
+    if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let to = answer.headers.get(LOCATION).and_then(|to| to.to_str().ok());
+    let to = to.and_then(|to| from.join(to).ok());
+    to.map(Some).ok_or_else(|| not_followed(from, "to what is no address"))
 }
 
 /// The same request to another address. What says who we are stays behind when the host changes.

@@ -11,6 +11,7 @@ use crate::git::signing::{Signing, SigningKey};
 use crate::git::writer::{Identity, Note, Write};
 use crate::model::id::{AppKey, DeployId};
 use crate::model::revision::{Digest, ManifestFile, Revision};
+use crate::support::lease::Lease;
 
 const PGP: &str = include_str!("../signing/tests/open.asc");
 
@@ -39,8 +40,15 @@ fn job(n: u32) -> Job {
         hand_edits: Watch::default(),
     };
     let (answer, _) = tokio::sync::oneshot::channel();
-    let at = jiff::Timestamp::UNIX_EPOCH;
-    Job { change: Change::Deploy(Box::new(write)), at, answer, lost: 0, on_its_way: None }
+    Job {
+        change: Change::Deploy(Box::new(write)),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        lease: Lease::without_end(),
+        answer,
+        lost: 0,
+        tried_on: None,
+        on_its_way: None,
+    }
 }
 
 /// A home whose agent has lost the key, once: the next one is sound.
@@ -61,10 +69,10 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
     let committer = Committer { identity, people, signing: Some(Arc::new(signing)) };
     let jobs: Vec<Job> = (0..4).map(job).collect();
 
-    let built = build(&repo, None, &jobs, &committer).unwrap();
+    let built = build(&repo, None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(built.is_unsigned() && built.tip.is_none());
     assert_eq!(built.fates.len(), 4);
 
-    let built = build(&repo, None, &jobs, &committer).unwrap();
+    let built = build(&repo, None, &jobs, &HashSet::new(), &committer).unwrap();
     assert!(built.fates.iter().all(|fate| matches!(fate, Fate::Commit(_))), "{:?}", built.fates);
 }

@@ -39,7 +39,7 @@ impl Direct {
             Deltas::Thin => request(update, update.load.thin()),
             Deltas::None => request(update, &update.load.whole()),
         };
-        self.remote.receive_pack(update.base, update.reference, body)
+        self.remote.receive_pack((update.base, update.reference), body, update.fence)
     }
 
     /// The server could not read the pack. If the branch is elsewhere, that is why: what our

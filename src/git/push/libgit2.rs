@@ -31,8 +31,8 @@ impl Libgit2 {
         update: &Update<'_>,
         report: &Report,
     ) -> Result<(), WireError> {
-        let Update { base, tip, reference, load: _ } = update;
-        transport::over(&self.remote, |address| {
+        let Update { base, tip, reference, load: _, fence } = update;
+        transport::over_within(&self.remote, fence, |address| {
             let mut options = PushOptions::new();
             options.remote_callbacks(report.callbacks(base.unwrap_or(Oid::ZERO_SHA1)));
             let mut remote = repo.remote_anonymous(address)?;

@@ -16,6 +16,7 @@ mod request;
 
 use git2::{Oid, Repository};
 
+use crate::git::fence::Fence;
 use crate::git::home::{Published, Trouble};
 use crate::git::pack::Load;
 use crate::git::push::direct::Direct;
@@ -42,6 +43,8 @@ pub(super) struct Update<'a> {
     pub(super) reference: &'a str,
     /// What the server has not.
     pub(super) load: &'a Load,
+    /// When it closes, what is under way is cut.
+    pub(super) fence: &'a Fence,
 }
 
 /// A way to move a branch. Never forces: on a branch that is elsewhere it is [`Published::Lost`].

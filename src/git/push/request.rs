@@ -11,7 +11,7 @@ const CAPABILITIES: &str = "report-status report-status-v2 side-band-64k quiet o
 
 /// The bytes of a push.
 pub(super) fn request(update: &Update<'_>, pack: &[u8]) -> Vec<u8> {
-    let Update { base, tip, reference, load: _ } = update;
+    let Update { base, tip, reference, load: _, fence: _ } = update;
     let base = base.unwrap_or(Oid::ZERO_SHA1);
     let agent = concat!("agent=the-deployer/", env!("CARGO_PKG_VERSION"));
     let mut bytes = Vec::with_capacity(pack.len() + 256);

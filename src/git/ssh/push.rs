@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 
+use crate::git::fence::Fence;
 use crate::git::push::report;
 use crate::git::remote::{Carried, NotCarried};
 use crate::git::ssh::{Failure, Program, Session, Ssh};
@@ -15,15 +16,17 @@ const REPORT: usize = 16 * 1024 * 1024;
 const TOLD: usize = 64 * 1024;
 
 impl Ssh {
-    /// Hands a push to the server's `git receive-pack`, if the branch is at `base`.
+    /// Hands a push to the server's `git receive-pack`, if the branch is at `base`. When the fence
+    /// closes, it is cut.
     pub(in crate::git) fn receive_pack(
         self: &Arc<Self>,
-        base: Option<Oid>,
-        reference: &str,
+        (base, reference): (Option<Oid>, &str),
         body: &[u8],
+        fence: &Fence,
     ) -> Result<Carried, NotCarried> {
         let unsent = |failure: Failure| NotCarried { failure: failure.into(), sent: false };
         let mut session = self.open(Program::ReceivePack).map_err(unsent)?;
+        session.within(fence);
         let there = session.branch(reference).map_err(unsent)?;
         if there != base {
             session.say_goodbye();

@@ -13,6 +13,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep, timeout};
 
+use crate::git::fence::Fence;
 use crate::git::ssh::folder::Folder;
 use crate::git::ssh::options::{self, Program};
 use crate::git::ssh::{Failure, Ssh, complaint};
@@ -40,6 +41,7 @@ pub(in crate::git) struct Session {
     printed: Arc<Mutex<Vec<u8>>>,
     listening: JoinHandle<()>,
     deadline: Pin<Box<Sleep>>,
+    fence: Fence,
     received: u64,
     limit: u64,
     failed: bool,
@@ -61,11 +63,17 @@ impl Session {
             printed,
             listening,
             deadline,
+            fence: Fence::none(),
             received: 0,
             limit: limit(program),
             failed: false,
             ssh,
         })
+    }
+
+    /// When the fence closes, it is cut.
+    pub(in crate::git) fn within(&mut self, fence: &Fence) {
+        self.fence = fence.clone();
     }
 
     /// Sends all of it.
@@ -81,6 +89,7 @@ impl Session {
             let silence = self.ssh.silence;
             let written = tokio::select! {
                 biased;
+                () = self.fence.closed() => return Err(Failure::LeaseOver),
                 written = timeout(silence, input.write(bytes)) => written,
                 () = &mut self.deadline => return Err(Failure::TooLong(self.ssh.total)),
             };
@@ -106,6 +115,7 @@ impl Session {
         let silence = self.ssh.silence;
         let read = tokio::select! {
             biased;
+            () = self.fence.closed() => return Err(Failure::LeaseOver),
             read = timeout(silence, output.read(into)) => read,
             () = &mut self.deadline => return Err(Failure::TooLong(self.ssh.total)),
         };

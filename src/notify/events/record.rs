@@ -184,7 +184,6 @@ impl<'a> Ended<'a> {
             address,
             attempts,
         } = deployment;
-        let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
         let listed = within(violations);
         Self {
             finished_at: *finished_at,
@@ -200,9 +199,9 @@ impl<'a> Ended<'a> {
             templates_commit: templates_commit.as_ref().map(crate::model::id::CommitSha::as_str),
             attempts: *attempts,
             stages: stages.iter().map(stage).collect(),
-            errors: count(Severity::Error),
-            warnings: count(Severity::Warning),
-            violations_left_out: violations.len() - listed.len(),
+            errors: violations.errors(),
+            warnings: violations.warnings(),
+            violations_left_out: violations.errors() + violations.warnings() - listed.len(),
             violations: listed,
             manifests: pushed.as_ref().map(manifests),
         }

@@ -33,7 +33,7 @@ fn deployment(state: State) -> Deployment {
         finished_at: state.is_final().then_some(Timestamp::UNIX_EPOCH),
         stages: vec![StageTime { stage: Stage::Push, micros: 61_000 }],
         summary: "port 80 is not served".to_owned(),
-        violations: vec![],
+        violations: vec![].into(),
         pushed: (state == State::Succeeded).then(|| Pushed {
             commit: commit("b"),
             changed: true,
@@ -138,7 +138,7 @@ fn however_much_is_wrong_an_event_stays_small_and_says_what_it_left_out() {
     bad.request.git_ref = long.clone();
     bad.request.description = long.clone();
     let violation = Violation::error("ports", &long).help(&long).expected(&long);
-    bad.violations = vec![violation; 1000];
+    bad.violations = vec![violation; 1000].into();
     let told = told(&bad, ForgeState::Failure, Before::There);
     let record = &told[0].1["data"]["customData"];
     assert_eq!(record["errors"], 1000);

@@ -16,14 +16,15 @@ pub(super) fn told(news: &News<'_>) -> Told {
     let errors: Vec<_> = deployment.violations.iter().filter(|one| stops(one)).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];
     head.extend(news.astray.as_ref().map(parts::astray));
-    head.push(Block::section(&why(news, errors.len())));
+    let violations = &deployment.violations;
+    head.push(Block::section(&why(news, violations.errors())));
     head.push(parts::facts(news));
     let item = |violation: &&Violation| parts::violation(violation, deployment, news.links);
     Told {
         text: format!("{title}: {}", shown(&deployment.summary, LONGEST_LINE)),
         head,
         items: errors.iter().take(MOST_VIOLATIONS).map(item).collect(),
-        hidden: errors.len().saturating_sub(MOST_VIOLATIONS),
+        hidden: violations.errors() - errors.len().min(MOST_VIOLATIONS),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
         text: format!("{title}: {summary}"),
         head,
         items: warnings.iter().take(MOST_VIOLATIONS).map(item).collect(),
-        hidden: warnings.len().saturating_sub(MOST_VIOLATIONS),
+        hidden: warnings.len().saturating_sub(MOST_VIOLATIONS) + warnings.left_out(),
         tail: vec![parts::buttons(news), parts::small_print(news)],
     }
 }

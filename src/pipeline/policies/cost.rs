@@ -114,7 +114,8 @@ fn tick<'c, 'v>(
     spent: &Spent,
     call: &mut FunctionContext<'c, 'v>,
 ) -> Result<CowVal<'c, 'v>, ExecutionError> {
-    let enough = spent.turns.spend(1, MOST_TURNS) & spent.evaluate(call.args.first());
+    let counted = spent.evaluate(call.args.first());
+    let enough = spent.turns.spend(1, MOST_TURNS) && counted;
     // Where an error is caught, as in `error || true`, the loop ends all the same.
     if enough && spent.exceeded().is_none() {
         return Ok(CowVal::owned(CelBool::from(true)));

@@ -27,6 +27,8 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         taken_at: facts.taken_at,
         clusters: without_windows(&facts.clusters, target),
         routes: known(&facts.routes, "whether other apps have these hosts", &mut notes),
+        // It is missing with the routes of others.
+        own_routes: facts.own_routes.clone(),
         secrets: known(&facts.secrets, "whether the secrets exist", &mut notes),
         live: known(&facts.live, "what a deployment would remove", &mut notes),
         image: Fact::NotAsked,

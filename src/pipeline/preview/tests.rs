@@ -6,11 +6,12 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::facts::{Fact, Ownership, Route};
+use crate::model::facts::{Fact, Ownership};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::lock::{Lock, LockScope};
 use crate::model::preview::{Told, Verdict};
 use crate::model::release::Release;
+use crate::model::route::Route;
 use crate::model::target::{Clusters, Environment, Target};
 use crate::pipeline::templates::Templates;
 
@@ -240,7 +241,12 @@ fn a_host_that_is_taken_refuses_a_preview_as_a_deployment() {
         "test: {ingress: [{host: a.example.com, public: false, paths: [{path: /, servicePort: 8000}]}]}",
     );
     let other = waml(&BEFORE.replace("slug: shop", "slug: other")).app.clone();
-    let route = Route { host: "a.example.com".to_owned(), path: "/".to_owned(), app: other };
+    let route = Route {
+        host: "a.example.com".to_owned(),
+        path: "/".to_owned(),
+        app: other,
+        repository: None,
+    };
     let facts = Facts { routes: Fact::Known { value: vec![route], at }, ..unasked() };
     let found = looked_at(&after, "test", &[], &facts);
     let Outlook::Refused(errors) = found.outlook else { panic!("{found:?}") };

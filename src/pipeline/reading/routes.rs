@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::facts::Route;
 use crate::model::id::AppKey;
 use crate::model::revision::ManifestFile;
+use crate::model::route::{self, Route};
 use crate::pipeline::reading::{Read, read, rule};
 use crate::waml::node::Node;
 
@@ -25,7 +25,7 @@ pub fn can_be_in(file: &str) -> bool {
 pub fn of(app: &AppKey, files: &[ManifestFile]) -> Read<Route> {
     let Read { found, unreadable } = read(files, |node, found| found.extend(pairs(node)));
     let unique: BTreeSet<(String, String)> = found.into_iter().collect();
-    let route = |(host, path)| Route { host, path, app: app.clone() };
+    let route = |(host, path)| Route { host, path, app: app.clone(), repository: None };
     Read { found: unique.into_iter().map(route).collect(), unreadable }
 }
 
@@ -106,10 +106,9 @@ fn text<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     node.get(key).and_then(Node::as_text)
 }
 
-/// Host names are alike in either case, and with a dot at their end.
+/// A host as it is looked up; none where it has no name.
 pub fn normal_host(host: &str) -> Option<String> {
-    let host = host.trim_end_matches('.').to_ascii_lowercase();
-    (!host.is_empty()).then_some(host)
+    Some(route::normal_host(host)).filter(|host| !host.is_empty())
 }
 
 fn normal_path(path: &str) -> String {

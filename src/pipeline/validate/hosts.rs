@@ -1,14 +1,16 @@
-//! No other app in the cluster has the host with the same path.
+//! No other app in the cluster has the host with the same path, and none of another owner's has a
+//! path of the same host inside or around it.
 //!
-//! The same host and path is an error: both would answer, by luck. A path that swallows, or is
-//! swallowed by, another app's is a warning: routers send a request to the longest prefix, so
-//! `/` and `/api` of one host may well be two apps, but each should know of the other. Prefixes
-//! are compared by whole segments, as Ingress and Gateway API do: `/api` does not hold `/apis`.
+//! The same host and path is an error: both would answer, by luck. Routers send a request to the
+//! longest prefix, so a path that swallows, or is swallowed by, another app's takes requests away: a
+//! `/login` on a foreign shop gets its passwords. Within one owner `/` and `/api` of one host may
+//! well be two apps, and each should know of the other: that is a warning. So it is where the app
+//! has had that path before the other one was refused for it.
 
 use super::unknown::{self, Wanted};
 use super::{Report, Subject};
-use crate::model::facts::Route;
-use crate::model::target::Target;
+use crate::model::facts::Fact;
+use crate::model::route::{self, Route, RouteClaim, RouteOverlap};
 use crate::model::violation::Violation;
 use crate::pipeline::view::ingress::host;
 use crate::waml::node::Path;
@@ -28,82 +30,118 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     };
     let others: Vec<&Route> = routes.iter().filter(|r| r.app != subject.waml.app).collect();
     for (index, ingress) in ingresses.iter().enumerate() {
-        one(ingress, target, &others, &path.index(index), report);
+        let address = Address { subject, host: host(ingress, target), others: &others };
+        address.check(ingress, &path.index(index), report);
     }
 }
 
-fn one(
-    ingress: &Ingress,
-    target: &Target,
-    others: &[&Route],
-    path: &Path,
-    report: &mut Report<'_>,
-) {
-    let host = host(ingress, target);
-    let same = others.iter().filter(|route| route.host.eq_ignore_ascii_case(&host));
-    let same: Vec<&Route> = same.copied().collect();
-    let paths = ingress.paths.as_deref().unwrap_or_default();
-    let at_host = path.key(if ingress.host.is_some() { "host" } else { "hostPrefix" });
-    if paths.is_empty() {
-        clash((&host, "/"), target, &same, &at_host, report);
-    }
-    for (index, way) in paths.iter().enumerate() {
-        let here = path.key("paths").index(index);
-        let here = if way.path.is_some() { here.key("path") } else { here };
-        clash((&host, way.path.as_deref().unwrap_or("/")), target, &same, &here, report);
-    }
+/// One host of the app's.
+struct Address<'a> {
+    subject: &'a Subject<'a>,
+    host: String,
+    others: &'a [&'a Route],
 }
 
-fn clash(
-    (host, own): (&str, &str),
-    target: &Target,
-    others: &[&Route],
-    at: &Path,
-    report: &mut Report<'_>,
-) {
-    let mine = segments(own);
-    let theirs = others.iter().map(|route| (route, segments(&route.path)));
-    let mut told: Vec<(&Route, Violation)> = Vec::new();
-    for (route, theirs) in theirs {
-        let violation = if theirs == mine {
-            taken(host, own, route, target)
-        } else if theirs.starts_with(&mine) {
-            shared(host, &route.path, own, &format!("`{}` gets those", route.app))
-        } else if mine.starts_with(&theirs) {
-            shared(host, own, &route.path, &format!("`{}` no longer gets those", route.app))
-        } else {
-            continue;
-        };
-        // One app's many paths under ours are one thing to know.
-        if !told.iter().any(|(other, v)| other.app == route.app && v.severity == violation.severity)
-        {
-            told.push((route, violation));
+impl Address<'_> {
+    fn check(&self, ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
+        let paths = ingress.paths.as_deref().unwrap_or_default();
+        let at_host = path.key(if ingress.host.is_some() { "host" } else { "hostPrefix" });
+        if paths.is_empty() {
+            self.clash("/", &at_host, report);
+        }
+        for (index, way) in paths.iter().enumerate() {
+            let here = path.key("paths").index(index);
+            let here = if way.path.is_some() { here.key("path") } else { here };
+            self.clash(way.path.as_deref().unwrap_or("/"), &here, report);
         }
     }
-    for (_, violation) in told {
-        report.add(at, violation);
+
+    fn clash(&self, path: &str, at: &Path, report: &mut Report<'_>) {
+        let ours = self.claim(path);
+        let us = &self.subject.release.repository;
+        let mut told: Vec<(&Route, Violation)> = Vec::new();
+        for theirs in self.others.iter().copied() {
+            let Some(overlap) = ours.overlap(theirs) else { continue };
+            let violation = match overlap {
+                RouteOverlap::Same => self.taken(&ours, theirs),
+                RouteOverlap::Inside | RouteOverlap::Around
+                    if ours.is_refused_beside(theirs, us) =>
+                {
+                    self.foreign(&ours, theirs, overlap)
+                }
+                RouteOverlap::Inside | RouteOverlap::Around => shared(&ours, theirs, overlap),
+            };
+            // One app's many paths under ours are one thing to know.
+            let is_told = |(other, v): &(&Route, Violation)| {
+                other.app == theirs.app && v.severity == violation.severity
+            };
+            if !told.iter().any(is_told) {
+                told.push((theirs, violation));
+            }
+        }
+        for (_, violation) in told {
+            report.add(at, violation);
+        }
+    }
+
+    /// One that is live has been there before. What could not be asked, was not.
+    fn claim(&self, path: &str) -> RouteClaim {
+        let mut ours = RouteClaim { host: self.host.clone(), path: path.to_owned(), live: false };
+        if let Fact::Known { value, .. } = &self.subject.facts.own_routes {
+            ours.live = route::is_among(&ours, value);
+        }
+        ours
+    }
+
+    fn taken(&self, ours: &RouteClaim, theirs: &Route) -> Violation {
+        let (app, target) = (&theirs.app, self.subject.target);
+        let message = format!(
+            "{} already belongs to `{app}`",
+            quoted(&format!("{}{}", ours.host, ours.path))
+        );
+        Violation::error(RULE, message)
+            .expected("is taken")
+            .help(format!("choose another host or path, or take it out of the WAML of `{app}` first; if that app is no more, `bart remove {target} {app} --reason TEXT`"))
+    }
+
+    fn foreign(&self, ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
+        let lies = if overlap == RouteOverlap::Inside { "inside" } else { "around" };
+        let (app, target) = (&theirs.app, self.subject.target);
+        let message = format!(
+            "{} is {lies} `{}{}`, which belongs to another owner: `{app}`",
+            quoted(&format!("{}{}", ours.host, ours.path)),
+            theirs.host,
+            theirs.path
+        );
+        let help = match theirs.repository {
+            Some(_) => {
+                "choose another host: two apps share one where the same owner has their repositories"
+                    .to_owned()
+            }
+            None => format!(
+                "choose another host; nobody knows which repository `{app}` belongs to: an operator says it \
+                 with `the-deployer owners move {app} --target {target} --to OWNER/REPOSITORY --reason TEXT`"
+            ),
+        };
+        Violation::error(RULE, message).expected("shares a host with another owner").help(help)
     }
 }
 
-fn taken(host: &str, path: &str, route: &Route, target: &Target) -> Violation {
-    let message =
-        format!("{} already belongs to `{}`", quoted(&format!("{host}{path}")), route.app);
-    Violation::error(RULE, message)
-        .expected("is taken")
-        .help(format!("choose another host or path, or take it out of the WAML of `{0}` first; if that app is no more, `bart remove {1} {0} --reason TEXT`", route.app, target.name))
-}
-
-fn shared(host: &str, inner: &str, outer: &str, who: &str) -> Violation {
+fn shared(ours: &RouteClaim, theirs: &Route, overlap: RouteOverlap) -> Violation {
+    let (inner, outer, what) = match overlap {
+        RouteOverlap::Around => ((&theirs.host, &theirs.path), (&ours.host, &ours.path), "gets"),
+        RouteOverlap::Inside | RouteOverlap::Same => {
+            ((&ours.host, &ours.path), (&theirs.host, &theirs.path), "no longer gets")
+        }
+    };
+    let beside = if inner.0.eq_ignore_ascii_case(outer.0) { "" } else { outer.0.as_str() };
     let message = format!(
-        "requests for {} are also under `{outer}`: {who}",
-        quoted(&format!("{host}{inner}"))
+        "requests for {} are also under `{beside}{}`: `{}` {what} those",
+        quoted(&format!("{}{}", inner.0, inner.1)),
+        outer.1,
+        theirs.app
     );
     Violation::warning(RULE, message).expected("shares a host with another app").help(
         "routers choose the longest path; use another host if the apps do not belong together",
     )
-}
-
-/// `/a//b/` is `a`, `b`.
-fn segments(path: &str) -> Vec<&str> {
-    path.split('/').filter(|part| !part.is_empty()).collect()
 }

@@ -295,7 +295,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "hosts",
-        about: "No other app in the cluster has the host with the same path; one that shares the host by a longer or shorter path is a warning.",
+        about: "No other app in the cluster has the host with the same path, and none of another owner's a longer or shorter path of the host; one of the same owner's is a warning.",
         source: "the source document: no other ingress already has the same host",
         weight: Weight::Both,
         check: Check::Facts(hosts::check),

@@ -7,6 +7,7 @@
 
 use super::unknown::{self, Wanted};
 use super::{Report, Subject};
+use crate::model::facts::NotOwned;
 use crate::model::id::RepoName;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
@@ -20,18 +21,14 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(owner) = unknown::known(&subject.facts.owner, &wanted, subject, report) else {
         return;
     };
-    let us = &subject.release.repository;
-    match &owner.app {
-        Some(theirs) if !is_same(theirs, us) => {
+    match (owner.allow(&subject.release.repository), &owner.app) {
+        (Err(NotOwned::App), Some(theirs)) => {
             add(subject, "slug", other_app(subject, theirs), report);
         }
-        Some(_) => {}
-        None => {
-            let joins = |theirs: &RepoName| theirs.owner().eq_ignore_ascii_case(us.owner());
-            if !owner.namespace.is_empty() && !owner.namespace.iter().any(joins) {
-                add(subject, "namespace", other_namespace(subject, &owner.namespace), report);
-            }
+        (Err(NotOwned::App | NotOwned::Namespace), _) => {
+            add(subject, "namespace", other_namespace(subject, &owner.namespace), report);
         }
+        (Ok(()), _) => {}
     }
 }
 
@@ -68,9 +65,4 @@ fn moving(subject: &Subject<'_>) -> String {
 fn add(subject: &Subject<'_>, key: &str, violation: Violation, report: &mut Report<'_>) {
     let (_, place) = subject.waml.root.nearest(&Path::root().key(key));
     report.add_at(key, place, violation);
-}
-
-/// GitHub's names differ not by case.
-fn is_same(a: &RepoName, b: &RepoName) -> bool {
-    a.as_str().eq_ignore_ascii_case(b.as_str())
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Fact, Facts, LiveObject, Ownership, Route};
+use crate::model::facts::{Fact, Facts, LiveObject, Ownership};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
 use crate::model::platform::Platform;
 use crate::model::platform::secrets::{Delivery, Secrets};
+use crate::model::route::Route;
 use crate::model::target::{Clusters, Environment, Target};
 use crate::model::violation::Severity;
 
@@ -59,6 +60,7 @@ fn a_host_and_path_belong_to_one_app() {
         host: host.to_owned(),
         path: path.to_owned(),
         app: app(owner),
+        repository: Some(repo("O/b")),
     };
     let others = |routes: &[Route]| Facts { routes: known(routes.to_vec()), ..facts_on(target()) };
     let taken = "`h.t.internal/api` already belongs to `n/b` [hosts] → choose another host or path, or take it out of the WAML of `n/b` first; if that app is no more, `bart remove t n/b --reason TEXT`";
@@ -90,6 +92,53 @@ fn a_host_and_path_belong_to_one_app() {
     let whole = format!("{WEB}    ingress: [{{hostPrefix: h}}]\n");
     let found = said(&whole, &others(&[route("h.t.internal", "/", "b")]));
     assert!(found[0].starts_with("9:28: `h.t.internal/` already belongs to `n/b`"), "{found:?}");
+}
+
+#[test]
+fn a_path_inside_or_around_another_owners_is_refused_unless_it_is_live_already() {
+    let section = |path: &str| {
+        format!("{WEB}    ingress: [{{hostPrefix: h, paths: [{{path: {path}}}], port: 8000}}]\n")
+    };
+    let route = |host: &str, path: &str, repository: Option<&str>, slug: &str| Route {
+        host: host.to_owned(),
+        path: path.to_owned(),
+        app: app(slug),
+        repository: repository.map(repo),
+    };
+    let beside = |theirs: Route, own: Vec<Route>| Facts {
+        routes: known(vec![theirs]),
+        own_routes: known(own),
+        ..facts_on(target())
+    };
+    // The repository is o/a.
+    for (ours, host, theirs, message) in [
+        ("/login", "h.t.internal", "/", "`h.t.internal/login` is inside `h.t.internal/`"),
+        ("/", "h.t.internal", "/login", "`h.t.internal/` is around `h.t.internal/login`"),
+        ("/login", "*.t.internal", "/", "`h.t.internal/login` is inside `*.t.internal/`"),
+        ("/", "*.t.internal", "/", "`h.t.internal/` is inside `*.t.internal/`"),
+    ] {
+        for repository in [Some("p/b"), None] {
+            let found = said(&section(ours), &beside(route(host, theirs, repository, "b"), vec![]));
+            let [found] = &found[..] else { panic!("{found:?}") };
+            let said = format!("9:46: {message}, which belongs to another owner: `n/b` [hosts]");
+            assert!(found.starts_with(&said), "{found}");
+            let way_out = found.contains("`the-deployer owners move n/b --target t");
+            assert_eq!(way_out, repository.is_none(), "{found}");
+            let own = vec![route("H.t.internal", ours, None, "a")];
+            let live = said_of(&section(ours), route(host, theirs, repository, "b"), own);
+            assert!(live.starts_with("? 9:46: requests for"), "it was there before: {live}");
+        }
+        let found = said_of(&section(ours), route(host, theirs, Some("O/b"), "b"), vec![]);
+        assert!(found.starts_with("? 9:46: requests for"), "{found}");
+    }
+}
+
+/// The one thing that is said beside another app's route.
+fn said_of(section: &str, theirs: Route, own: Vec<Route>) -> String {
+    let facts = Facts { routes: known(vec![theirs]), own_routes: known(own), ..facts_on(target()) };
+    let found = said(section, &facts);
+    let [found] = &found[..] else { panic!("{found:?}") };
+    found.clone()
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use crate::model::facts::LiveObject;
 use crate::model::placed::Spot;
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
 use crate::server::Shared;
+use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
@@ -84,6 +86,7 @@ pub(super) fn remove_operation() -> Operation {
 pub(super) async fn remove<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     path: InPath<(String, String, String)>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
@@ -93,7 +96,8 @@ pub(super) async fn remove<B: Backend>(
     let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
-    let gone = shared.state.backend.remove(request).await.map_err(refused)?;
+    let reply = key.reply(|gone: &Gone| answer(StatusCode::OK, &view(gone.clone())));
+    let gone = shared.state.backend.remove(request, reply).await.map_err(refused)?;
     Ok(Json(view(gone)))
 }
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::removal::reason;
 use crate::server::Shared;
 use crate::server::api::apps::unread;
+use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
 use crate::server::api::view::{Overview, overview};
 use crate::server::auth::Caller;
@@ -40,6 +43,7 @@ pub(super) fn operation() -> Operation {
 pub(super) async fn cancel<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<Overview>, Problem> {
@@ -51,7 +55,8 @@ pub(super) async fn cancel<B: Backend>(
     let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
     shared.may_stop(&caller, &deployment).await?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
-    let cancelled = backend.cancel(&id, reason, caller.by()).await.map_err(refused)?;
+    let reply = key.reply(|one: &Deployment| answer(StatusCode::OK, &overview(one.clone())));
+    let cancelled = backend.cancel(&id, reason, caller.by(), &reply).await.map_err(refused)?;
     Ok(Json(overview(cancelled)))
 }
 

@@ -76,6 +76,8 @@ pub(super) async fn follow<B: Backend>(
 ) -> Result<Response, Problem> {
     let id = path::deployment(id)?;
     let bell = shared.state.backend.bell();
+    // Before the picture: what changes between the two is looked at again.
+    let version = version(&shared, &id).await?;
     let record = look(&shared, &id).await?;
     shared.may_see(&caller, &record).await?;
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
@@ -93,8 +95,19 @@ pub(super) async fn follow<B: Backend>(
     let now = shared.state.backend.now();
     let (quiet, waiting) = (Box::pin(tokio::time::sleep(Duration::ZERO)), Some((first, ended)));
     let (since, asked, slots) = (now, now, (slot, opened));
-    let following =
-        Following { shared, id, caller, bell, heard, waiting, quiet, since, asked, _slots: slots };
+    let following = Following {
+        shared,
+        id,
+        caller,
+        bell,
+        version,
+        heard,
+        waiting,
+        quiet,
+        since,
+        asked,
+        _slots: slots,
+    };
     let events = futures::stream::unfold(Some(following), |following| async {
         let (event, following) = next(following?).await?;
         Some((Ok::<_, Infallible>(event), following))
@@ -123,7 +136,9 @@ struct Following<B> {
     id: DeployId,
     caller: Caller,
     bell: watch::Receiver<()>,
-    /// The version that was told last.
+    /// The version of the record that was looked up last.
+    version: String,
+    /// The version of the picture that was told last.
     heard: Option<String>,
     /// What was looked up and not told yet, and whether that is the end.
     waiting: Option<(Told, bool)>,
@@ -158,8 +173,13 @@ async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<
             return None;
         }
         // What cannot be read now is asked for again by who comes again.
-        let record = look(&following.shared, &following.id).await.ok()?;
+        let version = version(&following.shared, &following.id).await.ok()?;
         following.quiet = Box::pin(tokio::time::sleep(APART));
+        if version == following.version && following.age(following.asked) < BELIEVED {
+            continue;
+        }
+        following.version = version;
+        let record = look(&following.shared, &following.id).await.ok()?;
         following.may_see(&record).await.ok()?;
         following.waiting = Some((told(&record), record.state.is_final()));
     }
@@ -213,7 +233,13 @@ fn told(record: &Deployment) -> Told {
 }
 
 async fn look<B: Backend>(shared: &Shared<B>, id: &DeployId) -> Result<Deployment, Problem> {
-    let found = shared.state.backend.record(id).await;
+    let found = shared.state.backend.picture(id).await;
+    let found = found.map_err(|error| path::unavailable(&error))?;
+    found.ok_or_else(|| path::no_deployment(id))
+}
+
+async fn version<B: Backend>(shared: &Shared<B>, id: &DeployId) -> Result<String, Problem> {
+    let found = shared.state.backend.version(id).await;
     let found = found.map_err(|error| path::unavailable(&error))?;
     found.ok_or_else(|| path::no_deployment(id))
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{IdError, ImageTag, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
+use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
 use crate::server::ports::{Asked, Backend, CodeHost, NotAsked, Wanted};
@@ -106,15 +107,23 @@ pub(super) struct AskedView {
 pub(super) async fn create<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<(StatusCode, Json<AskedView>), Problem> {
     let Json(ask) = ask.map_err(|error| unread(&error))?;
     let wanted = read(ask, &caller).map_err(|why| Problem::new(Kind::Unprocessable, why))?;
     let subject = Subject::Repository(wanted.repository.clone(), Some(wanted.target.clone()));
     shared.may(&caller, Scope::Deploy, &subject).await?;
-    let Asked { id, forge_id } =
-        shared.state.backend.ask(wanted, caller.by()).await.map_err(refused)?;
-    Ok((StatusCode::ACCEPTED, Json(AskedView { id: id.into(), forge_id })))
+    let reply =
+        key.reply(|asked: &Asked| answer(StatusCode::ACCEPTED, &AskedView::of(asked.clone())));
+    let asked = shared.state.backend.ask(wanted, caller.by(), &reply).await.map_err(refused)?;
+    Ok((StatusCode::ACCEPTED, Json(AskedView::of(asked))))
+}
+
+impl AskedView {
+    fn of(Asked { id, forge_id }: Asked) -> Self {
+        Self { id: id.into(), forge_id }
+    }
 }
 
 fn read(ask: Ask, caller: &Caller) -> Result<Wanted, String> {

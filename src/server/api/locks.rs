@@ -15,6 +15,7 @@ use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;
 use crate::server::Shared;
 use crate::server::api::apps::unread;
+use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
@@ -156,6 +157,7 @@ pub(super) async fn list<B: Backend>(
 pub(super) async fn place<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<(StatusCode, Json<View>), Problem> {
     let Json(Ask { scope, reason: text, until, lasting }) = ask.map_err(|error| unread(&error))?;
@@ -168,7 +170,9 @@ pub(super) async fn place<B: Backend>(
         (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
     };
     let request = LockRequest { scope, reason, ends };
-    let placed = shared.state.backend.lock(request, caller.by()).await.map_err(refused)?;
+    let reply = key
+        .reply(|(id, lock): &(LockId, Lock)| answer(StatusCode::CREATED, &view(id, lock.clone())));
+    let placed = shared.state.backend.lock(request, caller.by(), &reply).await.map_err(refused)?;
     Ok((StatusCode::CREATED, Json(view(&placed.0, placed.1))))
 }
 
@@ -176,6 +180,7 @@ pub(super) async fn place<B: Backend>(
 pub(super) async fn remove<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
     ask: Result<Json<Away>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
@@ -188,7 +193,9 @@ pub(super) async fn remove<B: Backend>(
     let (needed, subject) = right(&there.scope);
     shared.may(&caller, needed, &subject).await?;
     let reason = reason(&text).map_err(unmeant)?;
-    let lock = backend.unlock(&id, reason, caller.by()).await.map_err(kept)?;
+    let reply =
+        key.reply(|(id, lock): &(LockId, Lock)| answer(StatusCode::OK, &view(id, lock.clone())));
+    let lock = backend.unlock(&id, reason, caller.by(), &reply).await.map_err(kept)?;
     Ok(Json(view(&id, lock)))
 }
 

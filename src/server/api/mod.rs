@@ -21,7 +21,7 @@ mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
 mod audit; // who did what
-mod once; // acts, each done once
+mod idempotency; // acts, each done once
 mod whoami; // who calls
 mod cancel; // a deployment is stopped
 mod locks; // what people keep back
@@ -43,7 +43,7 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
     let (free, of_free) = free::<B>().apart();
     described.extend(of_free);
     router
-        .layer(from_fn_with_state(shared.clone(), once::once::<B>))
+        .layer(from_fn_with_state(shared.clone(), idempotency::idempotent::<B>))
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         .merge(free)
         .merge(openapi::served(BASE, described))

@@ -62,10 +62,14 @@ pub(super) struct View {
     digest: Option<String>,
     /// What would become another, object by object.
     changes: Vec<Change>,
-    /// Why it would be refused.
+    /// Why it would be refused: the first of them.
     violations: Vec<Violation>,
-    /// What would not stop it.
+    /// How many more violations there are.
+    violations_left_out: usize,
+    /// What would not stop it: the first of them.
     warnings: Vec<Violation>,
+    /// How many more warnings there are.
+    warnings_left_out: usize,
     /// What else there is to know, one sentence each.
     notes: Vec<String>,
 }
@@ -149,8 +153,10 @@ fn view(plan: Plan) -> View {
         template,
         digest: digest.map(|digest| digest.0),
         changes,
-        violations,
-        warnings,
+        violations_left_out: violations.left_out(),
+        violations: violations.into(),
+        warnings_left_out: warnings.left_out(),
+        warnings: warnings.into(),
         notes,
     }
 }

@@ -18,6 +18,7 @@ use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::Shared;
 use crate::server::api::apps::unread;
+use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath, InQuery, bad};
 use crate::server::api::query;
 use crate::server::api::view::{Overview, overview};
@@ -25,6 +26,7 @@ use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
 use crate::server::problem::{Kind, Problem};
+use crate::store::StoredAnswer;
 
 type AppPath = InPath<(String, String, String)>;
 
@@ -143,6 +145,7 @@ pub(super) fn back_operation() -> Operation {
 pub(super) async fn roll_back<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     path: AppPath,
     ask: Result<Json<AskBack>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BackView>), Problem> {
@@ -151,9 +154,10 @@ pub(super) async fn roll_back<B: Backend>(
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
     let request = RollbackRequest { target, app, to, reason: why(&text)?, dry_run };
-    let answer = shared.state.backend.roll_back(request, caller.by()).await.map_err(refused)?;
+    let reply = key.reply(|back: &RolledBack| answer(StatusCode::ACCEPTED, &view(back.clone())));
+    let back = shared.state.backend.roll_back(request, caller.by(), &reply).await;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(back(answer))))
+    Ok((status, Json(view(back.map_err(refused)?))))
 }
 
 /// What is said of [`hold()`].
@@ -168,13 +172,15 @@ pub(super) fn hold_operation() -> Operation {
 pub(super) async fn hold<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     path: AppPath,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<OneHold>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
     let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
-    let held = shared.state.backend.hold(target, app, why(&reason)?, caller.by()).await;
-    Ok(Json(OneHold { hold: Some(HoldView::of(held.map_err(refused)?)) }))
+    let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
+    let held = shared.state.backend.hold(target, app, reason, caller.by(), &reply).await;
+    Ok(Json(OneHold::of(held.map_err(refused)?)))
 }
 
 /// What is said of [`release`].
@@ -189,15 +195,17 @@ pub(super) fn release_operation() -> Operation {
 pub(super) async fn release<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
+    Extension(key): Extension<RequestKey>,
     path: AppPath,
     ask: Result<Json<Ask>, JsonRejection>,
 ) -> Result<Json<OneHold>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
     let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
     let nothing = format!("{app} is not held on {target}");
-    let released = shared.state.backend.release(target, app, why(&reason)?, caller.by()).await;
+    let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
+    let released = shared.state.backend.release(target, app, reason, caller.by(), &reply).await;
     let hold = released.map_err(refused)?.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?;
-    Ok(Json(OneHold { hold: Some(HoldView::of(hold)) }))
+    Ok(Json(OneHold::of(hold)))
 }
 
 /// What is said of [`holds`].
@@ -262,8 +270,8 @@ fn unavailable(error: &Fault) -> Problem {
     Problem::new(Kind::Unavailable, "this cannot be recorded now; nothing was done, come again")
 }
 
-fn back(answer: RolledBack) -> BackView {
-    let RolledBack { deployment, from, to, hold, changes } = answer;
+fn view(back: RolledBack) -> BackView {
+    let RolledBack { deployment, from, to, hold, changes } = back;
     BackView {
         deployment: deployment.map(overview),
         from: from.map(VersionView::of),
@@ -288,6 +296,17 @@ impl VersionView {
             actor,
             at,
         }
+    }
+}
+
+/// What is kept of the answer to who holds or releases.
+fn hold_answer(hold: &Hold) -> StoredAnswer {
+    answer(StatusCode::OK, &OneHold::of(hold.clone()))
+}
+
+impl OneHold {
+    fn of(hold: Hold) -> Self {
+        Self { hold: Some(HoldView::of(hold)) }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
 use crate::model::rollback::Rollback;
-use crate::model::violation::{Severity, Violation};
+use crate::model::violation::{Violation, Violations};
 use crate::pipeline::diff::Change;
 use crate::server::ports::{Page, StatusRecord};
 
@@ -108,8 +108,10 @@ pub(super) struct Detail {
     overview: Overview,
     /// How long each stage took, in order.
     stages: Vec<StageTime>,
-    /// Broken rules, and warnings.
+    /// Broken rules, and warnings: as many as are kept.
     violations: Vec<Violation>,
+    /// How many more there were; `errors` and `warnings` count all.
+    violations_left_out: usize,
     /// What somebody had changed by hand in the manifest repository.
     hand_edit: Option<HandEdit>,
     /// What the forge was or will be told, oldest first.
@@ -167,7 +169,16 @@ impl Detail {
     ) -> Self {
         let Whole { overview, stages, violations, hand_edit } = whole(deployment);
         let statuses = statuses.into_iter().map(status).collect();
-        Self { overview, stages, violations, hand_edit, statuses, log_url, changes }
+        Self {
+            overview,
+            stages,
+            violations_left_out: violations.left_out(),
+            violations: violations.into(),
+            hand_edit,
+            statuses,
+            log_url,
+            changes,
+        }
     }
 }
 
@@ -187,7 +198,7 @@ pub(super) fn overview(deployment: Deployment) -> Overview {
 struct Whole {
     overview: Overview,
     stages: Vec<StageTime>,
-    violations: Vec<Violation>,
+    violations: Violations,
     hand_edit: Option<HandEdit>,
 }
 
@@ -224,7 +235,6 @@ fn whole(deployment: Deployment) -> Whole {
         automatic,
     } = request;
     let Release { repository, commit, tag } = release;
-    let count = |severity| violations.iter().filter(|v| v.severity == severity).count();
     let overview = Overview {
         id: id.into(),
         state,
@@ -247,8 +257,8 @@ fn whole(deployment: Deployment) -> Whole {
         address,
         production,
         attempts,
-        errors: count(Severity::Error),
-        warnings: count(Severity::Warning),
+        errors: violations.errors(),
+        warnings: violations.warnings(),
         pushed,
     };
     Whole { overview, stages, violations, hand_edit }

@@ -35,6 +35,7 @@ pub(super) use crate::server::auth::people::People;
 pub use crate::server::auth::rights::{Globs, Rights};
 pub use crate::server::auth::site::Site;
 pub use crate::server::auth::whence::Proxies;
+pub(super) use crate::server::auth::whence::{peer, subscriber};
 
 /// A token that may call the API, known by its hash only.
 #[derive(Debug, Clone)]

@@ -12,9 +12,8 @@
 mod document; // operations become an OpenAPI document
 mod operation; // what is said of a route
 
-use std::sync::Arc;
-
 use axum::Router;
+use axum::body::Bytes;
 use axum::handler::Handler;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{MethodRouter, get, post};
@@ -86,7 +85,8 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
     let operation = Operation::open("getOpenApi", "This document.")
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     described.push(Described { method: "get", path: PATH.to_owned(), operation });
-    let text: Arc<str> = document::of(base, &described).into();
-    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], text.to_string()) };
+    // Shared by all answers, however slowly they are read.
+    let text = Bytes::from(document::of(base, &described));
+    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], text) };
     Router::new().route(PATH, get(answer))
 }

@@ -11,6 +11,7 @@ use crate::model::removal::{Removal, RemovalRequest};
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::ports::Fault;
+use crate::store::Reply;
 
 /// What became of a request to remove an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +112,7 @@ pub trait Rollbacks: Send + Sync + 'static {
         &self,
         request: RollbackRequest,
         by: By,
+        reply: &Reply<RolledBack>,
     ) -> impl Future<Output = Result<RolledBack, NotRolledBack>> + Send;
 
     /// Holds automation off an app on a target.
@@ -120,6 +122,7 @@ pub trait Rollbacks: Send + Sync + 'static {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> impl Future<Output = Result<Hold, NotRolledBack>> + Send;
 
     /// Ends a hold; what it was, or `None` where there was none.
@@ -129,6 +132,7 @@ pub trait Rollbacks: Send + Sync + 'static {
         app: AppKey,
         reason: String,
         by: By,
+        reply: &Reply<Hold>,
     ) -> impl Future<Output = Result<Option<Hold>, NotRolledBack>> + Send;
 
     /// The holds of a target, or all.
@@ -140,9 +144,11 @@ pub trait Rollbacks: Send + Sync + 'static {
 
 /// What people do on purpose beside deploying.
 pub trait Acts: Send + Sync + 'static {
-    /// Takes an app off a target. Goes on to its end even if nobody waits for the answer.
+    /// Takes an app off a target. Goes on to its end even if nobody waits for the answer; where the key
+    /// leads to a removal whose process died, that one is answered.
     fn remove(
         &self,
         request: RemovalRequest,
+        reply: Reply<Gone>,
     ) -> impl Future<Output = Result<Gone, NotRemoved>> + Send;
 }

@@ -2,7 +2,7 @@
 
 use crate::model::audit::{Found, Search};
 use crate::server::ports::Fault;
-use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
+use crate::store::{Begin, IdempotencyKey, KeyLease, StoredAnswer};
 
 /// Who did what.
 pub trait AuditLog: Send + Sync + 'static {
@@ -10,23 +10,19 @@ pub trait AuditLog: Send + Sync + 'static {
     fn audited(&self, search: &Search) -> impl Future<Output = Result<Found, Fault>> + Send;
 }
 
-/// What was answered to acts that may be repeated.
-pub trait Answers: Send + Sync + 'static {
+/// Acts that may be repeated.
+pub trait IdempotencyKeys: Send + Sync + 'static {
     /// Begins a request, unless it was begun before.
-    fn begin(&self, request: &Repeatable) -> impl Future<Output = Result<Begun, Fault>> + Send;
+    fn begin(&self, key: &IdempotencyKey) -> impl Future<Output = Result<Begin, Fault>> + Send;
 
-    /// Keeps what was answered; nothing changes where somebody else has taken the request over.
+    /// Keeps the answer of a request that found nothing to do; that of an act is kept with it.
     fn keep(
         &self,
-        request: &Repeatable,
-        turn: AnswerTurn,
-        answer: &Answered,
+        lease: &KeyLease,
+        answer: &StoredAnswer,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Lets go of a request that was refused; nothing changes where somebody else has taken it over.
-    fn forget(
-        &self,
-        request: &Repeatable,
-        turn: AnswerTurn,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    /// Lets go of a request that was refused; nothing changes where it was answered, or where another
+    /// request has taken it over.
+    fn release_key(&self, lease: &KeyLease) -> impl Future<Output = Result<(), Fault>> + Send;
 }

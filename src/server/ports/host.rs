@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::model::audit::By;
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
 use crate::server::ports::Fault;
+use crate::store::Reply;
 
 /// Where service repositories are, as far as callers need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +129,12 @@ pub trait Host: Send + Sync + 'static {
     fn code_host(&self) -> CodeHost;
 
     /// Asks for a deployment where the code host has none, and notes who did.
-    fn ask(&self, wanted: Wanted, by: By) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
+    fn ask(
+        &self,
+        wanted: Wanted,
+        by: By,
+        reply: &Reply<Asked>,
+    ) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
 
     /// The target of the app's newest deployment, whose WAML names the image.
     fn built_for(

@@ -44,6 +44,8 @@ pub enum Delivery {
     Unsigned,
     /// It could not be stored; the forge has it as failed.
     NotStored,
+    /// Its body came too slowly, or there was no room for it.
+    NotRead,
 }
 
 /// Who follows what comes in.

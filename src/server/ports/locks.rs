@@ -7,6 +7,7 @@ use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::server::ports::Fault;
+use crate::store::Reply;
 
 /// A lock that somebody wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +87,7 @@ pub trait Locks: Send + Sync + 'static {
         &self,
         request: LockRequest,
         by: By,
+        reply: &Reply<(LockId, Lock)>,
     ) -> impl Future<Output = Result<(LockId, Lock), NotLocked>> + Send;
 
     /// Takes a lock away; what it was.
@@ -94,6 +96,7 @@ pub trait Locks: Send + Sync + 'static {
         id: &LockId,
         reason: String,
         by: By,
+        reply: &Reply<(LockId, Lock)>,
     ) -> impl Future<Output = Result<Lock, NotUnlocked>> + Send;
 
     /// Ends a deployment that has not begun to push; what it is now.
@@ -102,5 +105,6 @@ pub trait Locks: Send + Sync + 'static {
         id: &DeployId,
         reason: String,
         by: By,
+        reply: &Reply<Deployment>,
     ) -> impl Future<Output = Result<Deployment, NotCancelled>> + Send;
 }

@@ -15,7 +15,7 @@ mod audit; // who did what, and acts that may be repeated
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
 pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
-pub use audit::{Answers, AuditLog};
+pub use audit::{AuditLog, IdempotencyKeys};
 pub use condition::{Check, Condition};
 pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
@@ -54,7 +54,7 @@ pub trait Backend:
     + Plans
     + Visitors
     + AuditLog
-    + Answers
+    + IdempotencyKeys
     + Host
 {
 }
@@ -75,7 +75,7 @@ impl<T> Backend for T where
         + Plans
         + Visitors
         + AuditLog
-        + Answers
+        + IdempotencyKeys
         + Host
 {
 }

@@ -73,11 +73,14 @@ pub trait Records: Send + Sync + 'static {
         id: &DeployId,
     ) -> impl Future<Output = Result<Option<(Deployment, Vec<StatusRecord>)>, Fault>> + Send;
 
-    /// One deployment by itself.
-    fn record(
+    /// One deployment by itself, without what takes room: its violations are counted and not listed.
+    fn picture(
         &self,
         id: &DeployId,
     ) -> impl Future<Output = Result<Option<Deployment>, Fault>> + Send;
+
+    /// What is another whenever the picture of a deployment is another; costs less to ask for.
+    fn version(&self, id: &DeployId) -> impl Future<Output = Result<Option<String>, Fault>> + Send;
 
     /// What a deployment changed in its app's `latest`; `None` where nobody can tell it (any more).
     fn changes(&self, deployment: &Deployment) -> impl Future<Output = Option<Vec<Change>>> + Send;

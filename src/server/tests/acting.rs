@@ -12,9 +12,10 @@ use crate::model::removal::{Ended, Removal, RemovalRequest, Taken};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
 use crate::server::ports::{Acts, Fault, Gone, NotRemoved, Outcome};
+use crate::store::Reply;
 
 impl Acts for Fake {
-    async fn remove(&self, request: RemovalRequest) -> Result<Gone, NotRemoved> {
+    async fn remove(&self, request: RemovalRequest, _: Reply<Gone>) -> Result<Gone, NotRemoved> {
         self.trouble().await?;
         self.held().await;
         let mut inner = self.inner.lock().unwrap();

@@ -24,7 +24,12 @@ impl Host for Fake {
         }
     }
 
-    async fn ask(&self, wanted: ports::Wanted, by: By) -> Result<ports::Asked, ports::NotAsked> {
+    async fn ask(
+        &self,
+        wanted: ports::Wanted,
+        by: By,
+        _: &crate::store::Reply<ports::Asked>,
+    ) -> Result<ports::Asked, ports::NotAsked> {
         assert_eq!(by.name, wanted.actor);
         self.trouble().await?;
         match wanted.git_ref.as_str() {

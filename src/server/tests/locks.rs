@@ -18,6 +18,7 @@ use crate::server::ports::{
     At, Ends, Fault, LockRequest, Locks, NotCancelled, NotLocked, NotPlanned, NotUnlocked, Plan,
     PlanRequest, Plans, Records as _,
 };
+use crate::store::Reply;
 
 const ID: &str = "3f9a2c41";
 
@@ -44,7 +45,12 @@ impl Locks for Fake {
         Ok(inner.locks.first().filter(|_| id.as_str() == ID).cloned())
     }
 
-    async fn lock(&self, request: LockRequest, by: By) -> Result<(LockId, Lock), NotLocked> {
+    async fn lock(
+        &self,
+        request: LockRequest,
+        by: By,
+        _: &Reply<(LockId, Lock)>,
+    ) -> Result<(LockId, Lock), NotLocked> {
         self.trouble().await?;
         let mut inner = self.inner.lock().unwrap();
         if inner.locks.len() > 9 {
@@ -55,7 +61,13 @@ impl Locks for Fake {
         Ok((LockId::parse(ID).unwrap(), lock))
     }
 
-    async fn unlock(&self, id: &LockId, reason: String, _: By) -> Result<Lock, NotUnlocked> {
+    async fn unlock(
+        &self,
+        id: &LockId,
+        reason: String,
+        _: By,
+        _: &Reply<(LockId, Lock)>,
+    ) -> Result<Lock, NotUnlocked> {
         self.trouble().await?;
         let mut inner = self.inner.lock().unwrap();
         if reason == "too late" {
@@ -69,6 +81,7 @@ impl Locks for Fake {
         id: &DeployId,
         reason: String,
         _: By,
+        _: &Reply<Deployment>,
     ) -> Result<Deployment, NotCancelled> {
         let (found, _) = self.deployment(id).await?.expect("the handler has looked");
         if reason == "too late" {

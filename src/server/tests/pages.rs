@@ -118,7 +118,8 @@ async fn what_is_wrong_comes_first_with_its_place_and_a_way_out() {
             .at("deploy.prod.service", Some(position))
             .expected("a port of the pod")
             .help("serve it, or route to 8000");
-        deployment.violations = vec![Violation::warning("slo", "no class is set"), violation];
+        deployment.violations =
+            vec![Violation::warning("slo", "no class is set"), violation].into();
     }
     let shown = browse(&world, FIRST, None).await;
     let text = page(&shown, 200);

@@ -60,7 +60,11 @@ impl Records for Fake {
         Ok(found.map(|d| (d.clone(), vec![told])))
     }
 
-    async fn record(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
+    async fn version(&self, id: &DeployId) -> Result<Option<String>, Fault> {
+        Ok(self.picture(id).await?.map(|deployment| format!("{deployment:?}")))
+    }
+
+    async fn picture(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
         Ok(self.deployment(id).await?.map(|(found, _)| found))
     }
 
@@ -140,7 +144,8 @@ pub(super) fn ended(mut deployment: Deployment) -> Deployment {
     deployment.stages = vec![StageTime { stage: Stage::Fetch, micros: 61_290 }];
     let position = Position { file: ".weave.yaml".into(), line: 3, column: 5, length: 2 };
     deployment.violations =
-        vec![Violation::warning("slo", "no SLO").at("slo", Some(position)).help("set `slo`")];
+        vec![Violation::warning("slo", "no SLO").at("slo", Some(position)).help("set `slo`")]
+            .into();
     deployment.pushed = Some(Pushed {
         commit: commit.clone(),
         changed: true,

@@ -8,12 +8,14 @@ use crate::model::audit::By;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::ports::{Fault, NotRolledBack, Rollbacks, RolledBack, Version};
+use crate::store::Reply;
 
 impl Rollbacks for Fake {
     async fn roll_back(
         &self,
         request: RollbackRequest,
         by: By,
+        _: &Reply<RolledBack>,
     ) -> Result<RolledBack, NotRolledBack> {
         self.trouble().await?;
         let mut inner = self.inner.lock().unwrap();
@@ -33,6 +35,7 @@ impl Rollbacks for Fake {
         app: AppKey,
         reason: String,
         by: By,
+        _: &Reply<Hold>,
     ) -> Result<Hold, NotRolledBack> {
         self.trouble().await?;
         let hold = Hold {
@@ -55,6 +58,7 @@ impl Rollbacks for Fake {
         _: AppKey,
         _: String,
         _: By,
+        _: &Reply<Hold>,
     ) -> Result<Option<Hold>, NotRolledBack> {
         self.trouble().await?;
         Ok(self.inner.lock().unwrap().holds.pop())

@@ -13,8 +13,8 @@ use super::world::{Fake, now};
 use crate::model::audit::{Found, Search, Written};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName, TeamName};
 use crate::model::person::{NotKnown, OnRepository, Person};
-use crate::server::ports::{Answers, AuditLog, Fault, Visitors};
-use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
+use crate::server::ports::{AuditLog, Fault, IdempotencyKeys, Visitors};
+use crate::store::{Begin, IdempotencyKey, KeyLease, StoredAnswer};
 
 /// What is known of callers, and what they did.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub(super) struct Callers {
     /// What it answers to everything instead.
     pub(super) trouble: Option<NotKnown>,
     pub(super) entries: Vec<Written>,
-    pub(super) answers: BTreeMap<String, (Repeatable, Option<Answered>)>,
+    pub(super) answers: BTreeMap<String, (IdempotencyKey, Option<StoredAnswer>)>,
     /// What an act waits for in its middle, and who waits until it is there.
     hold: Option<Hold>,
     /// Told of each answer that is kept.
@@ -198,38 +198,34 @@ impl AuditLog for Fake {
     }
 }
 
-impl Answers for Fake {
-    async fn begin(&self, request: &Repeatable) -> Result<Begun, Fault> {
-        let key = format!("{} {} {}", request.caller, request.route, request.key);
-        Ok(self.callers(|callers| match callers.answers.get(&key) {
+fn name(key: &IdempotencyKey) -> String {
+    format!("{} {} {}", key.caller, key.route, key.key)
+}
+
+impl IdempotencyKeys for Fake {
+    async fn begin(&self, key: &IdempotencyKey) -> Result<Begin, Fault> {
+        Ok(self.callers(|callers| match callers.answers.get(&name(key)) {
             None => {
-                callers.answers.insert(key, (request.clone(), None));
-                Begun::Now(AnswerTurn(1))
+                callers.answers.insert(name(key), (key.clone(), None));
+                Begin::Started(KeyLease::of(key.clone()))
             }
-            Some((first, _)) if first.digest != request.digest => Begun::OfAnother,
-            Some((_, Some(answered))) => Begun::Before(answered.clone()),
-            Some((_, None)) => Begun::AtWork,
+            Some((first, _)) if first.digest != key.digest => Begin::KeyReused,
+            Some((_, Some(answer))) => Begin::Replay(answer.clone()),
+            Some((_, None)) => Begin::InProgress,
         }))
     }
 
-    async fn keep(
-        &self,
-        request: &Repeatable,
-        _: AnswerTurn,
-        answer: &Answered,
-    ) -> Result<(), Fault> {
-        let key = format!("{} {} {}", request.caller, request.route, request.key);
-        let kept = (request.clone(), Some(answer.clone()));
+    async fn keep(&self, lease: &KeyLease, answer: &StoredAnswer) -> Result<(), Fault> {
+        let kept = (lease.key().clone(), Some(answer.clone()));
         self.callers(|callers| {
-            callers.answers.insert(key, kept);
+            callers.answers.insert(name(lease.key()), kept);
             callers.kept.notify_one();
         });
         Ok(())
     }
 
-    async fn forget(&self, request: &Repeatable, _: AnswerTurn) -> Result<(), Fault> {
-        let key = format!("{} {} {}", request.caller, request.route, request.key);
-        self.callers(|callers| callers.answers.remove(&key));
+    async fn release_key(&self, lease: &KeyLease) -> Result<(), Fault> {
+        self.callers(|callers| callers.answers.remove(&name(lease.key())));
         Ok(())
     }
 }

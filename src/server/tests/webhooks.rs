@@ -81,10 +81,12 @@ async fn a_push_is_accepted_where_somebody_follows_the_branch() {
 async fn a_wrong_or_missing_signature_is_refused_before_anything_is_read() {
     let world = world();
     let wrong = sign(&"other".into(), b"not json");
-    for signature in [None, Some(""), Some("sha1=00"), Some(wrong.as_str())] {
+    for signature in [None, Some(""), Some("sha1=00")] {
         let request = Delivery::raw("not json").without("content-type").signed(signature);
         world.send(request.request()).await.problem(401, "bad-signature");
     }
+    let request = Delivery::raw("not json").signed(Some(wrong.as_str()));
+    world.send(request.request()).await.problem(401, "bad-signature");
     assert!(world.fake.inner.lock().unwrap().stored.is_empty());
 }
 
@@ -220,7 +222,7 @@ async fn trouble_behind_the_server_is_told_apart_and_worth_another_delivery() {
 
 #[tokio::test]
 async fn one_request_more_than_the_bound_is_told_to_come_again() {
-    let limits = Limits { requests: 1, ..Limits::default() };
+    let limits = Limits { webhooks: 1, ..Limits::default() };
     let world = world_with(limits, Tokens::default());
     world.fake.inner.lock().unwrap().silent = true;
     let first = tokio::spawn({

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -11,19 +11,26 @@ use super::world::{SECRET, World, event, world, world_with};
 use crate::forge::github::webhook::signature::sign;
 use crate::server::Limits;
 use crate::server::auth::Tokens;
-use crate::server::serve::{Stopped, serve};
+use crate::server::connections::{ConnectionLimits, ConnectionMetrics, Connections};
+use crate::server::serve::{Stopped, bind, serve};
 
 struct Running {
     address: std::net::SocketAddr,
     stop: CancellationToken,
-    task: JoinHandle<std::io::Result<Stopped>>,
+    task: JoinHandle<Stopped>,
 }
 
 async fn running(world: &World, grace: Duration) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    running_within(world, grace, ConnectionLimits::default()).await
+}
+
+async fn running_within(world: &World, grace: Duration, limits: ConnectionLimits) -> Running {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let task = tokio::spawn(serve(listener, world.router.clone(), stop.clone(), grace));
+    let connections = Connections::new(limits, ConnectionMetrics::default());
+    let router = world.router.clone();
+    let task = tokio::spawn(serve(listener, router, connections, stop.clone(), grace));
     Running { address, stop, task }
 }
 
@@ -55,7 +62,7 @@ async fn a_delivery_is_answered_and_the_server_stops_cleanly() {
     let text = answer(server.address, &delivery(usize::MAX)).await;
     assert!(text.starts_with("HTTP/1.1 202 Accepted"), "{text}");
     server.stop.cancel();
-    assert_eq!(server.task.await.unwrap().unwrap(), Stopped::Clean);
+    assert_eq!(server.task.await.unwrap(), Stopped::Clean);
     assert!(TcpStream::connect(server.address).await.is_err(), "nobody listens any more");
 }
 
@@ -78,5 +85,60 @@ async fn stopping_waits_for_open_requests_no_longer_than_the_grace() {
     let alive = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert!(answer(server.address, alive).await.starts_with("HTTP/1.1 200"));
     server.stop.cancel();
-    assert_eq!(server.task.await.unwrap().unwrap(), Stopped::Cut);
+    assert_eq!(server.task.await.unwrap(), Stopped::Cut);
+}
+
+/// Reads until the text has come.
+async fn heard(stream: &mut TcpStream, wanted: &str) -> String {
+    let mut text = String::new();
+    let mut bytes = [0; 4096];
+    while !text.contains(wanted) {
+        let read = stream.read(&mut bytes).await.unwrap();
+        assert!(read > 0, "no {wanted:?} in {text}");
+        text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_stream_stays_open_for_longer_than_any_client_is_waited_for() {
+    let world = world();
+    assert_eq!(world.deliver("d-1", "prod").await.status, 202);
+    let id = world.fake.inner.lock().unwrap().stored[0].1.id.clone();
+    let soon = Duration::from_millis(50);
+    let limits = ConnectionLimits {
+        header_timeout: soon,
+        idle_timeout: soon,
+        write_timeout: soon,
+        ..Default::default()
+    };
+    let server = running_within(&world, Duration::from_secs(10), limits).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let path = format!("/api/v1/deployments/{id}/events");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+    heard(&mut stream, "queued").await;
+    tokio::time::sleep(soon * 10).await;
+    world.fake.inner.lock().unwrap().stored[0].1.summary = "it goes on".to_owned();
+    world.fake.bell.send_replace(());
+    heard(&mut stream, "it goes on").await;
+    server.stop.cancel();
+    world.closing.cancel();
+    assert_eq!(server.task.await.unwrap(), Stopped::Clean);
+}
+
+#[tokio::test]
+async fn half_a_request_holds_up_no_end_and_is_not_waited_for() {
+    let world = world();
+    let limits =
+        ConnectionLimits { header_timeout: Duration::from_millis(50), ..Default::default() };
+    let server = running_within(&world, Duration::from_secs(10), limits).await;
+    let mut half = TcpStream::connect(server.address).await.unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHo").await.unwrap();
+    let mut rest = Vec::new();
+    assert_eq!(half.read_to_end(&mut rest).await.unwrap(), 0, "it is closed without a word");
+    let mut another = TcpStream::connect(server.address).await.unwrap();
+    another.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /h").await.unwrap();
+    heard(&mut another, "ok").await;
+    server.stop.cancel();
+    assert_eq!(server.task.await.unwrap(), Stopped::Clean);
 }

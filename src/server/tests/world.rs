@@ -19,6 +19,7 @@ use crate::model::id::{DeliveryId, DeployId};
 use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
 use crate::model::rollback::{Hold, RollbackRequest};
+use crate::model::violation::Violations;
 use crate::server::auth::{Admission, Pages, PrintKey, Tokens};
 use crate::server::ports::{
     self, Accepted, AppNow, Check, Condition, Fault, Inbox, Intake, NotRemoved, NotRolledBack,
@@ -118,7 +119,7 @@ fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {
         finished_at: None,
         stages: Vec::new(),
         summary: "waiting for a worker".to_owned(),
-        violations: Vec::new(),
+        violations: Violations::default(),
         pushed: None,
         rollback: None,
         hand_edit: None,

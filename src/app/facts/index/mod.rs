@@ -25,9 +25,10 @@ use crate::app::facts::index::target::{Count, Index, MOST_APPS};
 use crate::app::facts::{Dated, Repository, not_known};
 use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::{LiveObject, Route};
+use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
+use crate::model::route::Route;
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -37,8 +38,10 @@ const TARGETS: usize = 256;
 /// What one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Looked {
-    /// Routes of other apps on the hosts.
+    /// Routes of other apps that may take requests of the hosts.
     pub(super) routes: Vec<Route>,
+    /// Those of the app itself on the hosts.
+    pub(super) own_routes: Vec<Route>,
     /// What the app's `latest` has; or why that is not known whole.
     pub(super) live: Result<Vec<LiveObject>, String>,
 }
@@ -80,7 +83,8 @@ impl Indexes {
         match read(&index, app, hosts).await {
             Ok(looked) => Ok((looked, seen.at)),
             Err(_) if !seen.branch => {
-                Ok((Looked { routes: Vec::new(), live: Ok(Vec::new()) }, seen.at))
+                let (routes, own_routes) = (Vec::new(), Vec::new());
+                Ok((Looked { routes, own_routes, live: Ok(Vec::new()) }, seen.at))
             }
             // The clone may just be made anew: who asks the server waits until that is done.
             Err(_) => {

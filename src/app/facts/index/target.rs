@@ -11,10 +11,10 @@ use crate::app::facts::not_known;
 use crate::facts::NotKnown;
 use crate::git::index::{Application, Changed, Changes, Follower};
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::Route;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::ManifestFile;
+use crate::model::route::{self, Route};
 use crate::pipeline::reading::application::{self, Whose};
 use crate::pipeline::reading::{self, Read, routes};
 
@@ -90,9 +90,10 @@ impl Index {
         Ok(())
     }
 
-    /// Routes of other apps on these hosts, and the objects of this one. Blocks.
+    /// Routes of other apps and of this one on these hosts, and the objects of this one. Blocks.
     pub(super) fn look(&mut self, app: &AppKey, hosts: &[String]) -> Result<Looked, NotKnown> {
-        let routes = if hosts.is_empty() { Vec::new() } else { self.others(app, hosts)? };
+        let all = if hosts.is_empty() { Vec::new() } else { self.routes_on(hosts)? };
+        let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
         let (files, left_out) = latest.map_err(|error| not_known(&error))?;
         let Read { found, unreadable } = reading::objects(&files);
@@ -104,7 +105,7 @@ impl Index {
                 Err(format!("{file} in the app's `latest` is no manifest that can be read"))
             }
         };
-        Ok(Looked { routes, live })
+        Ok(Looked { routes, own_routes, live })
     }
 
     /// Apps after that one, in order; only that one, where one is named. Blocks.
@@ -137,12 +138,24 @@ impl Index {
         }
     }
 
-    fn others(&mut self, app: &AppKey, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
+    /// Under each name of the hosts, under the stars over them, and under what a star among them
+    /// stands for.
+    fn routes_on(&mut self, hosts: &[String]) -> Result<Vec<Route>, NotKnown> {
         self.update()?;
-        let hosts: BTreeSet<String> =
-            hosts.iter().filter_map(|host| routes::normal_host(host)).collect();
-        let found = hosts.iter().filter_map(|host| self.routes.get(host)).flatten();
-        Ok(found.filter(|route| route.app != *app).cloned().collect())
+        let mut asked: BTreeSet<String> =
+            hosts.iter().flat_map(|host| route::hosts_over(host)).collect();
+        for wild in hosts.iter().map(|host| route::normal_host(host)) {
+            if wild.starts_with("*.") {
+                asked.extend(self.routes.keys().filter(|host| route::covers(&wild, host)).cloned());
+            }
+        }
+        let found = asked.iter().filter_map(|host| self.routes.get(host)).flatten();
+        let with_owner = |route: &Route| {
+            let whose = self.apps.get(&route.app).map(|known| &known.whose);
+            let repository = whose.and_then(|whose| whose.repository.clone());
+            Route { repository, ..route.clone() }
+        };
+        Ok(found.map(with_owner).collect())
     }
 
     fn apply(&mut self, changes: Changes) {

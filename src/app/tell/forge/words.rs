@@ -41,6 +41,7 @@ pub(super) fn failed(deployment: &Deployment, page: &str, waml: &str) -> Said {
     summary.push_str(&about(deployment, page));
     summary.push_str(&list(&others, page));
     summary.push_str(&notes_line(placed.len(), waml, page));
+    summary.push_str(&left_out_line(deployment, page));
     Said {
         conclusion: conclusion(deployment, &placed),
         title: title(deployment),
@@ -68,18 +69,18 @@ pub(super) fn succeeded(deployment: &Deployment, page: &str) -> Said {
 
 /// Where no line of the WAML is at fault, the commit need not change: somebody has to act elsewhere.
 fn conclusion(deployment: &Deployment, placed: &[&Violation]) -> Conclusion {
-    let rejected = errors(&deployment.violations).count() > 0;
+    let rejected = deployment.violations.errors() > 0;
     let at_fault = errors(placed.iter().copied()).count() > 0;
     if rejected && !at_fault { Conclusion::ActionRequired } else { Conclusion::Failure }
 }
 
 fn title(deployment: &Deployment) -> String {
     let target = &deployment.request.target;
-    let mut errors = errors(&deployment.violations);
-    let title = match (errors.next(), errors.count()) {
+    let violations = &deployment.violations;
+    let title = match (errors(violations.iter()).next(), violations.errors()) {
         (None, _) => format!("not deployed to {target}: {}", deployment.summary),
-        (Some(only), 0) => format!("not deployed to {target}: {}", only.message),
-        (Some(_), more) => format!("not deployed to {target}: {} violations", more + 1),
+        (Some(only), 1) => format!("not deployed to {target}: {}", only.message),
+        (Some(_), all) => format!("not deployed to {target}: {all} violations"),
     };
     one_line(&title, LONGEST_TITLE)
 }
@@ -136,6 +137,14 @@ fn notes_line(placed: usize, waml: &str, page: &str) -> String {
             "{MOST_NOTES} are noted at their lines of {waml}, [and {} more]({page}).\n",
             n - MOST_NOTES
         ),
+    }
+}
+
+/// Those that no record keeps.
+fn left_out_line(deployment: &Deployment, page: &str) -> String {
+    match deployment.violations.left_out() {
+        0 => String::new(),
+        more => format!("[And {more} more]({page}): only the first are kept.\n"),
     }
 }
 

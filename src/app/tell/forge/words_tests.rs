@@ -41,7 +41,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
         finished_at: None,
         stages: vec![],
         summary: "given up after 20 attempts: the branch is protected".to_owned(),
-        violations,
+        violations: violations.into(),
         pushed: None,
         rollback: None,
         hand_edit: None,

@@ -1,7 +1,7 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::verify ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Ignored} | Malformed
+//! signature::Verifier ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
@@ -81,6 +81,11 @@ pub enum Malformed {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+/// Whether the body of such an event is read at all.
+pub fn is_read(event: &str) -> bool {
+    matches!(event, "deployment" | "push" | "pull_request")
 }
 
 /// What a delivery asks of us.

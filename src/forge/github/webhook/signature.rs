@@ -23,32 +23,59 @@ pub enum BadSignature {
     Wrong,
 }
 
-/// Checks the header `X-Hub-Signature-256` against the raw body.
-///
-/// # Errors
-/// [`BadSignature`]; it tells a caller nothing about the secret.
-pub fn verify(
-    secret: &SecretString,
-    body: &[u8],
-    header: Option<&str>,
-) -> Result<(), BadSignature> {
-    let digits = header.ok_or(BadSignature::Missing)?.trim();
-    let digits = digits.strip_prefix(PREFIX).ok_or(BadSignature::Form)?;
-    let mut signature = [0; 32];
-    hex::decode_to_slice(digits, &mut signature).map_err(|_| BadSignature::Form)?;
-    mac(secret, body).verify_slice(&signature).map_err(|_| BadSignature::Wrong)
+/// A signature that is checked while its body comes, so that no large body is gone over at once.
+#[derive(Debug)]
+pub struct Verifier {
+    signature: [u8; 32],
+    macs: Vec<Hmac<Sha256>>,
+}
+
+impl Verifier {
+    /// Reads the header `X-Hub-Signature-256`; each of the secrets is good.
+    ///
+    /// # Errors
+    /// [`BadSignature`], when no body could be right.
+    pub fn begin<'s>(
+        secrets: impl IntoIterator<Item = &'s SecretString>,
+        header: Option<&str>,
+    ) -> Result<Self, BadSignature> {
+        let digits = header.ok_or(BadSignature::Missing)?.trim();
+        let digits = digits.strip_prefix(PREFIX).ok_or(BadSignature::Form)?;
+        let mut signature = [0; 32];
+        hex::decode_to_slice(digits, &mut signature).map_err(|_| BadSignature::Form)?;
+        Ok(Self { signature, macs: secrets.into_iter().map(keyed).collect() })
+    }
+
+    /// The next part of the body.
+    pub fn update(&mut self, part: &[u8]) {
+        for mac in &mut self.macs {
+            mac.update(part);
+        }
+    }
+
+    /// Compares, after the last part.
+    ///
+    /// # Errors
+    /// [`BadSignature`]; it tells a caller nothing about the secrets.
+    pub fn finish(self) -> Result<(), BadSignature> {
+        let Self { signature, macs } = self;
+        // Each is compared, whichever matches, so that time tells nothing.
+        let matches = macs.into_iter().map(|mac| mac.verify_slice(&signature).is_ok());
+        let right = matches.fold(false, |right, one| right | one);
+        if right { Ok(()) } else { Err(BadSignature::Wrong) }
+    }
 }
 
 /// The header's value for a body: what GitHub would send. For the demo and for tests.
 pub fn sign(secret: &SecretString, body: &[u8]) -> String {
-    format!("{PREFIX}{}", hex::encode(mac(secret, body).finalize().into_bytes()))
+    let mut mac = keyed(secret);
+    mac.update(body);
+    format!("{PREFIX}{}", hex::encode(mac.finalize().into_bytes()))
 }
 
-fn mac(secret: &SecretString, body: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
-        .expect("HMAC takes keys of every length");
-    mac.update(body);
-    mac
+fn keyed(secret: &SecretString) -> Hmac<Sha256> {
+    Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
+        .expect("HMAC takes keys of every length")
 }
 
 #[cfg(test)]
@@ -62,6 +89,31 @@ mod tests {
 
     fn check(header: Option<&str>) -> Result<(), BadSignature> {
         verify(&SECRET.into(), BODY, header)
+    }
+
+    fn verify(
+        secret: &SecretString,
+        body: &[u8],
+        header: Option<&str>,
+    ) -> Result<(), BadSignature> {
+        let mut verifier = Verifier::begin([secret], header)?;
+        for part in body.chunks(5) {
+            verifier.update(part);
+        }
+        verifier.finish()
+    }
+
+    #[test]
+    fn each_of_several_secrets_is_good() {
+        let (one, other) = (SECRET.into(), "other".into());
+        let header = sign(&one, BODY);
+        for (secrets, right) in
+            [([&one, &other], true), ([&other, &one], true), ([&other; 2], false)]
+        {
+            let mut verifier = Verifier::begin(secrets, Some(&header)).unwrap();
+            verifier.update(BODY);
+            assert_eq!(verifier.finish().is_ok(), right);
+        }
     }
 
     #[test]

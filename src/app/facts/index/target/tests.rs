@@ -7,6 +7,7 @@ use git2::{Repository, Signature};
 use jiff::Timestamp;
 
 use super::*;
+use crate::clock::Clock;
 use crate::git::token::Tokens;
 use crate::git::writer::{Identity, Now, PushBudget, PushBy, Settings};
 
@@ -27,7 +28,7 @@ async fn opened(folder: &Path) -> ManifestRepository {
         total: Duration::from_secs(1),
         budget: PushBudget::GENEROUS,
         push: PushBy::Direct,
-        now: Now::by(|| Timestamp::UNIX_EPOCH),
+        now: Now::by(|| Clock::manual(Timestamp::UNIX_EPOCH).moment()),
     };
     ManifestRepository::open(settings).await.unwrap()
 }

@@ -5,12 +5,11 @@
 //!                      └─▶ refused: nothing was done, so a repeat is judged anew
 //! ```
 //!
-//! With a key an act goes on to its end although the caller has gone, so that the repeat, which is
-//! what the key is for, finds its answer. When the process dies in the middle, a repeat begins anew
-//! some minutes later. Removals, rollbacks, holds and cancellations then find what was done; a lock
-//! and a deployment that was asked for here can be there twice, where the process died between them
-//! and their kept answer. What changes nothing, a plan or a dry run, is done anew each time: nothing of
-//! it is kept, so that who may only read fills no database.
+//! The handler hands a [`Reply`] to what does the act, and the answer is kept in the act's own transaction
+//! (`store::idempotency_keys`): wherever the process dies, a repeat either finds the answer, or nothing
+//! was done. With a key an act goes on to its end although the caller has gone, so that the repeat, which is
+//! what the key is for, finds its answer. What changes nothing, a plan or a dry run, is done anew each time:
+//! nothing of it is kept, so that who may only read fills no database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
@@ -29,21 +28,35 @@ use crate::server::Shared;
 use crate::server::auth::Caller;
 use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem};
-use crate::store::{AnswerTurn, Answered, Begun, Repeatable};
+use crate::store::{Begin, IdempotencyKey, KeyLease, Reply, StoredAnswer};
 
 /// An act is a reason and a few names.
 const ACT: usize = 64 * 1024;
 /// A plan may bring a WAML, of which 256 KiB are read; as JSON it is longer.
 const PLAN: usize = 1024 * 1024;
-/// A longer answer is not kept.
-const LONGEST_ANSWER: usize = 64 * 1024;
 const LONGEST_KEY: usize = 100;
 
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
+/// The lease of a request's key, if it has one; each request that acts carries this.
+#[derive(Clone)]
+pub(super) struct RequestKey(Option<KeyLease>);
+
+impl RequestKey {
+    /// How the result of the act is answered: kept, where there is a key.
+    pub(super) fn reply<T>(self, answer: fn(&T) -> StoredAnswer) -> Reply<T> {
+        Reply::new(self.0, answer)
+    }
+}
+
+/// What is kept of an answer.
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> StoredAnswer {
+    StoredAnswer::new(status.as_u16(), body)
+}
+
 /// Around all routes of the API.
-pub(super) async fn once<B: Backend>(
+pub(super) async fn idempotent<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     request: Request,
     next: Next,
@@ -58,24 +71,28 @@ pub(super) async fn once<B: Backend>(
     let caller = parts.extensions.get::<Caller>().map(Caller::account);
     let digest = hex::encode(Sha256::digest(&body));
     let acts = !is_plan(&path) && !is_dry_run(&body);
-    let request = Request::from_parts(parts, Body::from(body));
+    let mut request = Request::from_parts(parts, Body::from(body));
     let Some((key, caller)) = key.zip(caller).filter(|_| acts) else {
+        request.extensions_mut().insert(RequestKey(None));
         return Ok(next.run(request).await);
     };
-    let repeatable = Repeatable { caller, route: path, key, digest };
-    let begun = shared.state.backend.begin(&repeatable).await;
+    let key = IdempotencyKey { caller, route: path, key, digest };
+    let begun = shared.state.backend.begin(&key).await;
     match begun.map_err(|error| unavailable(&error))? {
-        Begun::Now(turn) => Ok(work(shared, (repeatable, turn), request, next).await),
-        Begun::Before(answered) => Ok(replayed(answered)),
-        Begun::AtWork => Err(Problem::new(
+        Begin::Started(lease) => {
+            request.extensions_mut().insert(RequestKey(Some(lease.clone())));
+            Ok(work(shared, lease, request, next).await)
+        }
+        Begin::Replay(answer) => Ok(replayed(answer)),
+        Begin::InProgress => Err(Problem::new(
             Kind::KeyInUse,
             "the request with this Idempotency-Key is still at work: repeat it in a moment",
         )),
-        Begun::OfAnother => Err(Problem::new(
+        Begin::KeyReused => Err(Problem::new(
             Kind::KeyReused,
             "this Idempotency-Key was used for a request with another body: take a new one",
         )),
-        Begun::TooMany => Err(Problem::new(
+        Begin::TooMany => Err(Problem::new(
             Kind::TooMany,
             "too many Idempotency-Keys in a day; without one the request is taken",
         )
@@ -138,48 +155,48 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// On its own: whoever stops waiting may come again for the answer.
 async fn work<B: Backend>(
     shared: Arc<Shared<B>>,
-    begun: (Repeatable, AnswerTurn),
+    lease: KeyLease,
     ask: Request,
     next: Next,
 ) -> Response {
-    let working = async move {
-        let response = next.run(ask).await;
-        kept(&shared, &begun, response).await
+    let working = {
+        let (shared, lease) = (shared.clone(), lease.clone());
+        async move {
+            let response = next.run(ask).await;
+            settle(&shared, &lease, response).await
+        }
     };
     let working = tokio::spawn(working.instrument(tracing::Span::current()));
-    working.await.unwrap_or_else(|fault| {
-        tracing::error!(%fault, "an act ended by a fault");
-        Problem::new(Kind::Internal, "a mistake in the server; its log has more").into_response()
-    })
+    match working.await {
+        Ok(response) => response,
+        Err(fault) => {
+            tracing::error!(%fault, "an act ended by a fault");
+            // What it did has its answer, or its record: the key is free otherwise.
+            log(shared.state.backend.release_key(&lease).await);
+            let detail = "a mistake in the server; its log has more";
+            Problem::new(Kind::Internal, detail).into_response()
+        }
+    }
 }
 
-async fn kept<B: Backend>(
-    shared: &Shared<B>,
-    (request, turn): &(Repeatable, AnswerTurn),
-    response: Response,
-) -> Response {
+/// The answer of an act was kept with it. Of one that found nothing to do it is kept here.
+async fn settle<B: Backend>(shared: &Shared<B>, lease: &KeyLease, response: Response) -> Response {
     let backend = &shared.state.backend;
     if !response.status().is_success() {
-        log(backend.forget(request, *turn).await);
+        log(backend.release_key(lease).await);
         return response;
     }
     let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        log(backend.forget(request, *turn).await);
+        log(backend.release_key(lease).await);
         return Problem::new(Kind::Internal, "the answer could not be made").into_response();
     };
-    log(backend.keep(request, *turn, &answered(parts.status, &body)).await);
+    let text = String::from_utf8_lossy(&body).into_owned();
+    log(backend.keep(lease, &StoredAnswer::of_json(parts.status.as_u16(), text)).await);
     Response::from_parts(parts, Body::from(body))
 }
 
-/// It was done, and must not be done again, even where the answer is too long to be kept.
-fn answered(status: StatusCode, body: &Bytes) -> Answered {
-    let text = std::str::from_utf8(body).ok().filter(|text| text.len() <= LONGEST_ANSWER);
-    let body = text.unwrap_or("{\"note\": \"it is done; the answer was too long to be kept\"}");
-    Answered { status: status.as_u16(), body: body.to_owned() }
-}
-
-fn replayed(Answered { status, body }: Answered) -> Response {
+fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
     let mut response = body.into_response();
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();
@@ -219,12 +236,5 @@ mod tests {
         for wrong in [&[""][..], &["a b"], &["a", "a"], &["é"], &[long.as_str()]] {
             assert_eq!(read(wrong).unwrap_err().kind(), Kind::BadRequest, "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn an_answer_that_is_too_long_is_not_kept_but_that_there_was_one() {
-        let long = Bytes::from("x".repeat(LONGEST_ANSWER + 1));
-        let Answered { status, body } = answered(StatusCode::ACCEPTED, &long);
-        assert!(status == 202 && body.contains("done"), "{body}");
     }
 }

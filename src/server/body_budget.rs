@@ -1,0 +1,328 @@
+//! How many bodies that nobody has vouched for are read at once, and how much memory they hold.
+//!
+//! Every reader may hold [`FREE`] bytes, which is more than nearly all events have; beyond that all
+//! share one pool. Where there is no room, the reader that has come least far for its age gives way:
+//! one that sends a body at once is through before anybody looks at it. Knows no signature.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Limits;
+use crate::server::problem::{Kind, Problem};
+
+/// What every reader may hold, in bytes: with [`Limits::readers`] readers 32 MiB.
+const FREE: usize = 32 * 1024;
+/// What all readers together may hold beyond that, in KiB; or two of the largest bodies.
+const POOL: usize = 32 * 1024;
+/// The smallest buffer.
+const SMALLEST: usize = 4096;
+/// A reader is left alone for so long.
+const GRACE: Duration = Duration::from_millis(200);
+/// A reader that has sent nothing for so long gives its memory to one that needs it.
+const STALLED: Duration = Duration::from_millis(500);
+/// How long one waits for room or for memory.
+const WAIT: Duration = Duration::from_secs(1);
+/// What a sender that means well sends, in bytes a millisecond.
+const PACE: u128 = 64;
+
+/// The readers, and what they hold.
+#[derive(Debug)]
+pub(super) struct BodyBudget {
+    most: usize,
+    readers: Mutex<Readers>,
+    left: Notify,
+    pool: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    next: u64,
+    reading: BTreeMap<u64, Reading>,
+}
+
+/// How far one is.
+#[derive(Debug)]
+struct Reading {
+    address: String,
+    since: Instant,
+    last: Instant,
+    received: usize,
+    pooled: bool,
+    evicted: CancellationToken,
+}
+
+impl Reading {
+    /// How far it is behind one that means well.
+    fn behind(&self, now: Instant) -> u128 {
+        let expected = now.duration_since(self.since).as_millis() * PACE;
+        expected.saturating_sub(self.received as u128)
+    }
+}
+
+/// One body, as far as it has come.
+#[derive(Debug)]
+pub(super) struct BodyReader {
+    budget: Arc<BodyBudget>,
+    id: u64,
+    evicted: CancellationToken,
+    body: HeldBody,
+}
+
+/// A body, with the memory that it holds; that is given back when this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct HeldBody {
+    pub(super) bytes: Vec<u8>,
+    pooled: Option<OwnedSemaphorePermit>,
+}
+
+impl BodyBudget {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let pool = POOL.max(2 * limits.body_bytes.div_ceil(1024));
+        Self {
+            most: limits.readers,
+            readers: Mutex::default(),
+            left: Notify::new(),
+            pool: Arc::new(Semaphore::new(pool)),
+        }
+    }
+
+    /// A place for one more reader, for which another may have to give way.
+    pub(super) async fn enter(self: &Arc<Self>, address: &str) -> Result<BodyReader, Problem> {
+        let until = Instant::now() + WAIT;
+        loop {
+            let now = Instant::now();
+            let entered = self.lock().enter(address, self.most, now);
+            if let Some((id, evicted)) = entered {
+                let budget = Arc::clone(self);
+                return Ok(BodyReader { budget, id, evicted, body: HeldBody::default() });
+            }
+            if now >= until {
+                return Err(no_room("too many bodies are read at once; come again"));
+            }
+            let next = until.min(now + GRACE / 4);
+            let _ = timeout_at(next, self.left.notified()).await;
+        }
+    }
+
+    /// So many KiB more of the pool; a reader that holds some of it and sends nothing gives way.
+    async fn more(&self, kib: usize) -> Result<OwnedSemaphorePermit, Problem> {
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        let until = Instant::now() + WAIT;
+        loop {
+            let more = timeout(GRACE, self.pool.clone().acquire_many_owned(kib)).await;
+            if let Ok(Ok(more)) = more {
+                return Ok(more);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Err(no_room("too many large bodies are read at once; come again"));
+            }
+            self.lock().evict(|one| one.pooled && now.duration_since(one.last) >= STALLED, now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_room(detail: &str) -> Problem {
+    Problem::new(Kind::Overloaded, detail).after(Duration::from_secs(1))
+}
+
+impl Readers {
+    /// An address that has half of the places takes no other's.
+    fn enter(
+        &mut self,
+        address: &str,
+        most: usize,
+        now: Instant,
+    ) -> Option<(u64, CancellationToken)> {
+        if self.reading.len() >= most {
+            let own = self.reading.values().filter(|one| one.address == address).count();
+            let has_its_share = own * 2 >= most;
+            if !self.evict(|one| !has_its_share || one.address == address, now) {
+                return None;
+            }
+        }
+        let (id, evicted) = (self.next, CancellationToken::new());
+        self.next += 1;
+        self.reading.insert(
+            id,
+            Reading {
+                address: address.to_owned(),
+                since: now,
+                last: now,
+                received: 0,
+                pooled: false,
+                evicted: evicted.clone(),
+            },
+        );
+        Some((id, evicted))
+    }
+
+    /// The one that is furthest behind of those that may be meant gives way.
+    fn evict(&mut self, may: impl Fn(&Reading) -> bool, now: Instant) -> bool {
+        let old = |one: &&Reading| now.duration_since(one.since) >= GRACE;
+        let behind = self.reading.iter().filter(|(_, one)| may(one) && old(one));
+        let worst = behind.max_by_key(|(_, one)| one.behind(now)).map(|(id, _)| *id);
+        let Some(worst) = worst.and_then(|id| self.reading.remove(&id)) else { return false };
+        worst.evicted.cancel();
+        true
+    }
+}
+
+impl BodyReader {
+    /// Until another one needs the place more.
+    pub(super) async fn evicted(&self) -> Problem {
+        self.evicted.cancelled().await;
+        no_room("the body came slowly, and others needed its place; send it again")
+    }
+
+    /// Notes how much has come, whether it is kept or not.
+    pub(super) fn progress(&self, received: usize) {
+        if let Some(one) = self.budget.lock().reading.get_mut(&self.id) {
+            (one.received, one.last) = (received, Instant::now());
+            one.pooled = self.body.pooled.is_some();
+        }
+    }
+
+    /// Keeps what has come. Memory is taken as it is needed: a length that was announced costs its
+    /// sender nothing.
+    pub(super) async fn keep(&mut self, chunk: &[u8], most: usize) -> Result<(), Problem> {
+        let HeldBody { bytes, pooled } = &mut self.body;
+        let needed = bytes.len() + chunk.len();
+        if needed > bytes.capacity() {
+            let capacity = needed.next_power_of_two().max(SMALLEST).min(most.max(needed));
+            let wanted = capacity.saturating_sub(FREE).div_ceil(1024);
+            let has = pooled.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            if wanted > has {
+                let more = self.budget.more(wanted - has).await?;
+                match pooled {
+                    Some(pooled) => pooled.merge(more),
+                    None => *pooled = Some(more),
+                }
+            }
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    /// Lets go of what was kept.
+    pub(super) fn forget(&mut self) {
+        self.body = HeldBody::default();
+    }
+
+    /// The body, whose sender is known now: its place is free.
+    pub(super) fn finish(mut self) -> HeldBody {
+        std::mem::take(&mut self.body)
+    }
+}
+
+impl Drop for BodyReader {
+    fn drop(&mut self) {
+        self.budget.lock().reading.remove(&self.id);
+        self.budget.left.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that comes at that moment, whether it has a place.
+    fn enters(
+        readers: &mut Readers,
+        address: &str,
+        most: usize,
+        now: Instant,
+    ) -> Option<CancellationToken> {
+        readers.enter(address, most, now).map(|(_, evicted)| evicted)
+    }
+
+    #[test]
+    fn who_has_come_least_far_for_its_age_gives_way() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let (quick, evicted_quick) = readers.enter("a", 3, now).unwrap();
+        let slow = enters(&mut readers, "a", 3, now).unwrap();
+        readers.reading.get_mut(&quick).unwrap().received = 200_000;
+        let later = now + Duration::from_secs(1);
+        let young = enters(&mut readers, "b", 3, later).unwrap();
+        let newcomer = enters(&mut readers, "c", 3, later).unwrap();
+        assert!(slow.is_cancelled() && !evicted_quick.is_cancelled());
+        assert!(!young.is_cancelled() && !newcomer.is_cancelled());
+        assert_eq!(readers.reading.len(), 3);
+    }
+
+    #[test]
+    fn an_address_with_half_of_the_places_takes_no_others() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let other = enters(&mut readers, "b", 4, now).unwrap();
+        let at = |second| now + Duration::from_secs(second);
+        let own: Vec<_> =
+            (0..6).map(|second| enters(&mut readers, "a", 4, at(second)).unwrap()).collect();
+        assert!(!other.is_cancelled(), "though it has sent nothing for longest");
+        assert_eq!(own.iter().filter(|one| !one.is_cancelled()).count(), 3);
+    }
+
+    #[test]
+    fn nobody_gives_way_who_has_only_begun() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let first = enters(&mut readers, "a", 1, now).unwrap();
+        let soon = now + GRACE - Duration::from_millis(1);
+        assert!(enters(&mut readers, "b", 1, soon).is_none() && !first.is_cancelled());
+        assert!(enters(&mut readers, "b", 1, now + GRACE).is_some() && first.is_cancelled());
+    }
+
+    fn budget(readers: usize, body_bytes: usize) -> Arc<BodyBudget> {
+        Arc::new(BodyBudget::new(&Limits { readers, body_bytes, ..Limits::default() }))
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_left_is_taken() {
+        let budget = budget(1, 1024);
+        let first = budget.enter("a").await.unwrap();
+        let second = tokio::spawn({
+            let budget = Arc::clone(&budget);
+            async move { budget.enter("b").await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert!(second.await.unwrap().is_ok());
+        assert!(budget.lock().reading.is_empty());
+    }
+
+    #[tokio::test]
+    async fn memory_is_taken_as_bodies_come_and_given_back_with_them() {
+        let budget = budget(100, 1024 * 1024);
+        let (megabyte, most) = (vec![b'x'; 1024 * 1024], 1024 * 1024);
+        let full = budget.pool.available_permits();
+        let mut held = Vec::new();
+        // Of a megabyte so many KiB are more than what is free.
+        while budget.pool.available_permits() >= 1024 - 32 {
+            let mut reader = budget.enter("a").await.unwrap();
+            reader.keep(&megabyte, most).await.unwrap();
+            reader.progress(megabyte.len());
+            held.push(reader);
+        }
+        let mut small = budget.enter("b").await.unwrap();
+        small.keep(&[b'x'; FREE], most).await.unwrap();
+        let mut large = budget.enter("b").await.unwrap();
+        assert!(large.keep(&megabyte, most).await.is_err(), "who gave way has not gone yet");
+        let before = held.len();
+        held.retain(|one| !one.evicted.is_cancelled());
+        assert!((1..before).contains(&(before - held.len())), "no more than it takes");
+        large.keep(&megabyte, most).await.unwrap();
+        drop((held, small));
+        let body = large.finish();
+        assert!(body.bytes.capacity() <= most && budget.lock().reading.is_empty());
+        drop(body);
+        assert_eq!(budget.pool.available_permits(), full);
+    }
+}

@@ -1,0 +1,445 @@
+//! Which connections are open, what each is at, and which one is closed when there is no room.
+//!
+//! ```text
+//! accept ─▶ Head ─▶ Working ─▶ Answering ─▶ Idle ─▶ Head …
+//!                     │  ▲  └▶ Streaming
+//!                     ▼  │
+//!                    Reading     a body that nobody has vouched for yet
+//! ```
+//!
+//! A newcomer is never turned away while another connection does nothing useful: the one that has
+//! earned its place least is closed for it. Knows no HTTP and no socket.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::auth::{Proxies, subscriber};
+
+/// A connection that did nothing for so long has settled down, and gives way to newcomers.
+const SETTLED: Duration = Duration::from_secs(1);
+/// Answers that their callers have not taken yet, in bytes, of all connections together. Beyond it
+/// the oldest that has settled is closed.
+const UNREAD_ANSWERS: usize = 32 * 1024 * 1024;
+/// When the service stops, half a request has so long to become a whole one.
+const WHILE_STOPPING: Duration = SETTLED;
+
+/// Bounds on connections.
+#[derive(Debug, Clone)]
+pub struct ConnectionLimits {
+    /// How many are open at once.
+    pub most: usize,
+    /// How many of one client address; of IPv6, of one network of 64 bits.
+    pub per_address: usize,
+    /// How long a request's head may take to arrive.
+    pub header_timeout: Duration,
+    /// How long a connection may be silent between two requests.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of its answer.
+    pub write_timeout: Duration,
+    /// Their connections are many clients', and are not counted by address.
+    pub proxies: Proxies,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            most: 2048,
+            per_address: 1024,
+            header_timeout: Duration::from_secs(10),
+            // Longer than the minute for which proxies keep theirs.
+            idle_timeout: Duration::from_secs(90),
+            write_timeout: Duration::from_secs(10),
+            proxies: Proxies::default(),
+        }
+    }
+}
+
+/// What Prometheus may ask about connections. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionMetrics {
+    open: Gauge,
+    closed: Family<ClosedLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClosedLabels {
+    reason: &'static str,
+}
+
+impl ConnectionMetrics {
+    /// Metrics that the registry knows.
+    pub fn new(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register("connections", "Open connections", metrics.open.clone());
+        let about = "Connections that the service closed, by why";
+        registry.register("connections_closed", about, metrics.closed.clone());
+        metrics
+    }
+}
+
+/// Why the service closed a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// The request's head did not arrive in time.
+    HeaderTimeout,
+    /// Nothing came between two requests.
+    IdleTimeout,
+    /// The client did not take its answer.
+    WriteTimeout,
+    /// Another one needed the place.
+    MadeRoom,
+    /// There was no place for it.
+    Refused,
+}
+
+impl CloseReason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::HeaderTimeout => "header_timeout",
+            Self::IdleTimeout => "idle_timeout",
+            Self::WriteTimeout => "write_timeout",
+            Self::MadeRoom => "made_room",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What a connection is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing has come, or a part of a request's head.
+    Head,
+    /// A body is being read that nobody has vouched for.
+    Reading,
+    /// A request is worked on.
+    Working,
+    /// The client takes an answer of so many bytes.
+    Answering(usize),
+    /// The client takes an answer that stays open.
+    Streaming,
+    /// Between two requests.
+    Idle,
+}
+
+impl Phase {
+    /// How readily a connection gives way; one that is worked for does not at all.
+    fn gives_way(self, age: Duration) -> Option<u8> {
+        match self {
+            Self::Head if age >= SETTLED => Some(4),
+            Self::Answering(_) if age >= SETTLED => Some(3),
+            Self::Idle if age >= SETTLED => Some(2),
+            Self::Reading if age >= SETTLED => Some(1),
+            Self::Head | Self::Idle => Some(0),
+            Self::Reading | Self::Answering(_) | Self::Working | Self::Streaming => None,
+        }
+    }
+}
+
+/// All open connections. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Connections(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limits: ConnectionLimits,
+    metrics: ConnectionMetrics,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    open: BTreeMap<u64, Entry>,
+    by_address: BTreeMap<String, usize>,
+    unread: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Not given for a proxy.
+    address: Option<String>,
+    phase: Phase,
+    since: Instant,
+    close: CancellationToken,
+}
+
+/// The place of one connection; it is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Connection);
+
+/// One connection, for who changes what it is at. Clones are of the same one.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    all: Connections,
+    id: u64,
+    close: CancellationToken,
+}
+
+impl Connections {
+    /// None yet.
+    pub fn new(limits: ConnectionLimits, metrics: ConnectionMetrics) -> Self {
+        Self(Arc::new(Shared { limits, metrics, table: Mutex::default() }))
+    }
+
+    pub(super) fn limits(&self) -> &ConnectionLimits {
+        &self.0.limits
+    }
+
+    /// A place for a connection from there, for which another may be closed.
+    pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<Place> {
+        let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
+        let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
+        let mut table = self.lock();
+        let of_address = address.as_ref().and_then(|one| table.by_address.get(one)).copied();
+        let room = if of_address.is_some_and(|count| count >= *per_address) {
+            self.make_room(&mut table, now, |entry| entry.address == address)
+        } else {
+            table.open.len() < *most || self.make_room(&mut table, now, |_| true)
+        };
+        if !room {
+            drop(table);
+            self.count(CloseReason::Refused);
+            return None;
+        }
+        let close = CancellationToken::new();
+        let id = table.add(Entry { address, phase: Phase::Head, since: now, close: close.clone() });
+        drop(table);
+        self.0.metrics.open.inc();
+        Some(Place(Connection { all: self.clone(), id, close }))
+    }
+
+    /// Closes the one that has earned its place least.
+    pub(super) fn give_up_one(&self, now: Instant) -> bool {
+        let mut table = self.lock();
+        self.make_room(&mut table, now, |_| true)
+    }
+
+    /// Closes what has been silent for too long.
+    pub(super) fn expire(&self, now: Instant, stopping: bool) {
+        let limits = self.limits();
+        let (head, idle) = if stopping {
+            (WHILE_STOPPING, WHILE_STOPPING)
+        } else {
+            (limits.header_timeout, limits.idle_timeout)
+        };
+        let mut table = self.lock();
+        let late = table.open.iter().filter_map(|(id, entry)| {
+            let (limit, reason) = match entry.phase {
+                Phase::Head => (head, CloseReason::HeaderTimeout),
+                Phase::Idle => (idle, CloseReason::IdleTimeout),
+                Phase::Reading | Phase::Working | Phase::Answering(_) | Phase::Streaming => {
+                    return None;
+                }
+            };
+            (now.duration_since(entry.since) >= limit).then_some((*id, reason))
+        });
+        for (id, reason) in late.collect::<Vec<_>>() {
+            table.close(id);
+            self.count(reason);
+        }
+    }
+
+    /// How many are open.
+    pub(super) fn count_open(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    /// Closes all of them.
+    pub(super) fn close_all(&self) {
+        let mut table = self.lock();
+        for id in table.open.keys().copied().collect::<Vec<_>>() {
+            table.close(id);
+        }
+    }
+
+    fn make_room(&self, table: &mut Table, now: Instant, may: impl Fn(&Entry) -> bool) -> bool {
+        let ranked = table.open.iter().filter(|(_, entry)| may(entry)).filter_map(|(id, entry)| {
+            let age = now.duration_since(entry.since);
+            Some(((entry.phase.gives_way(age)?, age), *id))
+        });
+        let Some((_, id)) = ranked.max_by_key(|(rank, _)| *rank) else { return false };
+        table.close(id);
+        self.count(CloseReason::MadeRoom);
+        true
+    }
+
+    fn enter(&self, id: u64, phase: Phase, now: Instant) {
+        let mut table = self.lock();
+        let Some(entry) = table.open.get_mut(&id) else { return };
+        let before = entry.phase;
+        (entry.phase, entry.since) = (phase, now);
+        table.unread -= unread(before);
+        table.unread += unread(phase);
+        let answers = |entry: &Entry| matches!(entry.phase, Phase::Answering(_));
+        while table.unread > UNREAD_ANSWERS && self.make_room(&mut table, now, answers) {}
+    }
+
+    fn count(&self, reason: CloseReason) {
+        let labels = ClosedLabels { reason: reason.as_str() };
+        self.0.metrics.closed.get_or_create(&labels).inc();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn add(&mut self, entry: Entry) -> u64 {
+        if let Some(address) = &entry.address {
+            *self.by_address.entry(address.clone()).or_default() += 1;
+        }
+        let id = self.next;
+        self.next += 1;
+        self.open.insert(id, entry);
+        id
+    }
+
+    /// Its place is free at once; its task ends as soon as it is looked at.
+    fn close(&mut self, id: u64) {
+        let Some(entry) = self.open.remove(&id) else { return };
+        self.unread -= unread(entry.phase);
+        entry.close.cancel();
+        let Some(address) = entry.address else { return };
+        match self.by_address.get_mut(&address) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => drop(self.by_address.remove(&address)),
+        }
+    }
+}
+
+fn unread(phase: Phase) -> usize {
+    if let Phase::Answering(bytes) = phase { bytes } else { 0 }
+}
+
+impl Place {
+    pub(super) fn connection(&self) -> Connection {
+        self.0.clone()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.all.lock().close(self.0.id);
+        self.0.all.0.metrics.open.dec();
+    }
+}
+
+impl Connection {
+    /// What it is at from now on.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.all.enter(self.id, phase, Instant::now());
+    }
+
+    /// Counts why it is closed.
+    pub(super) fn count(&self, reason: CloseReason) {
+        self.all.count(reason);
+    }
+
+    /// Until it is to be closed.
+    pub(super) async fn closed(&self) {
+        self.close.cancelled().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(most: usize, per_address: usize) -> Connections {
+        let proxies = Proxies(vec![("10.0.0.0".parse().unwrap(), 8)]);
+        let limits = ConnectionLimits { most, per_address, proxies, ..Default::default() };
+        Connections::new(limits, ConnectionMetrics::default())
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn is_closed(place: &Place) -> bool {
+        place.0.close.is_cancelled()
+    }
+
+    impl Connections {
+        fn at(&self, place: &Place, phase: Phase, now: Instant) {
+            self.enter(place.0.id, phase, now);
+        }
+    }
+
+    #[test]
+    fn who_has_sent_half_a_request_for_longest_makes_room_and_who_is_worked_for_does_not() {
+        let (all, now) = (connections(3, 3), Instant::now());
+        let [working, head, idle] = [0, 1, 2].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        all.at(&working, Phase::Working, now);
+        all.at(&idle, Phase::Idle, now);
+        let later = now + 2 * SETTLED;
+        let _fourth = all.admit(ip("192.0.2.2"), later).unwrap();
+        assert!(is_closed(&head) && !is_closed(&idle) && !is_closed(&working));
+        let _fifth = all.admit(ip("192.0.2.2"), later).unwrap();
+        assert!(is_closed(&idle) && !is_closed(&working), "a settled one before a young one");
+    }
+
+    #[test]
+    fn where_all_are_worked_for_a_newcomer_is_refused() {
+        let (all, now) = (connections(2, 2), Instant::now());
+        let both = [0, 1].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        all.at(&both[0], Phase::Working, now);
+        all.at(&both[1], Phase::Streaming, now);
+        assert!(all.admit(ip("192.0.2.2"), now + 9 * SETTLED).is_none());
+        drop(both);
+        assert!(all.admit(ip("192.0.2.2"), now).is_some());
+        assert!(all.lock().by_address.len() <= 1, "nothing is kept of who has none");
+    }
+
+    #[test]
+    fn an_address_with_too_many_loses_one_of_its_own_and_proxies_are_not_counted() {
+        let (all, now) = (connections(10, 2), Instant::now());
+        let other = all.admit(ip("192.0.2.9"), now).unwrap();
+        let own = [0, 1].map(|_| all.admit(ip("2001:db8:1:2::1"), now + SETTLED).unwrap());
+        let _third = all.admit(ip("2001:db8:1:2::2"), now + SETTLED).unwrap();
+        assert!(!is_closed(&other), "others are left alone");
+        assert_eq!(own.iter().filter(|one| is_closed(one)).count(), 1);
+        let proxied: Vec<_> = (0..6).map(|_| all.admit(ip("10.1.2.3"), now).unwrap()).collect();
+        assert!(!proxied.iter().any(is_closed));
+    }
+
+    #[test]
+    fn silence_ends_after_its_time_and_a_request_that_is_worked_on_is_no_silence() {
+        let (all, now) = (connections(10, 10), Instant::now());
+        let [head, idle, working] = [0, 1, 2].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        all.at(&idle, Phase::Idle, now);
+        all.at(&working, Phase::Working, now);
+        let limits = all.limits().clone();
+        all.expire(now + limits.header_timeout - Duration::from_millis(1), false);
+        assert!(!is_closed(&head));
+        all.expire(now + limits.header_timeout, false);
+        assert!(is_closed(&head) && !is_closed(&idle));
+        all.expire(now + limits.idle_timeout, false);
+        assert!(is_closed(&idle) && !is_closed(&working));
+        let late = all.admit(ip("192.0.2.1"), now).unwrap();
+        all.expire(now + WHILE_STOPPING, true);
+        assert!(is_closed(&late), "a service that stops waits for no half request");
+    }
+
+    #[test]
+    fn answers_that_nobody_takes_are_bounded_together() {
+        let (all, now) = (connections(10, 10), Instant::now());
+        let [slow, quick] = [0, 1].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        all.at(&slow, Phase::Answering(UNREAD_ANSWERS - 10), now);
+        all.at(&quick, Phase::Answering(11), now + SETTLED);
+        assert!(is_closed(&slow) && !is_closed(&quick));
+        assert_eq!(all.lock().unread, 11);
+        all.at(&quick, Phase::Idle, now + SETTLED);
+        assert_eq!(all.lock().unread, 0);
+    }
+}

@@ -1,0 +1,53 @@
+//! How many files the process may have open: every connection is one.
+
+/// What the rest of the program keeps open: the database, repositories, children, calls to others.
+const OTHERS: u64 = 512;
+
+/// Raises the soft limit on open files to the hard one, and returns the limit that holds then. None
+/// where the system does not say.
+pub fn raise() -> Option<u64> {
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) => Some(limit),
+        Err(error) => {
+            tracing::warn!(%error, "the limit on open files could not be raised");
+            rlimit::Resource::NOFILE.get().ok().map(|(soft, _)| soft)
+        }
+    }
+}
+
+/// How many connections that limit leaves room for, and no more than wanted.
+pub fn room_for_connections(wanted: usize, limit: Option<u64>) -> usize {
+    let Some(limit) = limit else { return wanted };
+    // Where there is hardly any, half is better than none.
+    let room = limit.saturating_sub(OTHERS).max(limit / 2);
+    let room = usize::try_from(room).unwrap_or(usize::MAX).min(wanted);
+    if room < wanted {
+        tracing::warn!(
+            limit,
+            wanted,
+            room,
+            "fewer connections are taken than limits.connections says: the limit on open files is low"
+        );
+    }
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_is_the_hard_one_afterwards() {
+        let limit = raise().unwrap();
+        let (soft, hard) = rlimit::Resource::NOFILE.get().unwrap();
+        assert_eq!((soft, limit), (hard, hard));
+    }
+
+    #[test]
+    fn files_are_left_for_everything_else() {
+        assert_eq!(room_for_connections(2048, Some(65_536)), 2048);
+        assert_eq!(room_for_connections(2048, Some(1024)), 512);
+        assert_eq!(room_for_connections(2048, Some(100)), 50);
+        assert_eq!(room_for_connections(2048, None), 2048);
+    }
+}

@@ -1,0 +1,160 @@
+//! Retention: deployments that ended long ago are deleted with their messages, in small batches, unless
+//! something still needs them.
+//!
+//! Kept whatever their age: what has not ended; what has a message that is still to be sent; of each lane the
+//! newest that ended and the newest that succeeded, by which later events are ordered; of each app and target
+//! the newest success, which is live, and the newest that made revisions, which a rollback can go back to;
+//! the rollback that took a hold which is still there. Removals, locks, holds and the audit log are kept
+//! for ever: people make them, and they stay few.
+
+use jiff::Timestamp;
+
+use crate::model::id::DeployId;
+use crate::model::violation::Violations;
+use crate::store::row::{Row, count, first_values, storable, to_json, violation_count};
+use crate::store::{Store, StoreError};
+
+/// Twice as many revisions as the manifest repository keeps of an app: one that it has must be known.
+const REVISIONS: i64 = 10;
+
+const DOING: &str = "deleting old deployments";
+const BOUNDING: &str = "bounding the violations of a former version";
+
+/// One batch of old deployments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrunedBatch {
+    /// How many were deleted.
+    pub deleted: u64,
+    /// The last one that was looked at, if there may be more behind it.
+    pub last: Option<DeployId>,
+}
+
+impl Store {
+    /// Deletes up to so many deployments that ended before that time, behind the given one.
+    ///
+    /// What makes one superfluous is never deleted by this itself, so that several processes may prune at
+    /// once.
+    pub async fn prune_deployments(
+        &self,
+        ended_before: Timestamp,
+        behind: Option<&DeployId>,
+        most: u32,
+    ) -> Result<PrunedBatch, StoreError> {
+        let old = self.find_superfluous(ended_before, behind, most).await?;
+        let last = old.last().filter(|_| old.len() == most as usize).cloned();
+        let mut deleted = 0;
+        if !old.is_empty() {
+            let mut write = self.begin(DOING).await?;
+            for id in &old {
+                // With the row locked, nothing leaves word of it meanwhile.
+                let sql = self.locking("SELECT id FROM deployments WHERE id = $1", "FOR UPDATE");
+                let there = sqlx::query(sql).bind(id.as_str()).fetch_optional(write.sql()).await;
+                there.map_err(StoreError::doing(DOING))?;
+                sqlx::query(
+                    "DELETE FROM outbox WHERE deployment = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
+                     WHERE o.deployment = $1 AND o.outcome IS NULL)",
+                )
+                .bind(id.as_str())
+                .execute(write.sql())
+                .await
+                .map_err(StoreError::doing(DOING))?;
+                let done = sqlx::query(
+                    "DELETE FROM deployments WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o \
+                     WHERE o.deployment = $1)",
+                )
+                .bind(id.as_str())
+                .execute(write.sql())
+                .await
+                .map_err(StoreError::doing(DOING))?;
+                deleted += done.rows_affected();
+            }
+            write.commit().await?;
+        }
+        Ok(PrunedBatch { deleted, last })
+    }
+
+    /// Counts and cuts the violations of up to so many deployments that a former version ended; how many
+    /// those were. Until then lists count those in the begin of a long text.
+    pub async fn bound_violations(&self, most: u32) -> Result<u64, StoreError> {
+        let sql = concat!(
+            "SELECT id, SUBSTR(violations, 1, 262144) AS violations, ",
+            violation_count!("violations", "error"),
+            " AS counted_errors, ",
+            violation_count!("violations", "warning"),
+            " AS counted_warnings FROM deployments \
+             WHERE errors IS NULL AND finished_at IS NOT NULL ORDER BY id LIMIT $1"
+        );
+        let rows = sqlx::query(sql)
+            .bind(i64::from(most))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(StoreError::doing(BOUNDING))?;
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let mut write = self.begin(BOUNDING).await?;
+        let mut bounded = 0;
+        for row in rows {
+            let row = Row::new(row);
+            let id: DeployId = row.id("id")?;
+            let listed = first_values(&row.text("violations")?);
+            let (errors, warnings) = (row.count("counted_errors")?, row.count("counted_warnings")?);
+            let violations = Violations::of_record(listed, errors, warnings);
+            let done = sqlx::query(
+                "UPDATE deployments SET violations = $2, errors = $3, warnings = $4 \
+                 WHERE id = $1 AND errors IS NULL",
+            )
+            .bind(id.as_str())
+            .bind(storable(&to_json(&violations)))
+            .bind(count(violations.errors()))
+            .bind(count(violations.warnings()))
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(BOUNDING))?;
+            bounded += done.rows_affected();
+        }
+        write.commit().await?;
+        Ok(bounded)
+    }
+
+    /// Those that nothing needs, the oldest first. Ids are in the order of time, so that those behind the
+    /// time need not be looked at.
+    async fn find_superfluous(
+        &self,
+        ended_before: Timestamp,
+        behind: Option<&DeployId>,
+        most: u32,
+    ) -> Result<Vec<DeployId>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT d.id FROM deployments d \
+             WHERE d.id > $1 AND d.id < $2 AND d.received_at < $3 AND d.finished_at < $3 \
+             AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.deployment = d.id \
+             AND o.outcome IS NULL) \
+             AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.rollback = d.id AND h.ended_at IS NULL) \
+             AND EXISTS (SELECT 1 FROM deployments n WHERE n.repository = d.repository \
+             AND n.target = d.target AND n.state IN ('succeeded', 'failed') \
+             AND (n.place > d.place OR (n.place = d.place AND n.id > d.id))) \
+             AND (d.state <> 'succeeded' OR EXISTS (SELECT 1 FROM deployments n \
+             WHERE n.repository = d.repository AND n.target = d.target AND n.state = 'succeeded' \
+             AND (n.place > d.place OR (n.place = d.place AND n.id > d.id)))) \
+             AND (d.state <> 'succeeded' OR d.slug IS NULL OR EXISTS (SELECT 1 FROM deployments n \
+             WHERE n.target = d.target AND n.namespace = d.namespace AND n.slug = d.slug \
+             AND n.state = 'succeeded' AND n.id > d.id)) \
+             AND (d.state <> 'succeeded' OR d.slug IS NULL OR (SELECT COUNT(*) FROM \
+             (SELECT n.id FROM deployments n WHERE n.target = d.target \
+             AND n.namespace = d.namespace AND n.slug = d.slug AND n.state = 'succeeded' \
+             AND n.rollback IS NULL AND n.pushed LIKE '%\"changed\":true%' AND n.id > d.id \
+             LIMIT $4) AS newer) >= $4) \
+             ORDER BY d.id LIMIT $5",
+        )
+        .bind(behind.map_or("", DeployId::as_str).to_owned())
+        .bind(ended_before.strftime("%Y%m%d-%H%M%S").to_string())
+        .bind(ended_before.as_millisecond())
+        .bind(REVISIONS)
+        .bind(i64::from(most.max(1)))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(StoreError::doing(DOING))?;
+        rows.into_iter().map(|row| Row::new(row).id("id")).collect()
+    }
+}
