@@ -237,7 +237,7 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> Not
 fn not_free(problem: Problem) -> NotRolledBack {
     match problem.remedy {
         Remedy::Reject => NotRolledBack::Against(problem.message),
-        Remedy::Retry { .. } | Remedy::Late { .. } | Remedy::GiveUp => {
+        Remedy::Retry { .. } | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => {
             NotRolledBack::Repository(problem.message)
         }
     }
