@@ -39,3 +39,7 @@ bench:
 load *arguments:
     cargo build --profile fast
     cargo bench --profile fast --bench manifests -- {{ arguments }}
+
+# Crashes, stopped replicas, races and overload, half an hour of them: docs/testing.md
+chaos *arguments:
+    THE_DEPLOYER_CHAOS="{{ arguments }}" THE_DEPLOYER_TEST_REQUIRE_ALL=1 cargo test --test suite chaos::command::rounds -- --exact --nocapture

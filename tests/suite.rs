@@ -11,6 +11,7 @@
 
 mod action;
 mod architecture;
+mod chaos;
 mod cli;
 mod controller;
 mod docs;

@@ -117,8 +117,15 @@ impl Delivery {
     }
 
     async fn try_send(&self, process: &Process) -> reqwest::Result<Answer> {
-        let mut request = process
-            .request(reqwest::Method::POST, "/webhooks/github")
+        self.send_with(process.request(reqwest::Method::POST, "/webhooks/github")).await
+    }
+
+    /// The same, with a request to the webhook that somebody else has begun.
+    pub(crate) async fn send_with(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> reqwest::Result<Answer> {
+        let mut request = request
             .header("User-Agent", "GitHub-Hookshot/044aadd")
             .header("X-GitHub-Event", &self.event)
             .header("X-GitHub-Delivery", &self.id)

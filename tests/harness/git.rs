@@ -59,6 +59,18 @@ impl Bare {
         self.run(&["rev-parse", "main"]).trim().to_owned()
     }
 
+    /// Every commit that `main` ever was at, where [`Bare::keep_reflog`] came first; oldest first.
+    pub(crate) fn reflog(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.0.join("logs/refs/heads/main")).unwrap_or_default();
+        let second = |line: &str| line.split(' ').nth(1).map(str::to_owned);
+        log.lines().filter_map(second).collect()
+    }
+
+    /// From now on the repository notes where its branch was.
+    pub(crate) fn keep_reflog(&self) {
+        self.run(&["config", "core.logAllRefUpdates", "always"]);
+    }
+
     pub(crate) fn message(&self) -> String {
         self.run(&["log", "-1", "--format=%B", "main"])
     }
@@ -99,6 +111,11 @@ impl Bare {
 
     /// The same with a mode: `120000` makes a symbolic link to `text`.
     pub(crate) fn somebody_puts(&self, mode: &str, path: &str, text: &str) {
+        assert!(self.somebody_tries_to_put(mode, path, text), "the branch has moved meanwhile");
+    }
+
+    /// The same; false where somebody else moved the branch meanwhile, and nothing was written.
+    pub(crate) fn somebody_tries_to_put(&self, mode: &str, path: &str, text: &str) -> bool {
         let index = self.0.join(format!("index-{}", uuid::Uuid::now_v7()));
         let env = [("GIT_INDEX_FILE", index.to_str().unwrap())];
         let parent = self.try_run(&["rev-parse", "--verify", "--quiet", "main"]);
@@ -113,8 +130,9 @@ impl Bare {
         arguments.extend(parent.iter().flat_map(|id| ["-p", id.trim()]));
         let commit = self.run(&arguments);
         let old = parent.as_deref().map_or("0000000000000000000000000000000000000000", str::trim);
-        self.run(&["update-ref", "refs/heads/main", commit.trim(), old]);
+        let moved = self.try_run(&["update-ref", "refs/heads/main", commit.trim(), old]);
         fs::remove_file(index).unwrap();
+        moved.is_some()
     }
 
     /// Takes in a stream of `git fast-import`.

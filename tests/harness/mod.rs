@@ -11,6 +11,7 @@ pub(crate) mod floods; // answers of a hostile registry
 pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod github;
+pub(crate) mod link; // a connection that can be cut
 pub(crate) mod log;
 pub(crate) mod lost;
 pub(crate) mod memory; // how much of it something takes

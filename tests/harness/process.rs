@@ -268,9 +268,32 @@ impl Process {
         lines.iter().skip(first).map(json).collect()
     }
 
+    /// How many lines it has logged so far.
+    pub(crate) fn log_lines(&self) -> usize {
+        *self.log.count.borrow()
+    }
+
+    /// How many descriptors it has open; `None` where the system does not say.
+    pub(crate) fn descriptors(&self) -> Option<usize> {
+        Some(std::fs::read_dir(format!("/proc/{}/fd", self.id())).ok()?.count())
+    }
+
     /// What it has logged so far.
     pub(crate) fn log(&self) -> String {
         self.log.text()
+    }
+
+    /// How it ended by itself; `None` while it runs.
+    pub(crate) fn ended_by_itself(&self) -> Option<ExitStatus> {
+        self.child.lock().unwrap().try_wait().unwrap()
+    }
+
+    /// The most memory that it has held so far, in MiB; `None` where the system does not say.
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kib / 1024)
     }
 
     /// SIGKILL; nothing of it runs any more when this returns.

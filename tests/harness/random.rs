@@ -1,6 +1,9 @@
 //! Chance that a printed seed brings back.
 
+use std::time::Duration;
+
 /// A small generator.
+#[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -22,5 +25,25 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
+    }
+
+    /// True so many times in a hundred.
+    pub(crate) fn percent(&mut self, times: usize) -> bool {
+        self.below(100) < times
+    }
+
+    /// A duration between two numbers of milliseconds.
+    pub(crate) fn millis(&mut self, least: usize, most: usize) -> Duration {
+        Duration::from_millis(u64::try_from(least + self.below(most - least + 1)).unwrap())
+    }
+
+    /// One of them.
+    pub(crate) fn choose<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// Another generator, for one who draws at the same time as others.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self::new(u64::try_from(self.below(usize::MAX)).unwrap())
     }
 }
