@@ -242,11 +242,11 @@ async fn the_targets_of_a_release_that_are_on_their_way_go_in_one_push() {
     place.host().requests();
     let note = deploy(1, "").note;
     let release = Release { repository: note.repository, commit: note.commit, tag: note.tag };
-    let lease = &Lease::without_end();
+    let lease = Lease::without_end();
     let to = |n: u32| {
         let mut one = deploy(n, "two");
         one.revision.target = format!("prod-{n}").parse().unwrap();
-        repository.write_announced(one, noon(), lease, repository.announce(&release))
+        repository.write_announced(one, noon(), &lease, repository.announce(&release))
     };
     // All three are announced; the first is here before the others, and waits for them.
     let (second, third, failed) = (to(3), to(4), repository.announce(&release));
