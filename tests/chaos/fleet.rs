@@ -165,8 +165,9 @@ impl Fleet {
         let Some(process) = process else { return };
         if let Some(status) = process.ended_by_itself() {
             ledger.violation(format!("process {member} ended by itself: {status}"));
+            return self.logs.lock().unwrap().push(process.log());
         }
-        let peak = process.peak_memory().unwrap_or_default();
+        let peak = process.peak_memory() / 1_048_576;
         if peak >= MOST_MEMORY {
             ledger
                 .violation(format!("process {member} held {peak} MiB, {MOST_MEMORY} are allowed"));

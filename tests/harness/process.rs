@@ -288,14 +288,6 @@ impl Process {
         self.child.lock().unwrap().try_wait().unwrap()
     }
 
-    /// The most memory that it has held so far, in MiB; `None` where the system does not say.
-    pub(crate) fn peak_memory(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-        Some(kib / 1024)
-    }
-
     /// SIGKILL; nothing of it runs any more when this returns.
     pub(crate) fn kill(self) {
         drop(self);
