@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::harness::git::{Bare, hermetic};
 use crate::harness::git_host::{GitHost, TOKEN};
+use crate::harness::memory::resident_peak;
 
 /// Longer than anything takes, even where every core is busy.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -331,9 +332,7 @@ impl Process {
 
     /// The most memory that it ever had, in bytes, as the kernel counts it.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        resident_peak(self.child.lock().unwrap().id())
     }
 
     /// Its number.

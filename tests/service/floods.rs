@@ -4,17 +4,12 @@ use futures::future::join_all;
 
 use crate::harness::events::{Event, waml};
 use crate::harness::floods::Flood;
-use crate::harness::memory::{MIB, resident_peak};
-use crate::harness::process::{Home, Process};
+use crate::harness::memory::MIB;
+use crate::harness::process::Home;
 use crate::harness::registry::{Entry, Registry};
 
 /// What all lists of builds together may take, in MiB; the container has 512.
 const MOST: u64 = 192;
-
-/// The most memory that it ever had, in MiB.
-fn peak_memory(process: &Process) -> u64 {
-    resident_peak(process.id().parse().unwrap()) / MIB
-}
 
 #[tokio::test]
 async fn no_registry_fills_the_memory() {
@@ -30,7 +25,7 @@ async fn no_registry_fills_the_memory() {
     let commit = home.commit("example/shop", &text);
     let id = Event::new(1, "shop", &commit).accepted(&process).await;
     process.ended(&id).await;
-    let before = peak_memory(&process);
+    let before = process.peak_memory() / MIB;
     for flood in Flood::ALL {
         registry.lock().flood = Some(flood);
         let asking = (0..8).map(|_| process.get("/api/v1/builds?app=devx/shop"));
@@ -39,7 +34,7 @@ async fn no_registry_fills_the_memory() {
             assert!(matches!(status, 200 | 503 | 504), "{flood:?}: {status} {text}");
             assert!(text.len() < 100_000, "{flood:?}: {}", text.len());
         }
-        let grown = peak_memory(&process) - before;
+        let grown = process.peak_memory() / MIB - before;
         assert!(grown < MOST, "{flood:?}: {grown} MiB more than {before} MiB");
     }
     assert_eq!(process.get("/healthz").await.0, 200);
