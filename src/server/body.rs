@@ -18,7 +18,7 @@ use crate::server::problem::{Kind, Problem};
 use crate::server::{Limits, Shared, Webhook};
 
 /// A sender that means well is slower than [`PACE`] for no longer than this.
-const SLOW_FOR: Duration = Duration::from_secs(2);
+const SLOW_FOR: Duration = Duration::from_secs(4);
 /// The slowest sender that is listened to, in bytes a second.
 const PACE: u64 = 16 * 1024;
 
@@ -137,7 +137,7 @@ mod tests {
         let seconds = |received: usize, total| {
             too_slow_at(since, received, Duration::from_secs(total)).duration_since(since).as_secs()
         };
-        assert_eq!((seconds(0, 7), seconds(16 * 1024, 7), seconds(64 * 1024, 7)), (2, 3, 6));
+        assert_eq!((seconds(0, 7), seconds(16 * 1024, 7), seconds(64 * 1024, 7)), (4, 5, 7));
         assert_eq!((seconds(usize::MAX, 7), seconds(0, 1)), (7, 1));
     }
 }

@@ -1,14 +1,14 @@
 //! Which connections are open, what each is at, and which one is closed when there is no room.
 //!
 //! ```text
-//! accept ─▶ Head ─▶ Working ─▶ Answering ─▶ Idle ─▶ Head …
-//!                     │  ▲  └▶ Streaming
-//!                     ▼  │
-//!                    Reading     a body that nobody has vouched for yet
+//! Accepted ─▶ Head ─▶ Working ─▶ Answering ─▶ Idle ─▶ Head …
+//!                       │  ▲  └▶ Streaming
+//!                       ▼  │
+//!                      Reading     a body that nobody has vouched for yet
 //! ```
 //!
-//! A newcomer is never turned away while another connection does nothing useful: the one that has
-//! earned its place least is closed for it. Knows no HTTP and no socket.
+//! A newcomer is never turned away: the connection that has earned its place least is closed for it,
+//! and where each has, the newcomer waits in the kernel's queue. Knows no HTTP and no socket.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,6 +27,9 @@ use crate::server::auth::{Proxies, subscriber};
 
 /// A connection that did nothing for so long has settled down, and gives way to newcomers.
 const SETTLED: Duration = Duration::from_secs(1);
+/// For so long a connection may do nothing before it gives way at all: time enough for a head that
+/// was sent at once, so that however many come, each has its turn.
+const YOUNG: Duration = Duration::from_millis(100);
 /// Answers that their callers have not taken yet, in bytes, of all connections together. Beyond it
 /// the oldest that has settled is closed.
 const UNREAD_ANSWERS: usize = 32 * 1024 * 1024;
@@ -98,8 +101,6 @@ pub(super) enum CloseReason {
     WriteTimeout,
     /// Another one needed the place.
     MadeRoom,
-    /// There was no place for it.
-    Refused,
 }
 
 impl CloseReason {
@@ -109,7 +110,6 @@ impl CloseReason {
             Self::IdleTimeout => "idle_timeout",
             Self::WriteTimeout => "write_timeout",
             Self::MadeRoom => "made_room",
-            Self::Refused => "refused",
         }
     }
 }
@@ -117,6 +117,8 @@ impl CloseReason {
 /// What a connection is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// Nobody has looked at it yet.
+    Accepted,
     /// Nothing has come, or a part of a request's head.
     Head,
     /// A body is being read that nobody has vouched for.
@@ -139,8 +141,14 @@ impl Phase {
             Self::Answering(_) if age >= SETTLED => Some(3),
             Self::Idle if age >= SETTLED => Some(2),
             Self::Reading if age >= SETTLED => Some(1),
-            Self::Head | Self::Idle => Some(0),
-            Self::Reading | Self::Answering(_) | Self::Working | Self::Streaming => None,
+            Self::Head | Self::Idle if age >= YOUNG => Some(0),
+            Self::Accepted
+            | Self::Head
+            | Self::Idle
+            | Self::Reading
+            | Self::Answering(_)
+            | Self::Working
+            | Self::Streaming => None,
         }
     }
 }
@@ -195,24 +203,21 @@ impl Connections {
         &self.0.limits
     }
 
-    /// A place for a connection from there, for which another may be closed.
+    /// A place for a connection from there, for which another may be closed; of the same address, if
+    /// that has too many. None while all that are open have earned theirs.
     pub(super) fn admit(&self, peer: IpAddr, now: Instant) -> Option<Place> {
         let ConnectionLimits { most, per_address, proxies, .. } = self.limits();
         let address = (!proxies.have(peer.to_canonical())).then(|| subscriber(peer.to_canonical()));
         let mut table = self.lock();
         let of_address = address.as_ref().and_then(|one| table.by_address.get(one)).copied();
-        let room = if of_address.is_some_and(|count| count >= *per_address) {
-            self.make_room(&mut table, now, |entry| entry.address == address)
-        } else {
-            table.open.len() < *most || self.make_room(&mut table, now, |_| true)
-        };
-        if !room {
-            drop(table);
-            self.count(CloseReason::Refused);
+        if of_address.is_some_and(|count| count >= *per_address) {
+            self.make_room(&mut table, now, |entry| entry.address == address);
+        }
+        if table.open.len() >= *most && !self.make_room(&mut table, now, |_| true) {
             return None;
         }
         let close = CancellationToken::new();
-        let id = table.add(Entry { address, phase: Phase::Head, since: now, close: close.clone() });
+        let id = table.add(Entry { address, phase: Phase::Accepted, since: now, close: close.clone() });
         drop(table);
         self.0.metrics.open.inc();
         Some(Place(Connection { all: self.clone(), id, close }))
@@ -237,9 +242,11 @@ impl Connections {
             let (limit, reason) = match entry.phase {
                 Phase::Head => (head, CloseReason::HeaderTimeout),
                 Phase::Idle => (idle, CloseReason::IdleTimeout),
-                Phase::Reading | Phase::Working | Phase::Answering(_) | Phase::Streaming => {
-                    return None;
-                }
+                Phase::Accepted
+                | Phase::Reading
+                | Phase::Working
+                | Phase::Answering(_)
+                | Phase::Streaming => return None,
             };
             (now.duration_since(entry.since) >= limit).then_some((*id, reason))
         });
@@ -376,47 +383,57 @@ mod tests {
         }
     }
 
+    /// One that has begun to send.
+    fn begun(all: &Connections, peer: &str, now: Instant) -> Place {
+        let place = all.admit(ip(peer), now).unwrap();
+        all.at(&place, Phase::Head, now);
+        place
+    }
+
     #[test]
     fn who_has_sent_half_a_request_for_longest_makes_room_and_who_is_worked_for_does_not() {
         let (all, now) = (connections(3, 3), Instant::now());
-        let [working, head, idle] = [0, 1, 2].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        let [working, head, idle] = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
         all.at(&working, Phase::Working, now);
         all.at(&idle, Phase::Idle, now);
         let later = now + 2 * SETTLED;
-        let _fourth = all.admit(ip("192.0.2.2"), later).unwrap();
+        let _fourth = begun(&all, "192.0.2.2", later);
         assert!(is_closed(&head) && !is_closed(&idle) && !is_closed(&working));
-        let _fifth = all.admit(ip("192.0.2.2"), later).unwrap();
+        let _fifth = begun(&all, "192.0.2.2", later);
         assert!(is_closed(&idle) && !is_closed(&working), "a settled one before a young one");
     }
 
     #[test]
-    fn where_all_are_worked_for_a_newcomer_is_refused() {
-        let (all, now) = (connections(2, 2), Instant::now());
-        let both = [0, 1].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
-        all.at(&both[0], Phase::Working, now);
-        all.at(&both[1], Phase::Streaming, now);
-        assert!(all.admit(ip("192.0.2.2"), now + 9 * SETTLED).is_none());
-        drop(both);
+    fn a_newcomer_waits_while_all_are_worked_for_or_have_only_come() {
+        let (all, now) = (connections(3, 3), Instant::now());
+        let three = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
+        all.at(&three[0], Phase::Working, now);
+        all.at(&three[1], Phase::Streaming, now);
+        assert!(all.admit(ip("192.0.2.2"), now + YOUNG / 2).is_none());
+        let fourth = all.admit(ip("192.0.2.2"), now + YOUNG).unwrap();
+        assert!(is_closed(&three[2]));
+        assert!(all.admit(ip("192.0.2.2"), now + 9 * SETTLED).is_none(), "one not looked at yet");
+        drop((three, fourth));
         assert!(all.admit(ip("192.0.2.2"), now).is_some());
-        assert!(all.lock().by_address.len() <= 1, "nothing is kept of who has none");
+        assert!(all.lock().by_address.is_empty(), "nothing is kept of who has none");
     }
 
     #[test]
     fn an_address_with_too_many_loses_one_of_its_own_and_proxies_are_not_counted() {
         let (all, now) = (connections(10, 2), Instant::now());
-        let other = all.admit(ip("192.0.2.9"), now).unwrap();
-        let own = [0, 1].map(|_| all.admit(ip("2001:db8:1:2::1"), now + SETTLED).unwrap());
-        let _third = all.admit(ip("2001:db8:1:2::2"), now + SETTLED).unwrap();
+        let other = begun(&all, "192.0.2.9", now);
+        let own = [0, 1].map(|_| begun(&all, "2001:db8:1:2::1", now + SETTLED));
+        let _third = begun(&all, "2001:db8:1:2::2", now + 2 * SETTLED);
         assert!(!is_closed(&other), "others are left alone");
         assert_eq!(own.iter().filter(|one| is_closed(one)).count(), 1);
-        let proxied: Vec<_> = (0..6).map(|_| all.admit(ip("10.1.2.3"), now).unwrap()).collect();
+        let proxied: Vec<_> = (0..6).map(|_| begun(&all, "10.1.2.3", now)).collect();
         assert!(!proxied.iter().any(is_closed));
     }
 
     #[test]
     fn silence_ends_after_its_time_and_a_request_that_is_worked_on_is_no_silence() {
         let (all, now) = (connections(10, 10), Instant::now());
-        let [head, idle, working] = [0, 1, 2].map(|_| all.admit(ip("192.0.2.1"), now).unwrap());
+        let [head, idle, working] = [0, 1, 2].map(|_| begun(&all, "192.0.2.1", now));
         all.at(&idle, Phase::Idle, now);
         all.at(&working, Phase::Working, now);
         let limits = all.limits().clone();
@@ -426,7 +443,7 @@ mod tests {
         assert!(is_closed(&head) && !is_closed(&idle));
         all.expire(now + limits.idle_timeout, false);
         assert!(is_closed(&idle) && !is_closed(&working));
-        let late = all.admit(ip("192.0.2.1"), now).unwrap();
+        let late = begun(&all, "192.0.2.1", now);
         all.expire(now + WHILE_STOPPING, true);
         assert!(is_closed(&late), "a service that stops waits for no half request");
     }

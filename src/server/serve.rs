@@ -28,13 +28,15 @@ use crate::server::socket::{Progress, Socket, followed};
 /// The kernel holds so much of each connection in each direction, and counts it as the service's.
 const KERNEL_BUFFER: u32 = 64 * 1024;
 /// How many connections wait to be accepted.
-const BACKLOG: u32 = 1024;
+const BACKLOG: u32 = 4096;
 /// The largest head of a request, in bytes; GitHub's has some 700.
 const LARGEST_HEAD: usize = 16 * 1024;
 /// How many headers a request has at most; GitHub's has some 20.
 const MOST_HEADERS: usize = 100;
 /// How often connections are looked at that have been silent for too long.
 const LOOK: Duration = Duration::from_millis(100);
+/// Before a newcomer is tried again for which there was no place.
+const FULL: Duration = Duration::from_millis(5);
 /// How long nothing is accepted when the machine can give us no more connections.
 const EXHAUSTED: Duration = Duration::from_millis(50);
 
@@ -86,11 +88,12 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 exhausted = false;
-                if let Some(place) = connections.admit(peer.ip(), Instant::now()) {
-                    let timeout = connections.limits().write_timeout;
-                    let client = Client { stream, peer, timeout };
-                    tasks.spawn(client.answer(router.clone(), place, stop.clone()));
-                }
+                let admitted = tokio::select! {
+                    () = stop.cancelled() => break,
+                    place = admitted(&connections, peer) => place,
+                };
+                let client = Client { stream, peer, timeout: connections.limits().write_timeout };
+                tasks.spawn(client.answer(router.clone(), admitted, stop.clone()));
             }
             Err(error) if is_of_one(&error) => {}
             Err(error) => {
@@ -126,6 +129,18 @@ pub async fn serve(
     Stopped::Cut
 }
 
+/// A place for it, as soon as there is one; whoever comes later waits in the kernel's queue.
+async fn admitted(connections: &Connections, peer: SocketAddr) -> Place {
+    loop {
+        let now = Instant::now();
+        if let Some(place) = connections.admit(peer.ip(), now) {
+            return place;
+        }
+        connections.expire(now, false);
+        sleep(FULL).await;
+    }
+}
+
 /// Whether it is about one connection that went away before it was accepted.
 fn is_of_one(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
@@ -147,6 +162,7 @@ impl Client {
         // Else a small answer may wait for the client's acknowledgement of what was before it.
         let _ = stream.set_nodelay(true);
         let (connection, progress) = (place.connection(), Progress::default());
+        connection.enter(Phase::Head);
         let socket = Socket::new(stream, connection.clone(), progress.clone(), timeout);
         let router = TowerToHyperService::new(router);
         let closed = connection.clone();
