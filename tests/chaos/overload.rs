@@ -25,7 +25,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Fleet {
     let setting = Setting { members: 1, postgres: None, github: false, host: false, pushes: None };
-    let fleet = Fleet::start(setting).await;
+    let mut fleet = Fleet::start(setting).await;
+    let attack = *random.choose(&Attack::ALL);
+    fleet.summary.push_str(&format!(", {attack:?}"));
     let lanes: Vec<Lane> =
         (0..size.of(3, 12)).map(|app| Lane::new(&format!("app-{app}"), TARGETS[0])).collect();
     for lane in &lanes {
@@ -39,12 +41,8 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Fle
             .map(|lane| lane.deploy_all(world, random.fork(), size.of(3, 8), 150))
             .collect::<Vec<_>>(),
     );
-    // In a full round two at once.
-    let mut running = Vec::new();
-    for _ in 0..size.of(1, 2) {
-        ledger.count("attacks");
-        running.push(random.choose(&Attack::ALL).begin(server).await);
-    }
+    ledger.count("attacks");
+    let running = attack.begin(server).await;
     let sent = tokio::time::timeout(LONGEST, &mut sending).await;
     let healthy = fleet.ask(0, (Method::GET, "/healthz"), None, None).await;
     ledger.require(healthy.is_some_and(|(status, _)| status == 200), || {
