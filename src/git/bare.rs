@@ -96,12 +96,13 @@ pub(super) fn is_half_made(folder: &Path) -> bool {
 
 /// Whether nothing is in a folder but what a new repository has.
 fn is_skeleton(folder: &Path) -> bool {
-    const NEW: [&str; 10] = [
+    const NEW: [&str; 11] = [
         "HEAD",
         "HEAD.lock",
         "config",
         "config.lock",
         "description",
+        "description.lock",
         "hooks",
         "info",
         "objects",

@@ -147,7 +147,8 @@ impl Wire {
             Some(token) => request.basic_auth("x-access-token", Some(token.expose_secret())),
             None => request,
         };
-        let response = self.heard(request.send())?;
+        // Not before the runtime is entered: sending begins with a timer.
+        let response = self.heard(async { request.send().await })?;
         wire::check(&response, &self.base, &exchange.content_type())?;
         Ok(response)
     }

@@ -156,7 +156,7 @@ const EFFECTS: &[&str] = &[
 /// The one file that may hold `unsafe`: libgit2 asks for it of who brings a transport.
 const UNSAFE: &str = "git/transport.rs";
 
-const MOST_LINES: usize = 400;
+const MOST_LINES: usize = 600;
 
 #[test]
 fn modules_import_only_what_the_table_allows() {
@@ -235,7 +235,7 @@ fn every_file_says_first_what_it_is_for() {
 }
 
 #[test]
-fn no_file_is_longer_than_four_hundred_lines() {
+fn no_file_is_longer_than_six_hundred_lines() {
     let mut broken = Vec::new();
     for source in source::all() {
         let lines = source.text.lines().count();
@@ -243,7 +243,7 @@ fn no_file_is_longer_than_four_hundred_lines() {
             broken.push(format!("{} has {lines} lines", source.at(lines)));
         }
     }
-    tell("a file has at most 400 lines: split it where it needs an \"and\"", &broken);
+    tell("a file has at most 600 lines: split it where it needs an \"and\"", &broken);
 }
 
 #[test]

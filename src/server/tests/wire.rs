@@ -115,7 +115,7 @@ async fn a_stream_stays_open_for_longer_than_any_client_is_waited_for() {
     let server = running_within(&world, Duration::from_secs(10), limits).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let path = format!("/api/v1/deployments/{id}/events");
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     heard(&mut stream, "queued").await;
     tokio::time::sleep(soon * 10).await;
     world.fake.inner.lock().unwrap().stored[0].1.summary = "it goes on".to_owned();

@@ -108,7 +108,7 @@ fn a_fault_without_violations_is_told_in_its_own_words() {
 
 #[test]
 fn what_is_too_much_is_counted_and_linked() {
-    let many = |n: usize| (0..n).map(|_| Violation::error("env", "*".repeat(9000)));
+    let many = |n: usize| (0..n).map(|_| Violation::error("env", "*".repeat(400)));
     let placed = many(130).map(|one| at_line(".weave.yaml", 1, one));
     let said = said(many(70).chain(placed).collect());
     assert_eq!(said.annotations.len(), 100);
