@@ -215,7 +215,6 @@ impl App {
             instance,
         });
         let grace = settings.server.shutdown_grace;
-        let retention_days = settings.storage.retention_days;
         let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
         Ok(Self {
             controller,
@@ -231,7 +230,7 @@ impl App {
             world,
             grace,
             home,
-            retention_days,
+            retention_days: settings.storage.retention_days,
             manifests,
         })
     }

@@ -363,11 +363,11 @@ impl Secrets {
     }
 }
 
+/// The routes of others, the app's own, and its objects.
+type LookedFacts = (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<Vec<LiveObject>>);
+
 /// One look gives three facts. Routes are nothing to an app without hosts.
-fn apart(
-    looked: Fact<index::Looked>,
-    questions: &Questions,
-) -> (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<Vec<LiveObject>>) {
+fn apart(looked: Fact<index::Looked>, questions: &Questions) -> LookedFacts {
     let (routes, own_routes, live) = match looked {
         Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked, Fact::NotAsked),
         Fact::Known { value: index::Looked { routes, own_routes, live }, at } => {

@@ -156,14 +156,14 @@ mod tests {
     /// Begins a part that ends when the sender is dropped, and is not waited for.
     async fn begin_and_leave(planners: &Planners) -> mpsc::Sender<()> {
         let (end, ended) = mpsc::channel::<()>();
-        let (begin, mut begun) = tokio::sync::mpsc::channel::<()>(1);
+        let (begin, mut started) = tokio::sync::mpsc::channel::<()>(1);
         let part = planners.beside(move || {
             drop(begin);
             let _ = ended.recv();
         });
         tokio::select! {
             _ = part => panic!("it ended"),
-            _ = begun.recv() => {}
+            _ = started.recv() => {}
         }
         end
     }

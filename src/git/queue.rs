@@ -24,6 +24,10 @@ pub(super) const LONGEST: usize = 1_000;
 /// milliseconds. One that takes longer goes with the next push.
 const COMPANY: Duration = Duration::from_millis(150);
 
+/// What a push builds on; no commit where there was no branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Base(pub(super) Option<Oid>);
+
 /// A change that somebody waits for.
 pub(super) struct Job {
     pub(super) change: Change,
@@ -36,7 +40,7 @@ pub(super) struct Job {
     pub(super) lost: u32,
     /// The tip that it was tried on first, where a push of it was sent and did not get through, or
     /// nobody knows whether it did.
-    pub(super) tried_on: Option<Option<Oid>>,
+    pub(super) tried_on: Option<Base>,
     /// Says, as long as the job is here, that it is on its way: see [`Coming`].
     pub(super) on_its_way: Option<OnItsWay>,
 }

@@ -17,7 +17,7 @@ use crate::git::error::WriteError;
 use crate::git::fence::Fence;
 use crate::git::home::{Home, Published, Tip, Trouble};
 use crate::git::message::{ids_of, is_of};
-use crate::git::queue::Job;
+use crate::git::queue::{Base, Job};
 use crate::git::refusal::Refusal;
 use crate::git::rounds::Now;
 use crate::git::writer::Written;
@@ -158,7 +158,7 @@ impl Writer {
                     return Ok(Attempt::Late);
                 }
                 for job in jobs.iter_mut().take(built.fates.len()) {
-                    job.tried_on.get_or_insert(tip.at);
+                    job.tried_on.get_or_insert(Base(tip.at));
                 }
                 *pushed = true;
                 return self.publish((&tip, last), built, jobs, &fence);
@@ -210,12 +210,12 @@ impl Writer {
     /// What of the jobs that were tried has come to the branch since: a push of which nobody knew
     /// how it ended, or another's of the same change.
     fn arrived(&self, tip: Option<Oid>, jobs: &[Job]) -> HashSet<DeployId> {
-        let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| *base != tip);
-        let mut bases: HashSet<Option<Oid>> = tried.collect();
+        let tried = jobs.iter().filter_map(|job| job.tried_on).filter(|base| base.0 != tip);
+        let mut bases: HashSet<Base> = tried.collect();
         let mut ids = HashSet::new();
         let Some(tip) = tip else { return ids };
         for commit in back(self.home.repo(), tip).take(LOOK_BACK) {
-            bases.remove(&Some(commit.id()));
+            bases.remove(&Base(Some(commit.id())));
             if bases.is_empty() {
                 break;
             }

@@ -66,7 +66,7 @@ impl Violation {
         Self {
             rule: Cow::Borrowed(rule),
             severity: Severity::Error,
-            message: visible(message.into(), LONGEST_TEXT),
+            message: visible(&message.into(), LONGEST_TEXT),
             path: String::new(),
             position: None,
             expected: None,
@@ -82,19 +82,19 @@ impl Violation {
     /// The same, at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
-        Self { path: visible(path.into(), LONGEST_PATH), position, ..self }
+        Self { path: visible(&path.into(), LONGEST_PATH), position, ..self }
     }
 
     /// The same, saying what is expected there.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(visible(expected.into(), LONGEST_TEXT)), ..self }
+        Self { expected: Some(visible(&expected.into(), LONGEST_TEXT)), ..self }
     }
 
     /// The same, saying what to do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(visible(help.into(), LONGEST_TEXT)), ..self }
+        Self { help: Some(visible(&help.into(), LONGEST_TEXT)), ..self }
     }
 }
 
@@ -106,8 +106,8 @@ const LONGEST_PATH: usize = 1000;
 
 /// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another
 /// one, nor be without an end.
-fn visible(text: String, most: usize) -> String {
-    let text = reveal_invisible(&text);
+fn visible(text: &str, most: usize) -> String {
+    let text = reveal_invisible(text);
     if text.len() <= most && !text.chars().any(char::is_control) {
         return text.into_owned();
     }

@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn budget(readers: usize, body_bytes: usize) -> Arc<BodyBudget> {
-        Arc::new(BodyBudget::new(&Limits { readers, body_bytes, ..Limits::default() }))
+        Arc::new(BodyBudget::new(&Limits { body_bytes, readers, ..Limits::default() }))
     }
 
     #[tokio::test]
@@ -312,7 +312,7 @@ mod tests {
             held.push(reader);
         }
         let mut small = budget.enter("b").await.unwrap();
-        small.keep(&[b'x'; FREE], most).await.unwrap();
+        small.keep(&vec![b'x'; FREE], most).await.unwrap();
         let mut large = budget.enter("b").await.unwrap();
         assert!(large.keep(&megabyte, most).await.is_err(), "who gave way has not gone yet");
         let before = held.len();

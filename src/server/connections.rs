@@ -217,7 +217,8 @@ impl Connections {
             return None;
         }
         let close = CancellationToken::new();
-        let id = table.add(Entry { address, phase: Phase::Accepted, since: now, close: close.clone() });
+        let id =
+            table.add(Entry { address, phase: Phase::Accepted, since: now, close: close.clone() });
         drop(table);
         self.0.metrics.open.inc();
         Some(Place(Connection { all: self.clone(), id, close }))

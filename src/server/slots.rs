@@ -57,12 +57,10 @@ impl Slots {
             Class::Page => (&self.pages, Duration::ZERO),
             Class::Readiness => (&self.readiness, Duration::ZERO),
         };
-        match timeout(wait, slots.clone().acquire_owned()).await {
-            Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) | Err(_) => {
-                tracing::warn!(?class, "too many requests at once");
-                Err(Problem::new(Kind::Overloaded, "the server is busy; come again"))
-            }
+        if let Ok(Ok(slot)) = timeout(wait, slots.clone().acquire_owned()).await {
+            return Ok(slot);
         }
+        tracing::warn!(?class, "too many requests at once");
+        Err(Problem::new(Kind::Overloaded, "the server is busy; come again"))
     }
 }

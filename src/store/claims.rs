@@ -313,7 +313,7 @@ async fn claimed<'e>(
         .bind(app.slug.to_string())
         .bind(settled.as_millisecond());
     let names = names.into_iter().filter(|_| by_name);
-    let rows = names.fold(query, |query, name| query.bind(name)).fetch_all(database).await;
+    let rows = names.fold(query, sqlx::query::Query::bind).fetch_all(database).await;
     let rows = rows.map_err(StoreError::doing("asking which routes are claimed"))?;
     rows.into_iter().map(|row| route(&Row::new(row))).collect()
 }

@@ -111,10 +111,13 @@ pub enum Begin {
     TooMany,
 }
 
+/// Makes an answer of the result of an act.
+type Answering<T> = fn(&T) -> StoredAnswer;
+
 /// How the result of an act is answered, and the lease of the key that the answer is kept under.
 #[derive(Debug, Clone)]
 pub struct Reply<T> {
-    keyed: Option<(KeyLease, fn(&T) -> StoredAnswer)>,
+    keyed: Option<(KeyLease, Answering<T>)>,
 }
 
 /// An answer that the transaction of its act keeps.
@@ -126,7 +129,7 @@ pub struct PendingAnswer {
 
 impl<T> Reply<T> {
     /// The answer that the function makes of the result; kept where there is a key.
-    pub fn new(lease: Option<KeyLease>, answer: fn(&T) -> StoredAnswer) -> Self {
+    pub fn new(lease: Option<KeyLease>, answer: Answering<T>) -> Self {
         Self { keyed: lease.map(|lease| (lease, answer)) }
     }
 

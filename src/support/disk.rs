@@ -27,7 +27,7 @@ pub fn try_write(folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
     let written = options.open(&path).and_then(|mut file| {
-        file.write_all(&[b'.'; SIZE])?;
+        file.write_all(&vec![b'.'; SIZE])?;
         file.flush()
     });
     match (written, std::fs::remove_file(&path)) {

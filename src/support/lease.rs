@@ -95,7 +95,7 @@ impl Lease {
 }
 
 fn end(at: Moment, length: Duration) -> Moment {
-    at.after(length - length / 4)
+    at.after(length * 3 / 4)
 }
 
 #[cfg(test)]

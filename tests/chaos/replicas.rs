@@ -22,10 +22,8 @@ pub(crate) async fn play(mut random: Random, size: Size, ledger: &Ledger) -> Opt
     let setting = Setting { members, postgres, github, host: true, pushes };
     let fleet = Fleet::start(setting).await;
     // GitHub takes eighty writes a minute, and a deployment is up to six.
-    let (apps, deployments) = match github {
-        true => (size.of(2, 3), size.of(2, 3)),
-        false => (size.of(2, 4), size.of(4, 8)),
-    };
+    let (apps, deployments) =
+        if github { (size.of(2, 3), size.of(2, 3)) } else { (size.of(2, 4), size.of(4, 8)) };
     let lanes: Vec<Lane> =
         (0..apps).map(|app| Lane::new(&format!("app-{app}"), TARGETS[random.below(2)])).collect();
     for lane in &lanes {

@@ -77,8 +77,7 @@ impl Verdict<'_> {
             }
             let id = match kind {
                 Kind::Foreign => continue,
-                Kind::Deployment(id) | Kind::Removal(id) => id,
-                Kind::Rollback { id, revision: _ } => id,
+                Kind::Deployment(id) | Kind::Removal(id) | Kind::Rollback { id, revision: _ } => id,
             };
             if let Some(first) = self.commits.insert(id.clone(), hash.clone()) {
                 self.say(format!("{id} is in two commits, {first} and {hash}"));

@@ -202,10 +202,20 @@ impl Deployer {
 
     /// All deployments, oldest first.
     pub(crate) async fn deployments(&self) -> Vec<Deployment> {
-        let page = self.hands().store().deployments(&Filter::default(), None, 500).await.unwrap();
-        let mut all = page.deployments;
-        all.reverse();
-        all
+        let store = self.hands().store();
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = store.deployments(&Filter::default(), cursor.as_ref(), 500).await.unwrap();
+            // A list leaves out what a record has of stages and violations.
+            for one in &page.deployments {
+                all.push(store.deployment(&one.id).await.unwrap().unwrap());
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                all.reverse();
+                return all;
+            }
+        }
     }
 
     /// Its record of GitHub's deployment.

@@ -40,8 +40,11 @@ fn filled(begin: &str, piece: impl Fn(usize) -> String, most: usize, end: &str) 
     text
 }
 
+/// Its name, how many pieces fit, and a file of so many.
+type Shape = (&'static str, usize, fn(usize) -> String);
+
 /// What small files are made large with: a name, how many pieces fit, and a file of so many.
-const SHAPES: &[(&str, usize, fn(usize) -> String)] = &[
+const SHAPES: &[Shape] = &[
     ("aliases of a map with a very long key", 2000, |most| {
         let key = "k".repeat(190_000);
         filled(&format!("x: &a {{? {key} : 1}}\ndefaults: ["), |_| "*a, ".to_owned(), most, "]\n")

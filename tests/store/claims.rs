@@ -72,7 +72,7 @@ fn in_the_way(turn: PushTurn) -> Route {
 }
 
 /// Forty pairs come at the same moment, each by a store of its own; what each of a pair would push.
-async fn pairs(claims: impl Fn(i64) -> [(String, Known); 2]) {
+async fn pairs_run_on_both(claims: impl Fn(i64) -> [(String, Known); 2]) {
     run_on_both(async |db| {
         let other = db.reopened().await;
         for pair in 0..40 {
@@ -105,7 +105,7 @@ async fn pairs(claims: impl Fn(i64) -> [(String, Known); 2]) {
 
 #[tokio::test]
 async fn of_two_repositories_that_deploy_the_same_new_app_one_is_given_the_turn() {
-    pairs(|pair| {
+    pairs_run_on_both(|pair| {
         let known = planned(&format!("shop-{pair}/web"), &[]);
         [("acme/one".to_owned(), known.clone()), ("acme/two".to_owned(), known)]
     })
@@ -114,7 +114,7 @@ async fn of_two_repositories_that_deploy_the_same_new_app_one_is_given_the_turn(
 
 #[tokio::test]
 async fn of_two_owners_that_come_to_a_new_namespace_one_is_given_the_turn() {
-    pairs(|pair| {
+    pairs_run_on_both(|pair| {
         let known = |slug: &str| planned(&format!("shop-{pair}/{slug}"), &[]);
         [("acme/one".to_owned(), known("one")), ("rival/two".to_owned(), known("two"))]
     })
@@ -123,7 +123,7 @@ async fn of_two_owners_that_come_to_a_new_namespace_one_is_given_the_turn() {
 
 #[tokio::test]
 async fn of_two_apps_that_take_the_same_host_and_path_one_is_given_the_turn() {
-    pairs(|pair| {
+    pairs_run_on_both(|pair| {
         let known = |slug: &str| planned(&format!("shop/{slug}"), &[&format!("h{pair}.io/api")]);
         [("acme/one".to_owned(), known("one")), ("acme/two".to_owned(), known("two"))]
     })
@@ -132,7 +132,7 @@ async fn of_two_apps_that_take_the_same_host_and_path_one_is_given_the_turn() {
 
 #[tokio::test]
 async fn of_two_owners_that_take_paths_inside_each_other_one_is_given_the_turn() {
-    pairs(|pair| {
+    pairs_run_on_both(|pair| {
         // On even pairs a path, on odd ones a star.
         let wide = ["a.w/", "*.w/"][usize::try_from(pair % 2).unwrap()];
         let known = |name: &str, address: &str| {
@@ -291,7 +291,7 @@ async fn a_removal_gives_the_apps_routes_free() {
             asked_at: at(2),
             ended: None,
         };
-        let hold = std::time::Duration::from_secs(60);
+        let hold = std::time::Duration::from_mins(1);
         let turn = store.begin_removal((&removal, &somebody()), at(2), hold).await.unwrap();
         assert_eq!(turn, ActTurn::Yes);
         assert!(!is_free(store, "one.io/", 3).await);

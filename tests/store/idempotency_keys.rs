@@ -201,15 +201,15 @@ async fn a_hold_is_placed_and_released_with_its_answer() {
             let entry = of_rollback(1, "hold", "watched");
             store.place_hold_idempotent(&hold, &entry, &reply).await.map(drop)
         };
-        let held = async || store.hold(&target, &app()).await.unwrap().is_some();
-        done_with_its_answer(&db, place, held).await;
+        let is_kept = async || store.hold(&target, &app()).await.unwrap().is_some();
+        done_with_its_answer(&db, place, is_kept).await;
         db.execute("DELETE FROM answers").await;
         let release = async |lease| {
             let reply = Reply::new(Some(lease), answer);
             let entry = of_rollback(2, "release", "over");
             store.release_hold_idempotent(&target, &app(), &entry, &reply).await.map(drop)
         };
-        done_with_its_answer(&db, release, async || !held().await).await;
+        done_with_its_answer(&db, release, async || !is_kept().await).await;
     })
     .await;
 }
@@ -287,10 +287,10 @@ async fn a_removal_leads_from_its_key_to_its_record_and_ends_with_its_answer() {
         let next = lease(store.begin_idempotent(&one, at(600)).await);
         assert_eq!(next.act(), Some(&id(5)));
         store.release_key(&next, at(601)).await.unwrap();
-        let last = lease(store.begin_idempotent(&one, at(601)).await);
-        assert_eq!(last.act(), Some(&id(5)));
+        let third = lease(store.begin_idempotent(&one, at(601)).await);
+        assert_eq!(third.act(), Some(&id(5)));
         let ended = Ended { at: at(602), commit: None, summary: "gone".to_owned() };
-        let kept = Reply::new(Some(last), answer).answer(&());
+        let kept = Reply::new(Some(third), answer).answer(&());
         store.end_removal_idempotent(&id(5), &ended, kept.as_ref()).await.unwrap();
         let again = store.begin_idempotent(&one, at(603)).await.unwrap();
         assert_eq!(again, Begin::Replay(answer(&())));

@@ -214,8 +214,12 @@ async fn a_lock_and_the_point_of_no_return_at_once_agree() {
             let running = claim(&db.store, 60).await.unwrap();
             let number = u32::try_from(n).unwrap();
             let placed = lock(LockScope::Target("prod".parse().unwrap()), 61, None);
-            let (turn, ()) =
-                tokio::join!(turn(&db.store, &running, 62), place(&db.store, number, &placed));
+            // An app of its own: of several repositories' only one is given the turn.
+            let slug = format!("web{n}").parse().unwrap();
+            let known = Known { app: Some(AppKey { slug, ..web() }), ..known() };
+            let turn = db.store.begin_push(&running, &known, at(62));
+            let (turn, ()) = tokio::join!(turn, place(&db.store, number, &placed));
+            let turn = turn.unwrap();
             let state = db.store.deployment(&running.deployment.id).await.unwrap().unwrap().state;
             match turn {
                 PushTurn::Yes => assert_eq!(state, State::Pushing),

@@ -1,5 +1,7 @@
 //! A rollback is asked for: look, choose, judge, store. What is done then is a job's.
 
+use std::time::Duration;
+
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
 use crate::app::rollback::routes::free_routes;
@@ -18,6 +20,8 @@ use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
+/// So long the routes of other apps are looked for while somebody waits for the answer.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
 
@@ -39,8 +43,13 @@ impl Backend {
         self.no_lock(target, app, &to).await?;
         let lane = self.lane(target, app).await?;
         let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
-        let free = free_routes(&self.world, target, app, &choice.to, &lane).await;
-        free.map_err(not_free)?;
+        // The job looks again: a manifest host that is slow or down turns nobody away.
+        let free = free_routes(&self.world, target, app, &choice.to, &lane);
+        if let Ok(Err(Problem { remedy: Remedy::Reject, message })) =
+            tokio::time::timeout(LONGEST_LOOK, free).await
+        {
+            return Err(NotRolledBack::Against(message));
+        }
         let changes = changes(&manifests.repository, target, app, &choice.to).await?;
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
@@ -231,15 +240,6 @@ fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> Not
             "deployment {id} made no revision: it is {}",
             state.as_str()
         )),
-    }
-}
-
-fn not_free(problem: Problem) -> NotRolledBack {
-    match problem.remedy {
-        Remedy::Reject => NotRolledBack::Against(problem.message),
-        Remedy::Retry { .. } | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => {
-            NotRolledBack::Repository(problem.message)
-        }
     }
 }
 

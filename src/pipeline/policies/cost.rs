@@ -129,7 +129,7 @@ fn weigh<'c, 'v>(
 ) -> Result<CowVal<'c, 'v>, ExecutionError> {
     let enough = spent.evaluate(call.args.get(1));
     let value = argument(call)?;
-    let enough = spent.add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
+    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && enough;
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
@@ -153,7 +153,7 @@ fn square<'c, 'v>(
         None => value.downcast_ref::<CelString<'_>>().map_or(0, |text| text.inner().len() as u64),
     };
     let before = spent.bytes.one.load(Ordering::Relaxed);
-    let enough = spent.add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
+    let enough = Spent::add(value.as_ref(), &spent.bytes, MOST_BYTES) && {
         let size = spent.bytes.one.load(Ordering::Relaxed).saturating_sub(before);
         spent.bytes.spend(size.saturating_mul(many) / SQUARED, MOST_BYTES)
     };
@@ -165,7 +165,7 @@ fn range<'c, 'v>(
     call: &mut FunctionContext<'c, 'v>,
 ) -> Result<CowVal<'c, 'v>, ExecutionError> {
     let value = argument(call)?;
-    let enough = spent.add(value.as_ref(), &spent.looped, MOST_LOOPED);
+    let enough = Spent::add(value.as_ref(), &spent.looped, MOST_LOOPED);
     if enough { Ok(value) } else { Err(call.error("too much")) }
 }
 
@@ -231,7 +231,7 @@ impl Spent {
     }
 
     /// Adds the size of a value, no further than to the most.
-    fn add(&self, value: &(dyn Val + '_), to: &Count, most: u64) -> bool {
+    fn add(value: &(dyn Val + '_), to: &Count, most: u64) -> bool {
         let own = if let Some(text) = value.downcast_ref::<CelString<'_>>() {
             text.inner().len()
         } else {
@@ -241,12 +241,12 @@ impl Spent {
             return false;
         }
         if let Some(list) = value.downcast_ref::<CelList<'_>>() {
-            return list.inner().iter().all(|one| self.add(one.as_ref(), to, most));
+            return list.inner().iter().all(|one| Self::add(one.as_ref(), to, most));
         }
         let Some(map) = value.downcast_ref::<CelMap<'_>>() else { return true };
         let mut entries = map.inner().iter();
         entries
-            .all(|(key, one)| self.add(key.inner(), to, most) && self.add(one.as_ref(), to, most))
+            .all(|(key, one)| Self::add(key.inner(), to, most) && Self::add(one.as_ref(), to, most))
     }
 
     /// A regular expression, compiled once for all policies of a plan.

@@ -20,11 +20,11 @@ struct Running {
     task: JoinHandle<Stopped>,
 }
 
-async fn running(world: &World, grace: Duration) -> Running {
-    running_within(world, grace, ConnectionLimits::default()).await
+fn running(world: &World, grace: Duration) -> Running {
+    running_within(world, grace, ConnectionLimits::default())
 }
 
-async fn running_within(world: &World, grace: Duration, limits: ConnectionLimits) -> Running {
+fn running_within(world: &World, grace: Duration, limits: ConnectionLimits) -> Running {
     let listener = bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -58,7 +58,7 @@ async fn answer(address: std::net::SocketAddr, request: &[u8]) -> String {
 #[tokio::test]
 async fn a_delivery_is_answered_and_the_server_stops_cleanly() {
     let world = world();
-    let server = running(&world, Duration::from_secs(10)).await;
+    let server = running(&world, Duration::from_secs(10));
     let text = answer(server.address, &delivery(usize::MAX)).await;
     assert!(text.starts_with("HTTP/1.1 202 Accepted"), "{text}");
     server.stop.cancel();
@@ -70,7 +70,7 @@ async fn a_delivery_is_answered_and_the_server_stops_cleanly() {
 async fn a_caller_that_stops_sending_is_let_go() {
     let limits = Limits { body_timeout: Duration::from_millis(50), ..Limits::default() };
     let world = world_with(limits, Tokens::default());
-    let server = running(&world, Duration::from_secs(10)).await;
+    let server = running(&world, Duration::from_secs(10));
     let text = answer(server.address, &delivery(10)).await;
     assert!(text.starts_with("HTTP/1.1 408"), "{text}");
 }
@@ -78,7 +78,7 @@ async fn a_caller_that_stops_sending_is_let_go() {
 #[tokio::test]
 async fn stopping_waits_for_open_requests_no_longer_than_the_grace() {
     let world = world();
-    let server = running(&world, Duration::from_millis(50)).await;
+    let server = running(&world, Duration::from_millis(50));
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(&delivery(10)).await.unwrap();
     // An answer on a second connection shows that the first was taken before.
@@ -112,10 +112,13 @@ async fn a_stream_stays_open_for_longer_than_any_client_is_waited_for() {
         write_timeout: soon,
         ..Default::default()
     };
-    let server = running_within(&world, Duration::from_secs(10), limits).await;
+    let server = running_within(&world, Duration::from_secs(10), limits);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let path = format!("/api/v1/deployments/{id}/events");
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
     heard(&mut stream, "queued").await;
     tokio::time::sleep(soon * 10).await;
     world.fake.inner.lock().unwrap().stored[0].1.summary = "it goes on".to_owned();
@@ -131,7 +134,7 @@ async fn half_a_request_holds_up_no_end_and_is_not_waited_for() {
     let world = world();
     let limits =
         ConnectionLimits { header_timeout: Duration::from_millis(50), ..Default::default() };
-    let server = running_within(&world, Duration::from_secs(10), limits).await;
+    let server = running_within(&world, Duration::from_secs(10), limits);
     let mut half = TcpStream::connect(server.address).await.unwrap();
     half.write_all(b"GET /healthz HTTP/1.1\r\nHo").await.unwrap();
     let mut rest = Vec::new();
