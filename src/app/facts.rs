@@ -26,7 +26,7 @@ use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveObject, Ownership, Questions, SecretQuestion,
+    Deployer, Fact, Facts, LiveApp, Ownership, Questions, SecretQuestion,
 };
 use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
 use crate::model::lock::Lock;
@@ -364,7 +364,7 @@ impl Secrets {
 }
 
 /// The routes of others, the app's own, and its objects.
-type LookedFacts = (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<Vec<LiveObject>>);
+type LookedFacts = (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<LiveApp>);
 
 /// One look gives three facts. Routes are nothing to an app without hosts.
 fn apart(looked: Fact<index::Looked>, questions: &Questions) -> LookedFacts {

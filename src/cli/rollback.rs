@@ -23,6 +23,9 @@ use crate::model::removal;
 /// GitHub and the templates cannot be reached. Without --to it is the revision before the live one;
 /// again, the one before that.
 ///
+/// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
+/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it.
+///
 /// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
 /// another release ends the hold, and so does `bart unhold`.
 ///
@@ -46,6 +49,9 @@ pub(super) struct Rollback {
     /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
+    /// Also where objects that keep data are removed by it
+    #[arg(long)]
+    with_data: bool,
     /// Only say what would change
     #[arg(long)]
     dry_run: bool,
@@ -69,6 +75,7 @@ pub(super) struct Rollback {
 struct Ask<'a> {
     to: Option<&'a DeployId>,
     reason: &'a str,
+    with_data: bool,
     dry_run: bool,
 }
 
@@ -120,7 +127,8 @@ impl Rollback {
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
-        let ask = Ask { to: self.to.as_ref(), reason: &self.reason, dry_run: self.dry_run };
+        let Self { with_data, dry_run, .. } = *self;
+        let ask = Ask { to: self.to.as_ref(), reason: &self.reason, with_data, dry_run };
         self.server.post(&path, &ask).await
     }
 

@@ -10,6 +10,7 @@ use crate::model::id::{AppKey, RepoName};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
+use crate::model::stateful;
 use crate::model::route::Route;
 use crate::model::target::{Clusters, Target};
 
@@ -93,7 +94,7 @@ pub struct Facts {
     /// Whether a program asks for this deployment, and no person.
     pub automatic: bool,
     /// What the app's `latest` holds on the target.
-    pub live: Fact<Vec<LiveObject>>,
+    pub live: Fact<LiveApp>,
 }
 
 /// Who deploys to a target that asks for teams.
@@ -139,6 +140,30 @@ impl Ownership {
     }
 }
 
+/// What an app's `latest` holds on a target, as far as rules ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LiveApp {
+    /// Every object.
+    pub objects: Vec<LiveObject>,
+    /// The disks that its objects ask for.
+    pub disks: Vec<Disk>,
+}
+
+/// A disk as a manifest asks for it. Kubernetes and clouds let it grow, and change nothing else of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// The object: a `PersistentVolumeClaim`, a `StatefulSet`, a database.
+    pub object: LiveObject,
+    /// Where the object has several: which, by the name of its claim template.
+    pub template: Option<String>,
+    /// How large: a Kubernetes quantity.
+    pub size: String,
+    /// Its storage class; `None` where the cluster chooses.
+    pub class: Option<String>,
+    /// `ReadWriteOnce` and so on, in order.
+    pub access_modes: Vec<String>,
+}
+
 /// One object of a revision.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct LiveObject {
@@ -168,6 +193,14 @@ impl Facts {
             automatic: false,
             live: Fact::NotAsked,
         }
+    }
+}
+
+impl LiveObject {
+    /// Whether it is the same object in a cluster, in whatever version of its API group.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let group = |object: &Self| stateful::group(&object.api_version).to_owned();
+        (&self.kind, &self.name) == (&other.kind, &other.name) && group(self) == group(other)
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Rollback {
     pub reason: String,
     /// Whether automation is kept from deploying over it.
     pub hold: bool,
+    /// Whether objects that keep data may go.
+    #[serde(default)]
+    pub with_data: bool,
 }
 
 /// What somebody asks for.
@@ -36,6 +39,8 @@ pub struct RollbackRequest {
     pub to: Option<DeployId>,
     /// Why; not empty.
     pub reason: String,
+    /// Whether objects that keep data may go.
+    pub with_data: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }

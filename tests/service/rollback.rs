@@ -402,3 +402,94 @@ async fn a_lock_stops_a_rollback_too() {
     let says = said["detail"].as_str().unwrap();
     assert!(says.contains("locked by ada") && says.contains("the database moves"), "{says}");
 }
+
+const CLAIM: &str = "manifests/prod-cluster-1/devx/shop/latest/persistentvolumeclaim.yaml";
+
+impl Shop {
+    /// Deploys the app with something more in its WAML.
+    async fn deploy_with(&mut self, n: i64, more: &str) -> Json {
+        let text = crate::harness::events::waml("shop");
+        let text = text.replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    {more}\n"));
+        assert!(text.contains(more), "{text}");
+        let commit = self.home.commit("example/shop", &text);
+        let id = Event::new(n, "shop", &commit).accepted(&self.process).await;
+        let one = self.process.ended(&id).await;
+        self.ids.push(id);
+        one
+    }
+}
+
+fn disk(size: &str) -> String {
+    format!("volumes: [{{name: data, mountPath: /data, size: {size}, accessMode: ReadWriteMany}}]")
+}
+
+#[tokio::test]
+async fn a_disk_goes_with_a_rollback_only_when_somebody_says_so() {
+    let mut shop = Shop::deployed(1).await;
+    assert_eq!(shop.deploy_with(2, &disk("10Gi")).await["state"], "succeeded");
+    assert!(shop.home.manifests().files()[CLAIM].contains("Prune=false,Delete=false"));
+    let before = shop.home.manifests().tip();
+    for dry_run in [true, false] {
+        let (status, said) = shop.act("rollback", json!({"reason": "x", "dry_run": dry_run})).await;
+        assert_eq!(status, 409, "{said}");
+        assert!(said["type"].as_str().unwrap().ends_with("would-lose-data"), "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
+    }
+    let bart = shop.bart(&["rollback", "prod-cluster-1", "--reason", "x"]).await;
+    assert_eq!(bart.status.code(), Some(1), "{}", printed(&bart));
+    assert!(printed(&bart).contains("--with-data"), "{}", printed(&bart));
+    assert_eq!(shop.home.manifests().tip(), before, "nothing was done");
+
+    let said =
+        shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--with-data"]).await;
+    assert!(said.status.success(), "{}", printed(&said));
+    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[0]));
+    // Forward again is no loss.
+    let forward = shop.back(json!({"reason": "x", "to": shop.ids[1]})).await;
+    assert_eq!(forward["state"], "succeeded", "{forward}");
+}
+
+#[tokio::test]
+async fn nothing_asks_for_a_smaller_disk_than_the_live_one() {
+    let mut shop = Shop::deployed(0).await;
+    assert_eq!(shop.deploy_with(1, &disk("10Gi")).await["state"], "succeeded");
+    assert_eq!(shop.deploy_with(2, &disk("20Gi")).await["state"], "succeeded");
+    let smaller = shop.deploy_with(3, &disk("10Gi")).await;
+    assert_eq!(
+        (&smaller["state"], &smaller["violations"][0]["rule"]),
+        (&json!("failed"), &json!("disks")),
+        "{smaller}"
+    );
+    for with_data in [false, true] {
+        let ask = json!({"reason": "x", "with_data": with_data});
+        let (status, said) = shop.act("rollback", ask).await;
+        assert_eq!(status, 409, "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("`shop.data` would shrink from 20Gi to 10Gi"), "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_comes_while_a_rollback_waits_is_not_lost() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let mut shop = Shop::deployed_at(home, 2).await;
+    let held = Held::first_push(&bare, "pre-receive");
+    let text = crate::harness::events::waml("shop");
+    let more = format!("  prod-cluster-1:\n    {}\n", disk("10Gi"));
+    let commit =
+        shop.home.commit("example/shop", &text.replace("  prod-cluster-1:\n", &more));
+    let pushing = Event::new(3, "shop", &commit).accepted(&shop.process).await;
+    held.reached().await;
+    let (status, said) = shop.act("rollback", json!({"reason": "x", "to": shop.ids[0]})).await;
+    assert_eq!(status, 202, "{said}");
+    held.let_go();
+    assert_eq!(shop.process.ended(&pushing).await["state"], "succeeded");
+    shop.ids.push(pushing);
+    let back = shop.process.ended(said["deployment"]["id"].as_str().unwrap()).await;
+    assert_eq!(back["state"], "failed", "{back}");
+    let says = back["summary"].as_str().unwrap();
+    assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
+    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[2]));
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
+use crate::app::rollback::data;
 use crate::app::rollback::routes::free_routes;
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
@@ -13,6 +14,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
 use crate::model::rollback::{
     Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
@@ -50,7 +52,9 @@ impl Backend {
         {
             return Err(NotRolledBack::Against(message));
         }
-        let changes = changes(&manifests.repository, target, app, &choice.to).await?;
+        let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
+        data::judge(&now, &then, request.with_data)?;
+        let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
             deployment: None,
@@ -153,12 +157,12 @@ impl Backend {
             automatic: false,
         };
         let Choice { to, tree, from } = choice.clone();
-        let reason = request.reason.clone();
+        let (reason, with_data) = (request.reason.clone(), request.with_data);
         NewRollback {
             id,
             request: asked,
             app: request.app.clone(),
-            rollback: Rollback { to, from, away, tree, reason, hold },
+            rollback: Rollback { to, from, away, tree, reason, hold, with_data },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
@@ -258,21 +262,24 @@ fn version(id: DeployId, record: Option<&Deployment>) -> Version {
     }
 }
 
-/// What becomes another; `None` where files are not ours.
-async fn changes(
+/// The files of `latest`, and of the revision.
+async fn files(
     repository: &ManifestRepository,
     target: &TargetName,
     app: &AppKey,
     to: &DeployId,
-) -> Result<Option<Vec<Change>>, NotRolledBack> {
+) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>), NotRolledBack> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
     let failed =
         |error: crate::git::writer::WriteError| NotRolledBack::Repository(error.to_string());
     let now = repository.files_beside(&latest).await.map_err(failed)?;
     let then = repository.files_beside(&folder).await.map_err(failed)?;
-    let (Some(now), Some(then)) = (diff::objects(&now), diff::objects(&then)) else {
-        return Ok(None);
-    };
-    Ok(Some(diff::changes(&now, &then, CONTEXT).0))
+    Ok((now, then))
+}
+
+/// What becomes another; `None` where files are not ours.
+fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
+    let (now, then) = (diff::objects(now)?, diff::objects(then)?);
+    Some(diff::changes(&now, &then, CONTEXT).0)
 }

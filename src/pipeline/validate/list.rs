@@ -3,7 +3,7 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
-    disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
+    disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
     names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
@@ -383,6 +383,13 @@ pub const RULES: &[Rule] = &[
         source: "a promise of ours: data is never lost by a side effect",
         weight: Weight::Both,
         check: Check::Objects(stateful::check),
+    },
+    Rule {
+        name: "disks",
+        about: "A disk that is live is not made smaller, and keeps its storage class and access modes.",
+        source: r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#,
+        weight: Weight::Both,
+        check: Check::Objects(disks::check),
     },
     Rule {
         name: "removal",

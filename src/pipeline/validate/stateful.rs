@@ -21,7 +21,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
     let live = match &made.valid.facts().live {
         Fact::NotAsked => return,
-        Fact::Known { value, .. } => value,
+        Fact::Known { value, .. } => &value.objects,
         Fact::Missing { why } => {
             let what = "what this deployment would remove";
             let target = Some(made.valid.target());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Fact, Facts, LiveObject, Ownership};
+use crate::model::facts::{Disk, Fact, Facts, LiveApp, LiveObject, Ownership};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
 use crate::model::platform::Platform;
@@ -378,7 +378,8 @@ fn live(objects: &[(&str, &str, &str)]) -> Facts {
         kind: (*kind).to_owned(),
         name: (*name).to_owned(),
     };
-    Facts { live: known(objects.iter().map(object).collect()), ..facts_on(target()) }
+    let objects = objects.iter().map(object).collect();
+    Facts { live: known(LiveApp { objects, ..LiveApp::default() }), ..facts_on(target()) }
 }
 
 #[test]
@@ -416,6 +417,45 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
             .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_live_disk_only_grows() {
+    let disk = Disk {
+        object: LiveObject {
+            api_version: "v1".to_owned(),
+            kind: "PersistentVolumeClaim".to_owned(),
+            name: "a.data".to_owned(),
+        },
+        template: None,
+        size: "10Gi".to_owned(),
+        class: None,
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    };
+    let objects = vec![disk.object.clone()];
+    let facts = Facts {
+        live: known(LiveApp { objects, disks: vec![disk] }),
+        ..facts_on(target())
+    };
+    let volume = |more: &str| {
+        format!("    scaling: {{replicas: 1}}\n    volumes: [{{name: data, mountPath: /data, {more}}}]\n")
+    };
+    let disks = |more: &str| {
+        let mut found = said(&volume(more), &facts);
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks("size: 20Gi"), NONE);
+    assert_eq!(
+        disks("size: 5Gi"),
+        [
+            "9:53: PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again [disks] → put back what it was; for a smaller one take a volume of another name, and move the data"
+        ]
+    );
+    let mode = disks("size: 10Gi, accessMode: ReadWriteMany");
+    assert!(mode.len() == 1 && mode[0].contains("from ReadWriteOnce to ReadWriteMany"), "{mode:?}");
+    let class = disks("size: 10Gi, storageClass: fast");
+    assert!(class.len() == 1 && class[0].starts_with("? "), "{class:?}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub(super) struct RollbackView {
 
 impl RollbackView {
     fn of(rollback: Rollback) -> Self {
-        let Rollback { to, from, away: _, tree: _, reason, hold } = rollback;
+        let Rollback { to, from, away: _, tree: _, reason, hold, with_data: _ } = rollback;
         Self { to: to.into(), from: from.map(String::from), reason, hold }
     }
 }

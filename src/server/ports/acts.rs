@@ -94,6 +94,9 @@ pub enum NotRolledBack {
     /// Something speaks against it now.
     #[error("{0}")]
     Against(String),
+    /// Objects that keep data would go, and the request does not say that they may.
+    #[error("{} keep data", .0.len())]
+    KeepsData(Vec<LiveObject>),
     /// It cannot be meant.
     #[error("{0}")]
     NotMeant(String),

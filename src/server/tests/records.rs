@@ -170,6 +170,7 @@ pub(super) fn spot() -> Spot {
 /// The same as a rollback.
 fn rolled_back(mut deployment: Deployment) -> Deployment {
     deployment.rollback = Some(Rollback {
+        with_data: false,
         to: id(7),
         from: Some(id(8)),
         away: None,

@@ -96,7 +96,7 @@ impl Index {
         let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
         let (files, left_out) = latest.map_err(|error| not_known(&error))?;
-        let Read { found, unreadable } = reading::objects(&files);
+        let (found, unreadable) = reading::live_app(&files);
         self.tell(app, &unreadable);
         let missed = unreadable.first().or(left_out.first());
         let live = match missed {
