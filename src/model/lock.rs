@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, IdError, TargetName};
+use crate::model::namespaces::NamespacePolicy;
 use crate::model::rollback::Holds;
 
 /// A person's no, with a reason.
@@ -149,6 +150,8 @@ pub struct Policies {
     /// Teams at GitHub, `ORGANIZATION/TEAM`: who deploys there, by GitHub or by the API, must be in one
     /// of them, beside what they need on the app's repository. Default: that is enough.
     pub deploy_teams: Vec<String>,
+    /// The namespaces that apps may be in.
+    pub namespaces: NamespacePolicy,
 }
 
 /// What happens when something that a rule must know cannot be found out.

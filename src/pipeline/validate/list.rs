@@ -4,7 +4,7 @@
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
     disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
-    names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
+    names, owner, plaintext, ports, probes, redis, removal, rendered, reserved, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
@@ -124,6 +124,13 @@ pub const RULES: &[Rule] = &[
         source: r#"Kubernetes, "Object Names and IDs"; RFC 1123, RFC 1035, RFC 6335"#,
         weight: Weight::Error,
         check: Check::Settings(names::check),
+    },
+    Rule {
+        name: "reserved",
+        about: "The namespace is one for apps, and no name is Kubernetes' or the platform's own.",
+        source: r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#,
+        weight: Weight::Error,
+        check: Check::Settings(reserved::check),
     },
     Rule {
         name: "labels",

@@ -37,6 +37,7 @@ pub mod quantity;
 mod removal;
 mod rendered;
 mod redis;
+mod reserved; // names of Kubernetes and of the platform
 mod resources;
 mod routes;
 mod scaling;
