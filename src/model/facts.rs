@@ -1,12 +1,13 @@
 //! What the rules must know of the world, gathered before they run, and what there is to ask.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, RepoName};
+use crate::model::id::{AppKey, RepoName, Slug};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
@@ -95,6 +96,8 @@ pub struct Facts {
     pub automatic: bool,
     /// What the app's `latest` holds on the target.
     pub live: Fact<LiveApp>,
+    /// What the apps of its namespace have on the target.
+    pub namespace: Fact<Arc<NamespaceObjects>>,
 }
 
 /// Who deploys to a target that asks for teams.
@@ -137,6 +140,35 @@ impl Ownership {
             None if self.namespace.is_empty() || self.namespace.iter().any(joins) => Ok(()),
             None => Err(NotOwned::Namespace),
         }
+    }
+}
+
+/// The objects of every app of a namespace, the app's own among them, as far as they can be read. In a
+/// cluster two objects of one kind and name are one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceObjects(pub BTreeMap<Slug, Arc<[ObjectName]>>);
+
+/// What an object of a namespace is known by in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// The API group without its version; empty for Kubernetes' core.
+    pub group: Arc<str>,
+    /// `Service`
+    pub kind: Arc<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
+impl NamespaceObjects {
+    /// The other app that has an object of that name.
+    pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
+        let LiveObject { api_version, kind, name } = object;
+        let group = stateful::group(api_version);
+        let is_it = |one: &ObjectName| {
+            *one.name == **name && *one.kind == **kind && *one.group == *group
+        };
+        let others = self.0.iter().filter(|(slug, _)| *slug != app);
+        others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
     }
 }
 
@@ -192,6 +224,7 @@ impl Facts {
             hold: Fact::NotAsked,
             automatic: false,
             live: Fact::NotAsked,
+            namespace: Fact::NotAsked,
         }
     }
 }

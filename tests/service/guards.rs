@@ -139,3 +139,37 @@ async fn a_host_is_one_apps_whatever_routes_to_it_and_free_when_the_app_is_remov
         );
     }
 }
+
+#[tokio::test]
+async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let cache = |app: &str| with("redis: {version: '7.2'}").replace("shop", app);
+    let deploy = async |number, app: &str, text: &str| {
+        let commit = home.commit(&format!("example/{app}"), text);
+        ended(&process, Event::new(number, app, &commit)).await
+    };
+    // A service that is called as another app.
+    assert_succeeded(&deploy(1, "bapp", &waml("bapp")).await);
+    let second = "service: [{name: bapp, ports: [{name: more, number: 9000}]}]";
+    let coll = with(second).replace("shop", "coll");
+    let clash = deploy(2, "coll", &coll).await;
+    assert_refused(&clash, "collision", "Service `bapp` is already the app `devx/bapp`'s");
+    // What is made of a slug, and a slug of that form: whoever comes second is refused.
+    assert_succeeded(&deploy(3, "full", &cache("full")).await);
+    let clash = deploy(4, "full-redis", &waml("full-redis")).await;
+    assert_refused(&clash, "collision", "Service `full-redis` is already the app `devx/full`'s");
+    let ask = process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/bapp/remove");
+    let asked = ask.json(&serde_json::json!({"reason": "moved"})).send().await.unwrap();
+    assert_eq!(asked.status(), 200);
+    assert_succeeded(&deploy(5, "coll", &coll).await);
+    // Nor does a rollback bring back what another app has by now.
+    let plain = waml("coll");
+    assert_succeeded(&deploy(6, "coll", &plain).await);
+    assert_succeeded(&deploy(7, "bapp", &waml("bapp")).await);
+    let ask = process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/coll/rollback");
+    let asked = ask.json(&serde_json::json!({"reason": "x"})).send().await.unwrap();
+    assert_eq!(asked.status(), 409);
+    let says = asked.text().await.unwrap();
+    assert!(says.contains("Service bapp is `devx/bapp`'s by now"), "{says}");
+}

@@ -4,6 +4,7 @@
 //! cannot be read is left out and named, and never a fault.
 
 pub mod application; // whose an app is
+pub mod names; // what an app's objects are known by
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
 

@@ -2,7 +2,7 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database, delivery, deployer,
     disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
     names, owner, plaintext, ports, probes, redis, removal, rendered, reserved, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
@@ -390,6 +390,13 @@ pub const RULES: &[Rule] = &[
         source: "a promise of ours: data is never lost by a side effect",
         weight: Weight::Both,
         check: Check::Objects(stateful::check),
+    },
+    Rule {
+        name: "collision",
+        about: "No object has the kind and name of one of another app in the namespace; one that both have already is a warning.",
+        source: "a promise of ours: nobody takes over another team's app by its name",
+        weight: Weight::Both,
+        check: Check::Objects(collision::check),
     },
     Rule {
         name: "disks",

@@ -11,6 +11,7 @@ mod cron;
 mod branch;
 mod deployer;
 mod canary;
+mod collision;
 mod disks;
 mod disruption;
 mod env;

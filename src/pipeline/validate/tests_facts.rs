@@ -1,9 +1,12 @@
 //! What is known of the world, and what the rules make of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Disk, Fact, Facts, LiveApp, LiveObject, Ownership};
+use crate::model::facts::{
+    Disk, Fact, Facts, LiveApp, LiveObject, NamespaceObjects, ObjectName, Ownership,
+};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
 use crate::model::platform::Platform;
@@ -456,6 +459,32 @@ fn a_live_disk_only_grows() {
     assert!(mode.len() == 1 && mode[0].contains("from ReadWriteOnce to ReadWriteMany"), "{mode:?}");
     let class = disks("size: 10Gi, storageClass: fast");
     assert!(class.len() == 1 && class[0].starts_with("? "), "{class:?}");
+}
+
+#[test]
+fn an_object_of_another_app_is_not_taken() {
+    let object = |group: &str, kind: &str, name: &str| ObjectName {
+        group: group.into(),
+        kind: kind.into(),
+        name: name.into(),
+    };
+    let theirs: Arc<[ObjectName]> =
+        [object("", "Service", "bapp"), object("apps", "StatefulSet", "a")].into();
+    let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
+    let slug = |slug: &str| Slug::parse(slug).unwrap();
+    let all = NamespaceObjects([(slug("bapp"), theirs), (slug("a"), ours)].into());
+    let facts = Facts { namespace: known(Arc::new(all)), ..live(&[("apps/v1", "Deployment", "a")]) };
+    let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
+    assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
+    assert_eq!(
+        said(&web.replace("NAME", "bapp"), &facts),
+        [
+            "8:67: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
+        ]
+    );
+    let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
+    let found = said(&web.replace("NAME", "bapp"), &both);
+    assert!(found.len() == 1 && found[0].starts_with("? 8:67: Service `bapp`"), "{found:?}");
 }
 
 #[test]
