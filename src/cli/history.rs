@@ -11,6 +11,7 @@ use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
 use super::output::{self, BOLD, Format, NOTE};
+use super::rollback::RolledBack;
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
@@ -18,7 +19,8 @@ use crate::model::id::{AppKey, ImageTag, TargetName};
 /// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
 ///
 /// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
-/// target; one of them is live, and `rollback` goes back to another. What neither the service nor the
+/// target; one of them is live, and `rollback` goes back to another. One that was rolled back from says so, with
+/// the reason: `rollback` takes it only by its name. What neither the service nor the
 /// commit knows is `-`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -91,6 +93,8 @@ struct Revision {
     at: Option<Timestamp>,
     template: Option<String>,
     digest: Option<String>,
+    #[serde(default)]
+    rolled_back: Option<RolledBack>,
     #[serde(flatten)]
     more: More,
 }
@@ -162,12 +166,19 @@ fn table(found: &Revisions) -> String {
         let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
         [
             one.id.clone(),
-            if one.live { "live".to_owned() } else { String::new() },
+            match &one.rolled_back {
+                _ if one.live => "live".to_owned(),
+                Some(_) => "rolled back".to_owned(),
+                None => String::new(),
+            },
             or(&one.tag),
             or(&commit),
             or(&one.actor),
             one.at.map_or_else(|| "-".to_owned(), |at| ago(now, at)),
-            or(&one.reason),
+            match &one.rolled_back {
+                Some(RolledBack { by, reason, .. }) => format!("{reason} ({by})"),
+                None => or(&one.reason),
+            },
         ]
     };
     let header = ["REVISION", "", "TAG", "COMMIT", "BY", "WHEN", "REASON"];

@@ -20,8 +20,8 @@ use crate::model::removal;
 ///
 /// Nothing is rendered and nothing is built anew: the revision is one of the five that the manifest
 /// repository keeps (`bart history`), and the app's `latest` becomes exactly its files. It works while
-/// GitHub and the templates cannot be reached. Without --to it is the revision before the live one;
-/// again, the one before that.
+/// GitHub and the templates cannot be reached. Without --to it is the revision that was live before, but never
+/// one that was itself rolled back from; again, the one before that.
 ///
 /// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
 /// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it.
@@ -43,7 +43,7 @@ pub(super) struct Rollback {
     /// The target
     #[arg(value_parser = offline::target)]
     target: TargetName,
-    /// The revision, by its deploy id; without it, the one before the live one
+    /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
     #[arg(long, value_name = "ID", value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]
     to: Option<DeployId>,
     /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
@@ -85,6 +85,8 @@ struct Answer {
     deployment: Option<Overview>,
     from: Option<Version>,
     to: Version,
+    #[serde(default)]
+    warning: Option<RolledBack>,
     hold: bool,
     changes: Option<Vec<Change>>,
     #[serde(flatten)]
@@ -98,6 +100,17 @@ struct Version {
     tag: Option<String>,
     actor: Option<String>,
     at: Option<jiff::Timestamp>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// That a revision was itself rolled back from.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RolledBack {
+    rollback: String,
+    pub(super) by: String,
+    pub(super) reason: String,
+    at: jiff::Timestamp,
     #[serde(flatten)]
     more: More,
 }
@@ -188,7 +201,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, hold, changes, more: _ } = answer;
+    let Answer { deployment, from, to, warning, hold, changes, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -216,6 +229,9 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
+    if let Some(RolledBack { by, reason, .. }) = warning {
+        text += &format!("{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n");
+    }
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);

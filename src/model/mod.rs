@@ -23,6 +23,7 @@ pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
 pub mod placed; // an app where it is
 pub mod rollback; // a former revision made live again, and the hold it takes
+pub mod live_history; // which revision was live after which
 pub mod lane; // who is next, and who is superseded
 pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record

@@ -493,3 +493,30 @@ async fn a_disk_that_comes_while_a_rollback_waits_is_not_lost() {
     assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
     assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[2]));
 }
+
+#[tokio::test]
+async fn what_was_rolled_back_from_is_not_gone_back_to_unless_it_is_named() {
+    let mut shop = Shop::deployed(2).await;
+    assert_eq!(shop.back(json!({"reason": "v2 is broken"})).await["tag"], "v1");
+    shop.deploy(3).await;
+    let listed = shop.bart(&["history", "prod-cluster-1"]).await;
+    let text = printed(&listed);
+    let line = text.lines().find(|line| line.contains(&shop.ids[1])).unwrap();
+    assert!(line.contains("rolled back") && line.contains("v2 is broken"), "{text}");
+    let path = "/api/v1/apps/prod-cluster-1/devx/shop/revisions";
+    let revisions = shop.process.json(path).await;
+    assert_eq!(revisions["revisions"][1]["rolled_back"]["reason"], "v2 is broken", "{revisions}");
+    assert_eq!(revisions["revisions"][2]["rolled_back"], Json::Null, "{revisions}");
+
+    let back = shop.back(json!({"reason": "v3 is broken, too"})).await;
+    assert_eq!((&back["state"], &back["tag"]), (&json!("succeeded"), &json!("v1")), "{back}");
+    let (status, said) = shop.act("rollback", json!({"reason": "x"})).await;
+    assert_eq!(status, 409, "{said}");
+    let named = shop
+        .bart(&["rollback", "prod-cluster-1", "--reason", "x", "--to", &shop.ids[1]])
+        .await;
+    let text = printed(&named);
+    assert!(named.status.success() && text.contains("warning"), "{text}");
+    assert!(text.contains("itself rolled back from") && text.contains("v2 is broken"), "{text}");
+    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[1]));
+}

@@ -13,6 +13,7 @@ use crate::model::audit::{By, Entry};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{
@@ -60,6 +61,7 @@ impl Backend {
             deployment: None,
             from: choice.from.clone().map(|id| version(id, from.as_ref())),
             to: version(choice.to.clone(), Some(&to)),
+            warning: choice.warning.clone(),
             hold,
             changes,
         };
@@ -86,12 +88,13 @@ impl Backend {
         let RollbackRequest { target, app, to, .. } = request;
         let kept = manifests.repository.kept(target, app).await;
         let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let past = self.live_history(target, app).await?;
         let named = match to {
             Some(to) => self.recorded(to).await?,
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref())).map_err(|why| no(why, request, named.as_ref()))
+        kept.choose(back.or(to.as_ref()), &past).map_err(|why| no(why, request, named.as_ref()))
     }
 
     async fn recorded(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
@@ -156,7 +159,7 @@ impl Backend {
             production: revision.request.production,
             automatic: false,
         };
-        let Choice { to, tree, from } = choice.clone();
+        let Choice { to, tree, from, warning: _ } = choice.clone();
         let (reason, with_data) = (request.reason.clone(), request.with_data);
         NewRollback {
             id,
@@ -218,6 +221,12 @@ fn no(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> N
             "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
              name a newer one, or deploy an older tag"
         )),
+        (NoChoice::AllRolledBackFrom(RolledBackFrom { revision, by, reason, .. }), _) => {
+            NotRolledBack::Against(format!(
+                "every older revision of {app} that {target} keeps was rolled back from, {revision} by {by}: \
+                 {reason}; name one with `--to` to take it all the same, or deploy an older tag"
+            ))
+        }
         (NoChoice::NotKept(id), None) => {
             NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
         }

@@ -17,6 +17,7 @@ use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::Shared;
+use crate::server::api::app_view::RolledBackView;
 use crate::server::api::apps::{unread, would_lose_data};
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath, InQuery, bad};
@@ -70,6 +71,8 @@ pub(super) struct BackView {
     from: Option<VersionView>,
     /// What becomes live again.
     to: VersionView,
+    /// That the revision was itself rolled back from; null where it was not, or is live again since.
+    warning: Option<RolledBackView>,
     /// Whether automation is held afterwards.
     hold: bool,
     /// What becomes another; null where what is live cannot be read.
@@ -275,11 +278,12 @@ fn unavailable(error: &Fault) -> Problem {
 }
 
 fn view(back: RolledBack) -> BackView {
-    let RolledBack { deployment, from, to, hold, changes } = back;
+    let RolledBack { deployment, from, to, warning, hold, changes } = back;
     BackView {
         deployment: deployment.map(overview),
         from: from.map(VersionView::of),
         to: VersionView::of(to),
+        warning: warning.map(Into::into),
         hold,
         changes,
     }

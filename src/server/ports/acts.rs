@@ -8,6 +8,7 @@ use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::model::removal::{Removal, RemovalRequest};
+use crate::model::live_history::RolledBackFrom;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::ports::Fault;
@@ -68,6 +69,8 @@ pub struct RolledBack {
     pub from: Option<Version>,
     /// The revision that becomes live again.
     pub to: Version,
+    /// That the revision was itself rolled back from, if it was.
+    pub warning: Option<RolledBackFrom>,
     /// Whether automation is held afterwards.
     pub hold: bool,
     /// What becomes another, object by object; `None` where what is live cannot be read.

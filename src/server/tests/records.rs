@@ -230,6 +230,7 @@ pub(super) fn app_now(last: Deployment) -> AppNow {
             at: Some(now()),
             template: Some("backend-default@latest".to_owned()),
             digest: Some(Digest("sha256:ab".to_owned())),
+            rolled_back: None,
         }),
         rollback: Some(rolled_back(last.clone())),
         hand_edited: false,
