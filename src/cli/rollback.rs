@@ -87,6 +87,8 @@ struct Answer {
     to: Version,
     #[serde(default)]
     warning: Option<RolledBack>,
+    #[serde(default)]
+    notes: Vec<String>,
     hold: bool,
     changes: Option<Vec<Change>>,
     #[serde(flatten)]
@@ -201,7 +203,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, warning, hold, changes, more: _ } = answer;
+    let Answer { deployment, from, to, warning, notes, hold, changes, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -232,6 +234,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
     if let Some(RolledBack { by, reason, .. }) = warning {
         text += &format!("{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n");
     }
+    text += &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);

@@ -179,6 +179,21 @@ pub struct LiveApp {
     pub objects: Vec<LiveObject>,
     /// The disks that its objects ask for.
     pub disks: Vec<Disk>,
+    /// How many pods its workloads have, where their manifests say so.
+    pub replicas: Vec<LiveReplicas>,
+    /// The workloads, by kind and name, that an autoscaler of its own scales.
+    pub autoscaled: Vec<(String, String)>,
+}
+
+/// How many pods the manifest of a workload asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveReplicas {
+    /// `Deployment`
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The number.
+    pub number: u64,
 }
 
 /// A disk as a manifest asks for it. Kubernetes and clouds let it grow, and change nothing else of it.

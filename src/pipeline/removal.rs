@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use crate::model::facts::LiveObject;
+use crate::model::facts::{LiveApp, LiveObject, LiveReplicas};
 use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
@@ -44,6 +44,8 @@ pub struct Replacement {
     pub loses: Vec<LiveObject>,
     /// Why a disk of the other files cannot take the place of the live one, one sentence each.
     pub refused: Vec<String>,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// What comes of `then` in the place of `latest`.
@@ -57,7 +59,28 @@ pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacemen
     let (live, _) = reading::live_app(latest);
     let conflicts = disks::conflicts(&live.disks, &kept.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
-    Replacement { loses, refused: certain.map(|(_, conflict)| conflict.message).collect() }
+    let refused = certain.map(|(_, conflict)| conflict.message).collect();
+    Replacement { loses, refused, notes: fewer_pods(&live, &kept) }
+}
+
+/// Workloads that have a number of pods and would have none: their autoscaler begins at one. Nothing is put into
+/// a former revision's files.
+fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
+    let is_new = |one: &&LiveReplicas| {
+        let workload = (one.kind.clone(), one.name.clone());
+        then.autoscaled.contains(&workload)
+            && !live.autoscaled.contains(&workload)
+            && !then.replicas.iter().any(|then| (&then.kind, &then.name) == (&one.kind, &one.name))
+    };
+    let fewer = live.replicas.iter().filter(is_new);
+    fewer
+        .map(|LiveReplicas { kind, name, number }| {
+            format!(
+                "{kind} {name} has {number} pods now, and the revision leaves the number to its autoscaler: \
+                 Kubernetes goes down to 1 until that counts; a deployment keeps the number"
+            )
+        })
+        .collect()
 }
 
 /// The objects of a file, and of each whether it keeps data.
@@ -183,7 +206,7 @@ mod tests {
         let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
         let broken = file("x.yaml", "a: [");
         let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
-            let Replacement { loses, refused } = replacement(latest, then);
+            let Replacement { loses, refused, notes: _ } = replacement(latest, then);
             (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
         };
         let none = Vec::<String>::new;

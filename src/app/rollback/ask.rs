@@ -54,7 +54,7 @@ impl Backend {
             return Err(NotRolledBack::Against(message));
         }
         let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
-        data::judge(&now, &then, request.with_data)?;
+        let notes = data::judge(&now, &then, request.with_data)?;
         let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
@@ -62,6 +62,7 @@ impl Backend {
             from: choice.from.clone().map(|id| version(id, from.as_ref())),
             to: version(choice.to.clone(), Some(&to)),
             warning: choice.warning.clone(),
+            notes,
             hold,
             changes,
         };

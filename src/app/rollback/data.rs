@@ -13,20 +13,20 @@ use crate::model::rollback::{Rollback, TreeId};
 use crate::pipeline::removal::{self, Replacement};
 use crate::server::ports::NotRolledBack;
 
-/// Whether `then` may take the place of `now`.
+/// Whether `then` may take the place of `now`; what a person should know of it.
 pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
     with_data: bool,
-) -> Result<(), NotRolledBack> {
-    let Replacement { loses, refused } = removal::replacement(now, then);
+) -> Result<Vec<String>, NotRolledBack> {
+    let Replacement { loses, refused, notes } = removal::replacement(now, then);
     if let Some(first) = refused.into_iter().next() {
         return Err(NotRolledBack::Against(format!("{first}; deploy the former tag instead, with the disk as it is")));
     }
     if !loses.is_empty() && !with_data {
         return Err(NotRolledBack::KeepsData(loses));
     }
-    Ok(())
+    Ok(notes)
 }
 
 /// Judges it once more before it is pushed: what was deployed or edited while it waited counts. The tree of
@@ -44,7 +44,7 @@ pub(super) async fn judge_again(
     let then = layout::revision_folder(target, app, &rollback.to).to_string();
     let then = repository.files(&then).await.map_err(failed)?;
     match judge(&now.map_err(failed)?, &then, rollback.with_data) {
-        Ok(()) => Ok(latest.filter(|_| !rollback.with_data)),
+        Ok(_notes) => Ok(latest.filter(|_| !rollback.with_data)),
         Err(NotRolledBack::KeepsData(objects)) => Err(refused(&named(&objects))),
         Err(other) => Err(refused(&other.to_string())),
     }

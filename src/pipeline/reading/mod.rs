@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use crate::model::facts::{LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
+use crate::pipeline::replicas::{self, Workload};
 use crate::pipeline::disks;
 use crate::waml::node::Node;
 use crate::waml::typed::untyped;
@@ -35,8 +36,17 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let app = LiveApp {
         objects: found.iter().filter_map(live_object).collect(),
         disks: found.iter().flat_map(disks::of).collect(),
+        replicas: maps(&found).filter_map(replicas::number_of).collect(),
+        autoscaled: maps(&found)
+            .filter_map(replicas::scaled_by)
+            .map(|Workload { kind, name }| (kind, name))
+            .collect(),
     };
     (app, unreadable)
+}
+
+fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
+    found.iter().filter_map(Json::as_object)
 }
 
 /// By what an object is known; `None` where it is none.

@@ -4,7 +4,7 @@
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database, delivery, deployer,
     disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
-    names, owner, plaintext, ports, probes, redis, removal, rendered, reserved, resources, routes, scaling,
+    names, owner, plaintext, ports, probes, redis, removal, rendered, replicas, reserved, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
@@ -390,6 +390,13 @@ pub const RULES: &[Rule] = &[
         source: "a promise of ours: data is never lost by a side effect",
         weight: Weight::Both,
         check: Check::Objects(stateful::check),
+    },
+    Rule {
+        name: "replicas",
+        about: "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number.",
+        source: r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#,
+        weight: Weight::Warning,
+        check: Check::Objects(replicas::check),
     },
     Rule {
         name: "collision",

@@ -37,6 +37,7 @@ mod probes;
 pub mod quantity;
 mod removal;
 mod rendered;
+mod replicas;
 mod redis;
 mod reserved; // names of Kubernetes and of the platform
 mod resources;
@@ -54,7 +55,7 @@ mod vault;
 mod volumes;
 mod windows;
 
-use crate::model::facts::Facts;
+use crate::model::facts::{Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::Target;
@@ -91,6 +92,8 @@ pub(crate) struct Made<'a> {
     pub(crate) objects: &'a [Object],
     pub(crate) valid: &'a Valid<'a>,
     pub(crate) template: &'a Template,
+    /// The workloads that keep the live number of pods, because their autoscaler is new.
+    pub(crate) kept_replicas: &'a [LiveReplicas],
 }
 
 /// Collects violations, each at the place of a path.

@@ -437,7 +437,7 @@ fn a_live_disk_only_grows() {
     };
     let objects = vec![disk.object.clone()];
     let facts = Facts {
-        live: known(LiveApp { objects, disks: vec![disk] }),
+        live: known(LiveApp { objects, disks: vec![disk], ..LiveApp::default() }),
         ..facts_on(target())
     };
     let volume = |more: &str| {

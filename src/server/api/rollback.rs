@@ -73,6 +73,8 @@ pub(super) struct BackView {
     to: VersionView,
     /// That the revision was itself rolled back from; null where it was not, or is live again since.
     warning: Option<RolledBackView>,
+    /// What a person should know, one sentence each.
+    notes: Vec<String>,
     /// Whether automation is held afterwards.
     hold: bool,
     /// What becomes another; null where what is live cannot be read.
@@ -278,12 +280,13 @@ fn unavailable(error: &Fault) -> Problem {
 }
 
 fn view(back: RolledBack) -> BackView {
-    let RolledBack { deployment, from, to, warning, hold, changes } = back;
+    let RolledBack { deployment, from, to, warning, notes, hold, changes } = back;
     BackView {
         deployment: deployment.map(overview),
         from: from.map(VersionView::of),
         to: VersionView::of(to),
         warning: warning.map(Into::into),
+        notes,
         hold,
         changes,
     }

@@ -71,6 +71,8 @@ pub struct RolledBack {
     pub to: Version,
     /// That the revision was itself rolled back from, if it was.
     pub warning: Option<RolledBackFrom>,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
     /// Whether automation is held afterwards.
     pub hold: bool,
     /// What becomes another, object by object; `None` where what is live cannot be read.
