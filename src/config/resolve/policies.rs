@@ -22,6 +22,7 @@ impl Resolver<'_> {
             holds: _,
             deploy_teams,
             namespaces,
+            removals: _,
         } = &policies;
         self.namespaces(&format!("{path}.namespaces"), namespaces);
         self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);

@@ -414,9 +414,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "removal",
-        about: "A deployment that removes at least five objects, and more than half of what is live, is told.",
-        source: "a promise of ours: data is never lost by a side effect",
-        weight: Weight::Warning,
+        about: "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.",
+        source: "a promise of ours: data is never lost by a side effect; the target's policy: `policies.removals`",
+        weight: Weight::Both,
         check: Check::Objects(removal::check),
     },
 ];

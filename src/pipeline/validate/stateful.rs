@@ -57,7 +57,7 @@ pub(super) fn gone<'a>(
     })
 }
 
-fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
+pub(super) fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
     removal.kind == object.kind && removal.name == object.name
 }
 

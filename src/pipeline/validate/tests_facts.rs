@@ -8,7 +8,9 @@ use crate::model::facts::{
     Disk, Fact, Facts, LiveApp, LiveObject, NamespaceObjects, ObjectName, Ownership,
 };
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
+use crate::model::lock::{
+    Lock, LockScope, OnRemoval, OnUnknown, Policies, RemovalLimit, Window,
+};
 use crate::model::platform::Platform;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::route::Route;
@@ -488,14 +490,31 @@ fn an_object_of_another_app_is_not_taken() {
 }
 
 #[test]
-fn who_removes_much_is_told() {
+fn who_removes_much_is_stopped_unless_it_is_said() {
     let names = ["b", "c", "d", "e", "f", "g"];
     let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing";
+    let entries: Vec<String> =
+        names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
+    let removes = format!("removes: [{}]", entries.join(", "));
     assert_eq!(
         said("    {}\n", &live(&maps)),
-        [
-            "? this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing"
-        ]
+        [format!("{shown}; if they are to go, say so under the target: `{removes}`")]
     );
     assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
+    // As the help says it.
+    assert_eq!(said(&format!("    {removes}\n"), &live(&maps)), NONE);
+    let with = |removals: RemovalLimit| {
+        let mut target = target();
+        target.policies.removals = removals;
+        Facts { live: live(&maps).live, ..facts_on(target) }
+    };
+    let warn = RemovalLimit { action: OnRemoval::Warn, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(warn)), [format!("? {shown}")]);
+    let more = RemovalLimit { objects: 7, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(more)), NONE);
+    let all = RemovalLimit { percent: 100, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(all)), NONE);
+    let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(two)).len(), 1);
 }
