@@ -91,8 +91,25 @@ struct Answer {
     notes: Vec<String>,
     hold: bool,
     changes: Option<Vec<Change>>,
+    /// The hold after a rollback that failed: none, or one that was there before.
+    #[serde(skip)]
+    held: Option<Option<Held>>,
     #[serde(flatten)]
     more: More,
+}
+
+/// The holds of a target.
+#[derive(Debug, Deserialize)]
+struct Holds {
+    holds: Vec<Held>,
+}
+
+/// A hold.
+#[derive(Debug, Deserialize)]
+struct Held {
+    app: String,
+    by: String,
+    reason: String,
 }
 
 /// A revision.
@@ -131,12 +148,25 @@ impl Rollback {
             Some(begun) if !self.no_wait => self.watch(begun, stop).await,
             _ => return self.print(&app, &answer),
         };
+        let ended = answer.deployment.as_ref().map(|one| one.state);
+        if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
+            // It took none. Another one may be there all the same: whether, the service knows.
+            answer.held = self.held(&app).await;
+            answer.hold = answer.held.as_ref().is_some_and(Option::is_some);
+        }
         self.print(&app, &answer)?;
         watched?;
         match answer.deployment.map(|one| one.state) {
             Some(State::Succeeded) => Ok(()),
             _ => Err(CliError::rejected()),
         }
+    }
+
+    /// The hold that the app has now; `None` where the service does not say.
+    async fn held(&self, app: &AppKey) -> Option<Option<Held>> {
+        let query = [("target", self.target.to_string())];
+        let holds: Holds = self.server.get("/api/v1/holds", &query).await.ok()?;
+        Some(holds.holds.into_iter().find(|hold| hold.app == app.to_string()))
     }
 
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
@@ -203,7 +233,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, warning, notes, hold, changes, more: _ } = answer;
+    let Answer { deployment, from, to, warning, notes, hold, changes, held, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -238,12 +268,35 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
-    if *hold {
-        text += &format!(
-            "{NOTE}hold{NOTE:#}: automation does not deploy over it; `bart unhold {target} --reason TEXT` ends that\n"
-        );
-    }
-    text
+    text + &held_line(target, deployment.as_ref().map(|one| one.state), *hold, held.as_ref())
+}
+
+/// What keeps automation off the app by now.
+fn held_line(
+    target: &TargetName,
+    state: Option<State>,
+    hold: bool,
+    held: Option<&Option<Held>>,
+) -> String {
+    let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
+    let said = match (state, held) {
+        (Some(State::Failed | State::Cancelled | State::Superseded), Some(None)) => {
+            "none was taken: automation may deploy".to_owned()
+        }
+        (_, Some(Some(Held { app: _, by, reason }))) => {
+            format!("this took none; automation is held since before, by {by}: {reason}; {unhold}")
+        }
+        (Some(State::Failed | State::Cancelled | State::Superseded), None) => {
+            "this took none; `bart status` shows whether there is another".to_owned()
+        }
+        _ if !hold => return String::new(),
+        (Some(State::Succeeded), None) => format!("automation does not deploy over it; {unhold}"),
+        (None | Some(State::Queued | State::Running | State::Pushing), None) => {
+            format!("once it is done automation does not deploy over it; {unhold}")
+        }
+        (_, Some(None)) => return String::new(),
+    };
+    format!("{NOTE}hold{NOTE:#}: {said}\n")
 }
 
 fn named(version: &Version) -> String {

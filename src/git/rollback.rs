@@ -99,7 +99,7 @@ fn watch(
 
 impl ManifestRepository {
     /// What an app has on a target, each folder by its tree. Nobody waits for a push that is under
-    /// way: then it is as it was before that, and what is decided by it is looked at once more when it
+    /// way, or for a server that does not answer: then it is as it was before that, and what is decided by it is looked at once more when it
     /// is done.
     ///
     /// # Errors
