@@ -91,9 +91,8 @@ struct Answer {
     notes: Vec<String>,
     hold: bool,
     changes: Option<Vec<Change>>,
-    /// The hold after a rollback that failed: none, or one that was there before.
     #[serde(skip)]
-    held: Option<Option<Held>>,
+    after: HoldAfter,
     #[serde(flatten)]
     more: More,
 }
@@ -102,6 +101,18 @@ struct Answer {
 #[derive(Debug, Deserialize)]
 struct Holds {
     holds: Vec<Held>,
+}
+
+/// Whether the app is held after a rollback that failed, and took no hold.
+#[derive(Debug, Default)]
+enum HoldAfter {
+    /// Nobody has asked, or the service did not say.
+    #[default]
+    Unknown,
+    /// It is not.
+    None,
+    /// It is, since before.
+    Other(Held),
 }
 
 /// A hold.
@@ -151,8 +162,8 @@ impl Rollback {
         let ended = answer.deployment.as_ref().map(|one| one.state);
         if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
             // It took none. Another one may be there all the same: whether, the service knows.
-            answer.held = self.held(&app).await;
-            answer.hold = answer.held.as_ref().is_some_and(Option::is_some);
+            answer.after = self.hold_after(&app).await;
+            answer.hold = matches!(answer.after, HoldAfter::Other(_));
         }
         self.print(&app, &answer)?;
         watched?;
@@ -162,11 +173,13 @@ impl Rollback {
         }
     }
 
-    /// The hold that the app has now; `None` where the service does not say.
-    async fn held(&self, app: &AppKey) -> Option<Option<Held>> {
+    async fn hold_after(&self, app: &AppKey) -> HoldAfter {
         let query = [("target", self.target.to_string())];
-        let holds: Holds = self.server.get("/api/v1/holds", &query).await.ok()?;
-        Some(holds.holds.into_iter().find(|hold| hold.app == app.to_string()))
+        let Ok(Holds { holds }) = self.server.get::<Holds>("/api/v1/holds", &query).await else {
+            return HoldAfter::Unknown;
+        };
+        let found = holds.into_iter().find(|hold| hold.app == app.to_string());
+        found.map_or(HoldAfter::None, HoldAfter::Other)
     }
 
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
@@ -233,7 +246,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, warning, notes, hold, changes, held, more: _ } = answer;
+    let Answer { deployment, from, to, warning, notes, hold, changes, after, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -262,39 +275,35 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
     };
     text += &format!("  from {from}\n  to   {back}\n");
     if let Some(RolledBack { by, reason, .. }) = warning {
-        text += &format!("{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n");
+        text += &format!(
+            "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
+        );
     }
     text += &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
-    text + &held_line(target, deployment.as_ref().map(|one| one.state), *hold, held.as_ref())
+    text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
 }
 
 /// What keeps automation off the app by now.
-fn held_line(
-    target: &TargetName,
-    state: Option<State>,
-    hold: bool,
-    held: Option<&Option<Held>>,
-) -> String {
+fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
     let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
-    let said = match (state, held) {
-        (Some(State::Failed | State::Cancelled | State::Superseded), Some(None)) => {
-            "none was taken: automation may deploy".to_owned()
-        }
-        (_, Some(Some(Held { app: _, by, reason }))) => {
-            format!("this took none; automation is held since before, by {by}: {reason}; {unhold}")
-        }
-        (Some(State::Failed | State::Cancelled | State::Superseded), None) => {
-            "this took none; `bart status` shows whether there is another".to_owned()
-        }
+    let said = match state {
+        Some(State::Failed | State::Cancelled | State::Superseded) => match after {
+            HoldAfter::None => "none was taken: automation may deploy".to_owned(),
+            HoldAfter::Other(Held { app: _, by, reason }) => {
+                format!("this took none; {by} holds it since before: {reason}; {unhold}")
+            }
+            HoldAfter::Unknown => {
+                "this took none; `bart status` shows whether there is another".to_owned()
+            }
+        },
         _ if !hold => return String::new(),
-        (Some(State::Succeeded), None) => format!("automation does not deploy over it; {unhold}"),
-        (None | Some(State::Queued | State::Running | State::Pushing), None) => {
+        Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
+        None | Some(State::Queued | State::Running | State::Pushing) => {
             format!("once it is done automation does not deploy over it; {unhold}")
         }
-        (_, Some(None)) => return String::new(),
     };
     format!("{NOTE}hold{NOTE:#}: {said}\n")
 }

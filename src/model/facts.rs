@@ -11,8 +11,8 @@ use crate::model::id::{AppKey, RepoName, Slug};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
-use crate::model::stateful;
 use crate::model::route::Route;
+use crate::model::stateful;
 use crate::model::target::{Clusters, Target};
 
 /// What must be found out before the rules can judge one release for one target.
@@ -164,9 +164,8 @@ impl NamespaceObjects {
     pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
         let LiveObject { api_version, kind, name } = object;
         let group = stateful::group(api_version);
-        let is_it = |one: &ObjectName| {
-            *one.name == **name && *one.kind == **kind && *one.group == *group
-        };
+        let is_it =
+            |one: &ObjectName| *one.name == **name && *one.kind == **kind && *one.group == *group;
         let others = self.0.iter().filter(|(slug, _)| *slug != app);
         others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
     }

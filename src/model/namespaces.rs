@@ -83,9 +83,10 @@ impl Target {
             ("ServiceAccount", name) if name == login => {
                 Some("the one that vault-config-operator logs in with")
             }
-            ("ConfigMap", "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert") => {
-                Some("the cluster's own")
-            }
+            (
+                "ConfigMap",
+                "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert",
+            ) => Some("the cluster's own"),
             ("Service" | "Endpoints" | "EndpointSlice", "kubernetes")
                 if namespace.as_str() == DEFAULT =>
             {
@@ -129,6 +130,23 @@ pub fn matches(glob: &str, namespace: &str) -> bool {
     glob.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
+/// Whether two such globs certainly have no namespace in common: they begin or end differently.
+pub fn are_disjoint(one: &str, other: &str) -> bool {
+    let is_plain = |glob: &str| !glob.contains(['*', '?']);
+    match (is_plain(one), is_plain(other)) {
+        (true, _) => !matches(other, one),
+        (_, true) => !matches(one, other),
+        (false, false) => {
+            let wild = ['*', '?'];
+            let begin = |glob: &str| glob.split(wild).next().unwrap_or_default().to_owned();
+            let end = |glob: &str| glob.rsplit(wild).next().unwrap_or_default().to_owned();
+            let (a, b) = (begin(one), begin(other));
+            let (y, z) = (end(one), end(other));
+            !(a.starts_with(&b) || b.starts_with(&a)) || !(y.ends_with(&z) || z.ends_with(&y))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +168,25 @@ mod tests {
             ("devx", "devx2", false),
         ] {
             assert_eq!(matches(glob, namespace), expected, "{glob} {namespace}");
+        }
+    }
+
+    #[test]
+    fn globs_are_disjoint_where_they_begin_or_end_differently() {
+        for (one, other, expected) in [
+            ("staging-*", "prod-*", true),
+            ("*-staging", "*-prod", true),
+            ("prod-*", "prod-*", false),
+            ("prod-*", "prod-eu-*", false),
+            ("*", "prod", false),
+            ("a*", "*b", false),
+            ("shop", "cart", true),
+            ("shop", "shop", false),
+            ("shop", "sh*", false),
+            ("team-?", "team-12", true),
+        ] {
+            assert_eq!(are_disjoint(one, other), expected, "{one} {other}");
+            assert_eq!(are_disjoint(other, one), expected, "{other} {one}");
         }
     }
 

@@ -142,11 +142,14 @@ impl Kept {
         let older: Vec<_> = self
             .revisions
             .iter()
-            .filter(|(id, tree)| live.is_none_or(|live| id < live) && Some(tree) != self.latest.as_ref())
+            .filter(|(id, tree)| {
+                live.is_none_or(|live| id < live) && Some(tree) != self.latest.as_ref()
+            })
             .collect();
         let good = |(_, tree): &&(DeployId, TreeId)| !bad.contains_key(tree);
         let mut turns = past.newest_first();
-        let was_live = turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
+        let was_live =
+            turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
         // When the others were live, nobody knows any more.
         if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
             return Ok(found);
@@ -260,12 +263,11 @@ mod tests {
     #[test]
     fn what_was_rolled_back_from_is_passed_over() {
         // 1.31, 1.32, back to 1.31 because 1.32 is broken, 1.33.
-        let (three, turns) = (
-            kept(&["c", "b", "a"], Some("c")),
-            [(1, None), (2, None), (1, Some(2)), (3, None)],
-        );
+        let (three, turns) =
+            (kept(&["c", "b", "a"], Some("c")), [(1, None), (2, None), (1, Some(2)), (3, None)]);
         assert_eq!(to_after(&three, None, &turns), Ok(1));
-        let choice = three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
+        let choice =
+            three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
         assert_eq!(choice.warning.unwrap().reason, "broken", "named, it may be, with a warning");
         // The same files under another name are the same release.
         let twice = kept(&["d", "b", "b", "a"], Some("d"));
@@ -297,7 +299,8 @@ mod tests {
         let edited = kept(&["b", "a"], Some("x"));
         assert_eq!(to(&edited, None), Ok(2));
         assert_eq!(edited.choose(None, &LiveHistory::default()).unwrap().from, None);
-        let after = to_after(&kept(&["b", "a"], Some("x")), None, &[(1, None), (2, None), (1, Some(2))]);
+        let after =
+            to_after(&kept(&["b", "a"], Some("x")), None, &[(1, None), (2, None), (1, Some(2))]);
         assert_eq!(after, Ok(1), "what was rolled back from does not come back by an edit");
         assert_eq!(to(&kept(&["b", "a"], None), None), Ok(2), "somebody deleted it");
     }

@@ -105,9 +105,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
 
 /// What of the workloads Argo CD leaves to their autoscalers.
 fn numbers_of_pods(autoscaled: &[Workload]) -> Json {
-    let number = |Workload { kind, name }: &Workload| {
-        json!({"group": "apps", "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]})
-    };
+    let number = |Workload { kind, name }: &Workload| json!({"group": "apps", "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]});
     autoscaled.iter().map(number).collect()
 }
 

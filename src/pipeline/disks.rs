@@ -141,7 +141,8 @@ fn smaller(disk: &Disk) -> &'static str {
 
 fn named(disk: &Disk) -> String {
     let Disk { object, template, .. } = disk;
-    let part = template.as_ref().map_or(String::new(), |name| format!(", claim template `{name}`,"));
+    let part =
+        template.as_ref().map_or(String::new(), |name| format!(", claim template `{name}`,"));
     format!("{} `{}`{part}", object.kind, object.name)
 }
 
@@ -220,6 +221,9 @@ mod tests {
         let mut other = claim("1Gi", None, "ReadWriteOnce");
         other[0].object.name = "other".to_owned();
         assert!(said(&live, &other).is_empty());
-        assert!(of(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}})).is_empty());
+        assert!(
+            of(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}))
+                .is_empty()
+        );
     }
 }

@@ -21,8 +21,7 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     let allowed = target.policies.namespaces.allow.clone();
     let allowed = allowed.unwrap_or_else(|| vec!["*".to_owned()]).into_iter();
     let denied = target.denied_namespaces().into_iter().map(|one| format!("!{}", one.glob));
-    let destination =
-        |namespace: String| json!({"server": target.server, "namespace": namespace});
+    let destination = |namespace: String| json!({"server": target.server, "namespace": namespace});
     let destinations: Vec<_> = allowed.chain(denied).map(destination).collect();
     // An app that makes Applications would leave these bounds.
     let denied = ["Application", "ApplicationSet", "AppProject"]

@@ -166,6 +166,8 @@ fn note(application: Option<&Json>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     fn file(name: &str, text: &str) -> ManifestFile {
@@ -211,11 +213,11 @@ mod tests {
         };
         let none = Vec::<String>::new;
         let data = || vec!["PersistentVolumeClaim data".to_owned()];
-        assert_eq!(lost(&[claim("1Gi"), service.clone()], &[service.clone()]), (data(), 0));
+        assert_eq!(lost(&[claim("1Gi"), service.clone()], from_ref(&service)), (data(), 0));
         assert_eq!(lost(&[claim("1Gi")], &[claim("2Gi")]), (none(), 0));
         assert_eq!(lost(&[claim("2Gi")], &[claim("1Gi")]), (none(), 1));
-        assert_eq!(lost(&[service.clone()], &[claim("1Gi")]), (none(), 0));
-        assert_eq!(lost(&[broken.clone()], &[broken.clone(), service.clone()]), (none(), 0));
+        assert_eq!(lost(from_ref(&service), &[claim("1Gi")]), (none(), 0));
+        assert_eq!(lost(from_ref(&broken), &[broken.clone(), service.clone()]), (none(), 0));
         assert_eq!(lost(&[broken], &[service]), (vec!["unreadable x.yaml".to_owned()], 0));
     }
 
@@ -223,7 +225,12 @@ mod tests {
     fn what_argocd_leaves_is_told() {
         let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {argocd.argoproj.io/sync-options: 'Prune=false,Delete=false'}}\n";
         let notes = taken(&[file("a.yaml", claim)], None, Vec::new()).notes;
-        assert!(notes[0].contains("leaves these in the cluster, with their data: PersistentVolumeClaim data"), "{notes:?}");
+        assert!(
+            notes[0].contains(
+                "leaves these in the cluster, with their data: PersistentVolumeClaim data"
+            ),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -89,7 +89,8 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
     };
     let made = Made { objects: &objects, valid, template, kept_replicas: &kept };
     let warnings = validate::objects(&made)?;
-    let autoscaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json)).collect();
+    let autoscaled =
+        objects.iter().filter_map(|object| replicas::scaled_by(&object.json)).collect();
     let named = name_files(objects, app);
     let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
     let digest = digest(named.iter().map(|(name, _)| name.as_str()).zip(&texts));

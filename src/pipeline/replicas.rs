@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::model::facts::{LiveReplicas, LiveApp};
+use crate::model::facts::{LiveApp, LiveReplicas};
 use crate::pipeline::render::Object;
 
 /// Kinds of objects that set another object's number of pods.
@@ -58,7 +58,9 @@ pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> 
         let was_scaled = live.autoscaled.iter().any(|(kind, name)| is_it(kind, name));
         let number = live.replicas.iter().find(|one| is_it(&one.kind, &one.name));
         let Some(number) = number.filter(|_| is_scaled && !was_scaled).cloned() else { continue };
-        let Some(spec) = object.json.get_mut("spec").and_then(Json::as_object_mut) else { continue };
+        let Some(spec) = object.json.get_mut("spec").and_then(Json::as_object_mut) else {
+            continue;
+        };
         if spec.contains_key("replicas") {
             continue;
         }

@@ -301,7 +301,9 @@ fn entries(line: &str) -> Vec<Entry<'_>> {
         let head = line.get(..colon).unwrap_or_default().trim_end_matches(['"', '\'', ' ']);
         let begin = head
             .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
-            .map_or(0, |at| at + head.get(at..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8));
+            .map_or(0, |at| {
+                at + head.get(at..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8)
+            });
         let key = head.get(begin..).unwrap_or_default().trim_start_matches('-');
         let start = from + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
         let is_flow = line.get(..colon).unwrap_or_default().contains('{');

@@ -44,8 +44,14 @@ fn the_place_itself_is_shown_unless_it_looks_like_a_secret() {
         mask_values(text, &(start..start + part.len())).into_owned()
     };
     assert_eq!(at("- {name: PORT, value: 8080}", "8080"), "- {name: PORT, value: 8080}");
-    assert_eq!(at("- {name: DB_PASSWORD, value: 8080}", "8080"), "- {name: DB_PASSWORD, value: ****}");
-    assert_eq!(at("- name: API_TOKEN\n  value: 8080\n", "8080"), "- name: API_TOKEN\n  value: ****\n");
+    assert_eq!(
+        at("- {name: DB_PASSWORD, value: 8080}", "8080"),
+        "- {name: DB_PASSWORD, value: ****}"
+    );
+    assert_eq!(
+        at("- name: API_TOKEN\n  value: 8080\n", "8080"),
+        "- name: API_TOKEN\n  value: ****\n"
+    );
     let random = "hT5-kq9!Lw2z";
     assert!(!at(&format!("- {{name: A, value: {random}}}"), random).contains(random));
 }

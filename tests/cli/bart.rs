@@ -46,7 +46,10 @@ fn no_value_of_a_variable_is_printed_beside_what_is_wrong() {
     };
     shows_nothing(&format!("env: [{{name: 1X, value: \"{token}\"}}]"), "is not a legal name");
     shows_nothing("env: [{name: 1X, value: hunter2}]", "is not a legal name");
-    shows_nothing("env: [{name: A, value: hunter2, secret: {name: s, key: k}}]", "a value and a secret");
+    shows_nothing(
+        "env: [{name: A, value: hunter2, secret: {name: s, key: k}}]",
+        "a value and a secret",
+    );
     // A secret at the wrong place, and in a file that is no YAML.
     shows_nothing(&format!("env: [{{name: {token}, value: x}}]"), "is not a legal name");
     shows_nothing(&format!("env: [{{name: A, value: \"{token}\"]"), "not YAML");

@@ -159,7 +159,8 @@ async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
     assert_succeeded(&deploy(3, "full", &cache("full")).await);
     let clash = deploy(4, "full-redis", &waml("full-redis")).await;
     assert_refused(&clash, "collision", "Service `full-redis` is already the app `devx/full`'s");
-    let ask = process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/bapp/remove");
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/bapp/remove");
     let asked = ask.json(&serde_json::json!({"reason": "moved"})).send().await.unwrap();
     assert_eq!(asked.status(), 200);
     assert_succeeded(&deploy(5, "coll", &coll).await);
@@ -167,7 +168,8 @@ async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
     let plain = waml("coll");
     assert_succeeded(&deploy(6, "coll", &plain).await);
     assert_succeeded(&deploy(7, "bapp", &waml("bapp")).await);
-    let ask = process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/coll/rollback");
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/coll/rollback");
     let asked = ask.json(&serde_json::json!({"reason": "x"})).send().await.unwrap();
     assert_eq!(asked.status(), 409);
     let says = asked.text().await.unwrap();
@@ -214,7 +216,8 @@ async fn an_autoscaler_that_comes_to_a_live_app_drops_no_pod() {
     assert_eq!(replicas(), Json::Null, "now it is the autoscaler's");
     // Back to a number, and to a revision without one.
     assert_succeeded(&deploy(4, &fixed).await);
-    let ask = process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/shop/rollback");
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/shop/rollback");
     let ask = ask.json(&serde_json::json!({"reason": "x", "dry_run": true}));
     let said: Json = ask.send().await.unwrap().json().await.unwrap();
     assert!(said["notes"][0].as_str().unwrap().contains("goes down to 1"), "{said}");

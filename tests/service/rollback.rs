@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 
 use crate::harness::events::{Delivery, Event};
-use crate::harness::git_host::GitHost;
+use crate::harness::git_host::{Behaviour, GitHost};
 use crate::harness::process::{Held, Home, Process};
 
 const FOLDER: &str = "manifests/prod-cluster-1/devx/shop";
@@ -441,8 +441,7 @@ async fn a_disk_goes_with_a_rollback_only_when_somebody_says_so() {
     assert!(printed(&bart).contains("--with-data"), "{}", printed(&bart));
     assert_eq!(shop.home.manifests().tip(), before, "nothing was done");
 
-    let said =
-        shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--with-data"]).await;
+    let said = shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--with-data"]).await;
     assert!(said.status.success(), "{}", printed(&said));
     assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[0]));
     // Forward again is no loss.
@@ -474,24 +473,30 @@ async fn nothing_asks_for_a_smaller_disk_than_the_live_one() {
 async fn a_disk_that_comes_while_a_rollback_waits_is_not_lost() {
     let host = GitHost::start().await;
     let (home, bare) = Home::on(&host);
-    let mut shop = Shop::deployed_at(home, 2).await;
+    let shop = Shop::deployed_at(home, 2).await;
     let held = Held::first_push(&bare, "pre-receive");
     let text = crate::harness::events::waml("shop");
     let more = format!("  prod-cluster-1:\n    {}\n", disk("10Gi"));
-    let commit =
-        shop.home.commit("example/shop", &text.replace("  prod-cluster-1:\n", &more));
+    let commit = shop.home.commit("example/shop", &text.replace("  prod-cluster-1:\n", &more));
     let pushing = Event::new(3, "shop", &commit).accepted(&shop.process).await;
     held.reached().await;
-    let (status, said) = shop.act("rollback", json!({"reason": "x", "to": shop.ids[0]})).await;
-    assert_eq!(status, 202, "{said}");
-    held.let_go();
+    let to = shop.ids[0].clone();
+    let arguments = ["rollback", "prod-cluster-1", "--reason", "x", "--to", &to];
+    let asked = async {
+        while !shop.process.deployments().await.iter().any(|one| one["rollback"].is_object()) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        held.let_go();
+    };
+    let (refused, ()) = tokio::join!(shop.bart(&arguments), asked);
+    let says = printed(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{says}");
+    assert!(says.contains("not rolled back") && says.contains("hold: none was taken"), "{says}");
+    assert_eq!(shop.process.json("/api/v1/holds").await, json!({"holds": []}));
     assert_eq!(shop.process.ended(&pushing).await["state"], "succeeded");
-    shop.ids.push(pushing);
-    let back = shop.process.ended(said["deployment"]["id"].as_str().unwrap()).await;
-    assert_eq!(back["state"], "failed", "{back}");
-    let says = back["summary"].as_str().unwrap();
     assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
-    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[2]));
+    let (folder, latest) = (format!("{FOLDER}/{pushing}"), format!("{FOLDER}/latest"));
+    assert_eq!(bare.object(&latest), bare.object(&folder));
 }
 
 #[tokio::test]
@@ -512,11 +517,30 @@ async fn what_was_rolled_back_from_is_not_gone_back_to_unless_it_is_named() {
     assert_eq!((&back["state"], &back["tag"]), (&json!("succeeded"), &json!("v1")), "{back}");
     let (status, said) = shop.act("rollback", json!({"reason": "x"})).await;
     assert_eq!(status, 409, "{said}");
-    let named = shop
-        .bart(&["rollback", "prod-cluster-1", "--reason", "x", "--to", &shop.ids[1]])
-        .await;
+    let named =
+        shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--to", &shop.ids[1]]).await;
     let text = printed(&named);
     assert!(named.status.success() && text.contains("warning"), "{text}");
     assert!(text.contains("itself rolled back from") && text.contains("v2 is broken"), "{text}");
     assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[1]));
+}
+
+#[tokio::test]
+async fn while_the_manifest_host_is_down_a_rollback_is_taken_and_done_when_it_is_back() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let shop = Shop::deployed_at(home, 2).await;
+    host.behave(Behaviour::Status(503, None));
+    let (status, said) = shop.act("rollback", json!({"reason": "x"})).await;
+    assert_eq!(status, 202, "{said}");
+    assert_eq!(said["to"]["tag"], "v1", "{said}");
+    let id = said["deployment"]["id"].as_str().unwrap();
+    let is_retried = |one: &Json| one["summary"].as_str().unwrap().starts_with("attempt 2 at ");
+    let waiting = shop.process.when(id, "a retry", is_retried).await;
+    assert!(waiting["finished_at"].is_null(), "{waiting}");
+    host.behave(Behaviour::Good);
+    let back = shop.process.ended(id).await;
+    assert_eq!((&back["state"], &back["tag"]), (&json!("succeeded"), &json!("v1")), "{back}");
+    let (folder, latest) = (format!("{FOLDER}/{}", shop.ids[0]), format!("{FOLDER}/latest"));
+    assert_eq!(bare.object(&latest), bare.object(&folder));
 }

@@ -198,7 +198,8 @@ fn take_in(
         }
     }
     // What does not stand any more keeps its owner: in Vault and in the cloud, what is under its name is theirs.
-    for gone in gone(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target)) {
+    for gone in gone(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
+    {
         remembered.owners.extend(owner(gone, &remembered.deployments, now));
     }
     let unread = unread.iter().map(|(commit, why)| {

@@ -21,7 +21,9 @@ pub(super) fn judge(
 ) -> Result<Vec<String>, NotRolledBack> {
     let Replacement { loses, refused, notes } = removal::replacement(now, then);
     if let Some(first) = refused.into_iter().next() {
-        return Err(NotRolledBack::Against(format!("{first}; deploy the former tag instead, with the disk as it is")));
+        return Err(NotRolledBack::Against(format!(
+            "{first}; deploy the former tag instead, with the disk as it is"
+        )));
     }
     if !loses.is_empty() && !with_data {
         return Err(NotRolledBack::KeepsData(loses));

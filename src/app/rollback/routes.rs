@@ -9,8 +9,8 @@ use crate::git::layout;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
-use crate::model::rollback::Rollback;
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
 use crate::pipeline::reading;
 
@@ -42,10 +42,13 @@ async fn free_names(
     let own = namespace.0.get(&app.slug);
     // What both have already, the rollback does not change.
     let is_live = |object: &LiveObject| {
-        own.is_some_and(|own| own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind))
+        own.is_some_and(|own| {
+            own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
+        })
     };
     let new = revision.objects.iter().filter(|object| !is_live(object));
-    let taken = new.into_iter().find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
+    let taken =
+        new.into_iter().find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
     taken.map_or(Ok(()), |(object, other)| {
         let message = format!("not rolled back: {object} is `{}/{other}`'s by now", app.namespace);
         Err(Problem { remedy: Remedy::Reject, message })

@@ -12,8 +12,8 @@ use serde_json::Value as Json;
 
 use crate::model::facts::{LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
-use crate::pipeline::replicas::{self, Workload};
 use crate::pipeline::disks;
+use crate::pipeline::replicas::{self, Workload};
 use crate::waml::node::Node;
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
@@ -89,8 +89,11 @@ mod tests {
             ManifestFile { name: "e.yaml".to_owned(), bytes: vec![0xff] },
         ];
         let (app, unreadable) = live_app(&files);
-        let shown: Vec<_> =
-            app.objects.iter().map(|o| format!("{} {} {}", o.api_version, o.kind, o.name)).collect();
+        let shown: Vec<_> = app
+            .objects
+            .iter()
+            .map(|o| format!("{} {} {}", o.api_version, o.kind, o.name))
+            .collect();
         assert_eq!(shown, ["apps/v1 StatefulSet db", "v1 Service a"]);
         assert_eq!(unreadable, ["c.yaml", "e.yaml"]);
     }

@@ -34,10 +34,12 @@ pub fn of(files: &[ManifestFile], interned: &mut Interned) -> Arc<[ObjectName]> 
             Some(object) => vec![object],
             None => live_app(std::slice::from_ref(file)).0.objects,
         };
-        names.extend(objects.into_iter().map(|LiveObject { api_version, kind, name }| ObjectName {
-            group: interned.text(group(&api_version)),
-            kind: interned.text(&kind),
-            name: name.into(),
+        names.extend(objects.into_iter().map(|LiveObject { api_version, kind, name }| {
+            ObjectName {
+                group: interned.text(group(&api_version)),
+                kind: interned.text(&kind),
+                name: name.into(),
+            }
         }));
     }
     names.into()

@@ -25,8 +25,9 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
         let is_live = matches!(&facts.live, Fact::Known { value, .. }
             if value.objects.iter().any(|live| live.is_same(&name)));
         let violation = if is_live {
-            Violation::warning(RULE, message)
-                .help(format!("give it another name here, or in the WAML of `{other}`: both have it"))
+            Violation::warning(RULE, message).help(format!(
+                "give it another name here, or in the WAML of `{other}`: both have it"
+            ))
         } else {
             Violation::error(RULE, message).expected("is taken").help(format!(
                 "choose another name; if that app is no more, `bart remove {} {other} --reason TEXT`",

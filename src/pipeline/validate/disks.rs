@@ -32,7 +32,9 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
 
 fn help(field: Field) -> &'static str {
     match field {
-        Field::Size => "put back what it was; for a smaller one take a volume of another name, and move the data",
+        Field::Size => {
+            "put back what it was; for a smaller one take a volume of another name, and move the data"
+        }
         Field::Class | Field::AccessModes => {
             "put back what it was, or take a volume of another name and move the data"
         }

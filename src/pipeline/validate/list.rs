@@ -2,10 +2,11 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database, delivery, deployer,
-    disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
-    names, owner, plaintext, ports, probes, redis, removal, rendered, replicas, reserved, resources, routes, scaling,
-    secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database,
+    delivery, deployer, disks, disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress,
+    kubernetes, labels, locks, names, owner, plaintext, ports, probes, redis, removal, rendered,
+    replicas, reserved, resources, routes, scaling, secrets, slo, stateful, target, unused, vault,
+    versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.

@@ -23,8 +23,11 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     if !is_many || gone.len() * 100 <= live.len() * percent as usize {
         return;
     }
-    let named: Vec<String> =
-        gone.iter().take(NAMED).map(|object| format!("{} `{}`", object.kind, object.name)).collect();
+    let named: Vec<String> = gone
+        .iter()
+        .take(NAMED)
+        .map(|object| format!("{} `{}`", object.kind, object.name))
+        .collect();
     let more = gone.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
@@ -37,9 +40,8 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     report.say(match action {
         OnRemoval::Warn => Violation::warning("removal", message).help(look),
         OnRemoval::Stop => {
-            let entry = |object: &&LiveObject| {
-                format!("{{kind: {}, name: {}}}", object.kind, object.name)
-            };
+            let entry =
+                |object: &&LiveObject| format!("{{kind: {}, name: {}}}", object.kind, object.name);
             let entries: Vec<String> = gone.iter().map(entry).collect();
             let help = format!(
                 "{look}; if they are to go, say so under the target: `removes: [{}]`",

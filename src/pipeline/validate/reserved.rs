@@ -1,6 +1,6 @@
 //! Names that belong to Kubernetes, to the platform or to its operators are not an app's.
 //!
-//! An app in `kube-system`, or one whose ServiceAccount is `default`, would act with rights that were
+//! An app in `kube-system`, or one whose service account is `default`, would act with rights that were
 //! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`).
 
 use super::{Made, Report, Subject};
@@ -51,7 +51,9 @@ fn namespace(name: &str, target: &Target) -> Option<Violation> {
                 format!("the namespace `{name}` is Kubernetes' own: `{glob}` is for no app")
             }
             NamespaceOwner::ArgoCd => format!("Argo CD of `{on}` runs in the namespace `{name}`"),
-            NamespaceOwner::Gateways => format!("the gateways of `{on}` are in the namespace `{name}`"),
+            NamespaceOwner::Gateways => {
+                format!("the gateways of `{on}` are in the namespace `{name}`")
+            }
             NamespaceOwner::Operators => {
                 format!("the operators of `{on}` keep the namespace `{name}` from apps: `{glob}`")
             }

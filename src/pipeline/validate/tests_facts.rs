@@ -8,9 +8,7 @@ use crate::model::facts::{
     Disk, Fact, Facts, LiveApp, LiveObject, NamespaceObjects, ObjectName, Ownership,
 };
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::model::lock::{
-    Lock, LockScope, OnRemoval, OnUnknown, Policies, RemovalLimit, Window,
-};
+use crate::model::lock::{Lock, LockScope, OnRemoval, OnUnknown, Policies, RemovalLimit, Window};
 use crate::model::platform::Platform;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::route::Route;
@@ -443,7 +441,9 @@ fn a_live_disk_only_grows() {
         ..facts_on(target())
     };
     let volume = |more: &str| {
-        format!("    scaling: {{replicas: 1}}\n    volumes: [{{name: data, mountPath: /data, {more}}}]\n")
+        format!(
+            "    scaling: {{replicas: 1}}\n    volumes: [{{name: data, mountPath: /data, {more}}}]\n"
+        )
     };
     let disks = |more: &str| {
         let mut found = said(&volume(more), &facts);
@@ -475,7 +475,8 @@ fn an_object_of_another_app_is_not_taken() {
     let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
     let slug = |slug: &str| Slug::parse(slug).unwrap();
     let all = NamespaceObjects([(slug("bapp"), theirs), (slug("a"), ours)].into());
-    let facts = Facts { namespace: known(Arc::new(all)), ..live(&[("apps/v1", "Deployment", "a")]) };
+    let facts =
+        Facts { namespace: known(Arc::new(all)), ..live(&[("apps/v1", "Deployment", "a")]) };
     let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
     assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
     assert_eq!(

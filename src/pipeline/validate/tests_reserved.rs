@@ -49,11 +49,16 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
 fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
     let service = "    service: [{name: kubernetes, ports: [{name: http, number: 8000}]}]\n";
     let found = said("default", "shop", service, target());
-    assert!(found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")), "{found:?}");
+    assert!(
+        found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")),
+        "{found:?}"
+    );
     let files = "    volumes: [{name: crt, mountPath: /x, files: {ca: mine}}]\n";
     let found = said("devx", "kube-root-ca", files, target());
     assert!(
-        found[0].contains("ConfigMap `kube-root-ca.crt` has a name that is taken: it is the cluster's own"),
+        found[0].contains(
+            "ConfigMap `kube-root-ca.crt` has a name that is taken: it is the cluster's own"
+        ),
         "{found:?}"
     );
     let mut vault = target();
@@ -74,7 +79,10 @@ fn operators_say_where_apps_may_be() {
     let namespace = |name: &str, target: Target| said(name, "shop", "    {}\n", target);
     assert!(namespace("team-a", on(Some(&["team-*"]), &["team-infra"])).is_empty());
     let denied = namespace("team-infra", on(Some(&["team-*"]), &["team-infra"]));
-    assert!(denied[0].contains("the operators of `t` keep the namespace `team-infra`"), "{denied:?}");
+    assert!(
+        denied[0].contains("the operators of `t` keep the namespace `team-infra`"),
+        "{denied:?}"
+    );
     let other = namespace("devx", on(Some(&["team-*"]), &[]));
     assert!(other[0].contains("`t` takes no apps in the namespace `devx` [reserved]"), "{other:?}");
     // What is Kubernetes' own stays so, whatever is allowed.

@@ -158,7 +158,8 @@ pub(super) async fn roll_back<B: Backend>(
     ask: Result<Json<AskBack>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BackView>), Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(AskBack { to, reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
+    let Json(AskBack { to, reason: text, with_data, dry_run }) =
+        ask.map_err(|error| unread(&error))?;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
     let request = RollbackRequest { target, app, to, reason: why(&text)?, with_data, dry_run };

@@ -27,7 +27,15 @@ impl Rollbacks for Fake {
         let to = request.to.unwrap_or_else(|| id("000001"));
         let version = |id| Version { id, release: None, by: None };
         let (from, to) = (Some(version(id("000002"))), version(to));
-        Ok(RolledBack { deployment: None, from, to, warning: None, notes: vec![], hold: true, changes: None })
+        Ok(RolledBack {
+            deployment: None,
+            from,
+            to,
+            warning: None,
+            notes: vec![],
+            hold: true,
+            changes: None,
+        })
     }
 
     async fn hold(
