@@ -493,6 +493,9 @@ async fn a_disk_that_comes_while_a_rollback_waits_is_not_lost() {
     assert_eq!(refused.status.code(), Some(1), "{says}");
     assert!(says.contains("not rolled back") && says.contains("hold: none was taken"), "{says}");
     assert_eq!(shop.process.json("/api/v1/holds").await, json!({"holds": []}));
+    let all = shop.process.deployments().await;
+    let failed = all.iter().find(|one| one["rollback"].is_object()).unwrap();
+    assert_eq!((&failed["state"], &failed["rollback"]["hold"]), (&json!("failed"), &json!(false)));
     assert_eq!(shop.process.ended(&pushing).await["state"], "succeeded");
     assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
     let (folder, latest) = (format!("{FOLDER}/{pushing}"), format!("{FOLDER}/latest"));
