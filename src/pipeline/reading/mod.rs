@@ -8,6 +8,9 @@ pub mod names; // what an app's objects are known by
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::pipeline::reading::rule::fuzz as fuzz_rule;
+
 use serde_json::Value as Json;
 
 use crate::model::facts::{LiveApp, LiveObject};
