@@ -162,9 +162,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "probes",
-        about: "Probes use ports that the app has, and numbers that Kubernetes takes.",
+        about: "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.",
         source: r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#,
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(probes::check),
     },
     Rule {
@@ -218,9 +218,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "grpc",
-        about: "gRPC is served at a port that the app has.",
+        about: "gRPC is served at a port that the app has; where it is not known which, that is a warning.",
         source: "what measures it: docs/alerts.md",
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(grpc::check),
     },
     Rule {

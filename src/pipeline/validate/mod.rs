@@ -247,7 +247,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
 }
 
 /// Whether anything in the value was written in the WAML rather than in a template's defaults.
-fn is_from_waml(node: &Node) -> bool {
+pub(crate) fn is_from_waml(node: &Node) -> bool {
     let mut found = false;
     node.leaves(&mut Path::root(), &mut |_, leaf| {
         found |= !leaf.origin.layer.ends_with("/defaults.yaml");

@@ -104,3 +104,56 @@ fn runs_of_a_job_share_no_disk_at_once() {
     assert_eq!(job(", concurrency: Allow"), [said]);
     assert_eq!(job(", concurrency: null"), [said]);
 }
+
+fn readiness_of(section: &str) -> serde_json::Value {
+    let pod = &super::rendered(section)["spec"]["template"]["spec"];
+    pod["containers"][0]["readinessProbe"].clone()
+}
+
+/// The template's `/health` is never answered where gRPC is served, so that no pod became ready.
+#[test]
+fn a_grpc_port_is_asked_for_its_health_unless_the_waml_says_how() {
+    let ports = "    service: [{ports: [{name: api, number: 9000}, {name: web, number: 80, targetPort: 8000}]}]\n    grpc: {port: api}\n";
+    let grpc = serde_json::json!({"port": 9000});
+    assert_eq!(readiness_of(ports)["grpc"], grpc);
+    assert_eq!(readiness_of("    service: [{ports: [{name: grpc, number: 9000}]}]\n")["grpc"], grpc);
+    assert_eq!(
+        readiness_of("    service: [{ports: [{name: x, number: 9000}]}]\n    grpc: {}\n")["grpc"],
+        grpc
+    );
+    for (said, key, how) in [
+        ("{port: web}", "httpGet", serde_json::json!({"path": "/health", "port": "web"})),
+        ("{path: /x}", "httpGet", serde_json::json!({"path": "/x", "port": "api"})),
+        ("{path: null}", "tcpSocket", serde_json::json!({"port": "api"})),
+        ("{type: tcp}", "tcpSocket", serde_json::json!({"port": "api"})),
+        ("{type: http}", "httpGet", serde_json::json!({"path": "/health", "port": "api"})),
+        ("{service: a.B}", "grpc", serde_json::json!({"port": 9000, "service": "a.B"})),
+        ("{type: grpc, port: web}", "grpc", serde_json::json!({"port": 8000})),
+        ("{command: [/x]}", "exec", serde_json::json!({"command": ["/x"]})),
+    ] {
+        let probe = readiness_of(&format!("{ports}    probes: {{readiness: {said}}}\n"));
+        assert_eq!(probe[key], how, "{said}: {probe}");
+    }
+}
+
+#[test]
+fn ways_of_probing_that_contradict_each_other_are_told() {
+    let of = |said_of: &str| {
+        super::said(&format!(
+            "    service: [{{ports: [{{name: a, number: 1}}, {{name: b, number: 2}}]}}]\n    probes: {{startup: {said_of}}}\n"
+        ))
+    };
+    for (probe, told) in [
+        ("{type: tcp, path: /x}", "the startup probe asks by a TCP connection, which has no `path`"),
+        ("{type: grpc, command: [x]}", "the startup probe asks by gRPC, which has no `command`"),
+        ("{service: x}", "the startup probe asks by a TCP connection, which has no `service`"),
+        ("{command: [x], port: a}", "the startup probe asks by a command, which has no `port`"),
+        ("{type: exec}", "the startup probe has no command"),
+        ("{type: http}", "the startup probe has no path"),
+    ] {
+        let found = of(probe);
+        assert!(matches!(found.as_slice(), [one] if one.contains(told)), "{probe}: {found:?}");
+    }
+    let two = "    service: [{ports: [{name: a, number: 1}, {name: b, number: 2}]}]\n    grpc: {}\n";
+    assert_eq!(super::said(two), ["9:5: it is not said which port serves gRPC [grpc]"]);
+}

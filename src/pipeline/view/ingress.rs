@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::platform::network::{CertificateKind, Gateway};
+use crate::model::platform::network::{CertificateKind, Gateway, IngressKind};
 use crate::model::target::Target;
 use crate::pipeline::view::naming;
-use crate::pipeline::view::network::{PortRef, tcp_ports};
-use crate::waml::section_network::{Cache, Ingress, Service};
+use crate::pipeline::view::network::{GrpcPorts, PortRef, tcp_ports};
+use crate::waml::section::Section;
+use crate::waml::section_network::{Cache, Ingress};
 
 /// An address as templates see it.
 #[derive(Debug, Serialize)]
@@ -37,6 +38,8 @@ pub(crate) struct RouteView {
     rule: String,
     service: String,
     port: u16,
+    /// Whether gRPC is served there, which needs HTTP/2 all the way.
+    pub(crate) grpc: bool,
     cache: Option<CacheView>,
 }
 
@@ -54,19 +57,22 @@ pub(crate) struct CertificateView {
     host: String,
 }
 
-pub(crate) fn ingresses(
-    ingresses: &[Ingress],
-    services: &[Service],
-    slug: &str,
-    target: &Target,
-) -> Vec<IngressView> {
-    let ports = tcp_ports(services, slug);
+/// What ingress-nginx must be told of a server that speaks gRPC; it holds for a whole `Ingress`.
+const NGINX_GRPC: (&str, &str) = ("nginx.ingress.kubernetes.io/backend-protocol", "GRPC");
+
+pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<IngressView> {
+    let ports = tcp_ports(section.services(), slug);
+    let grpc = GrpcPorts::of(section, slug);
     let platform = &target.platform.ingress;
     let by_us = target.platform.certificates.kind != CertificateKind::None;
     let view = |(index, ingress): (usize, &Ingress)| {
         let public = ingress.public.unwrap_or(false);
         let (host, tls) = (host(ingress, target), platform.tls(public));
-        let routes = routes(ingress, &host, &ports, slug);
+        let routes = routes(ingress, &host, &ports, &grpc, slug);
+        let mut annotations = platform.annotations(public).clone();
+        if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
+            annotations.insert(NGINX_GRPC.0.to_owned(), NGINX_GRPC.1.to_owned());
+        }
         IngressView {
             name: name(slug, index),
             public,
@@ -76,11 +82,11 @@ pub(crate) fn ingresses(
             entry_points: platform.entry_points(public).to_vec(),
             class: platform.class(public).to_owned(),
             gateway: platform.gateway(public).clone(),
-            annotations: platform.annotations(public).clone(),
+            annotations,
             routes,
         }
     };
-    ingresses.iter().enumerate().map(view).collect()
+    section.ingresses().iter().enumerate().map(view).collect()
 }
 
 fn name(slug: &str, index: usize) -> String {
@@ -128,6 +134,16 @@ impl IngressView {
     pub(crate) fn named_routes(&self) -> (&str, &[RouteView]) {
         (&self.name, &self.routes)
     }
+
+    /// The class of Kubernetes' `Ingress`.
+    pub(crate) fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// Whether connections to it are encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls
+    }
 }
 
 impl RouteView {
@@ -141,7 +157,13 @@ impl RouteView {
     }
 }
 
-fn routes(ingress: &Ingress, host: &str, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView> {
+fn routes(
+    ingress: &Ingress,
+    host: &str,
+    ports: &[PortRef<'_>],
+    grpc: &GrpcPorts,
+    slug: &str,
+) -> Vec<RouteView> {
     let route =
         |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
             let number = number.or(ingress.port)?;
@@ -155,6 +177,7 @@ fn routes(ingress: &Ingress, host: &str, ports: &[PortRef<'_>], slug: &str) -> V
                 rule: format!("Host(`{host}`) && PathPrefix(`{path}`)"),
                 service: port.service.to_owned(),
                 port: port.number,
+                grpc: grpc.has(port),
                 cache: cache.map(|cache| cached(cache, slug)),
             })
         };

@@ -19,7 +19,7 @@ const HASH: usize = 10;
 pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
     let (section, slug) = (watched.section, watched.slug());
     let addresses =
-        ingress::ingresses(section.ingresses(), section.services(), slug, watched.target);
+        ingress::ingresses(section, slug, watched.target);
     let ports = network::tcp_ports(section.services(), slug);
     let of = |address: &IngressView| {
         let (name, routes) = address.named_routes();
