@@ -18,8 +18,9 @@ use crate::model::violation::{Position, Rejection, Violation};
 use crate::pipeline::engine;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::policies::Policies;
+use crate::waml::identities::Place;
 use crate::waml::node::{Map, Node, Path, Value};
-use crate::waml::section::{Section, always_exists, identity};
+use crate::waml::section::{Identity, Section, always_exists};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -221,7 +222,7 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     else {
         return nothing;
     };
-    Section::reader().check(&mut listed(node.clone(), ""), &Path::root(), violations);
+    Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
     violations.extend(unusable(&node));
     node
 }
@@ -230,7 +231,7 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
 fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     let parts = defaults.as_map().into_iter().flatten();
     let lists = parts.filter(|(part, entry)| {
-        identity(part).is_some() && !always_exists(part) && entry.node.as_list().is_some()
+        Section::place().key(part).identity().is_some() && !always_exists(part) && entry.node.as_list().is_some()
     });
     lists.map(|(part, entry)| {
         Violation::error("template", format!("`{part}` cannot have a list of defaults"))
@@ -241,23 +242,24 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
 }
 
 /// The same with each map that stands for the elements of a list put into one, for checking.
-fn listed(mut node: Node, key: &str) -> Node {
+fn listed(mut node: Node, place: Place<'_>) -> Node {
+    let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
+        let of_map = if identity.is_some() { place.element() } else { place };
         for (key, entry) in map.iter_mut() {
-            entry.node = listed(entry.node.clone(), key);
+            entry.node = listed(entry.node.clone(), of_map.key(key));
         }
-        if identity(key).is_some() {
+        if let Some(identity) = identity {
             let origin = node.origin.clone();
-            return Node::new(Value::List(vec![with_identity(node, key)]), origin);
+            return Node::new(Value::List(vec![with_identity(node, identity)]), origin);
         }
     }
     node
 }
 
 /// What a map of defaults cannot say, because each element says it itself.
-fn with_identity(mut node: Node, key: &str) -> Node {
-    use crate::waml::section::Identity;
-    if let (Some(Identity::Name), Value::Map(map)) = (identity(key), &mut node.value) {
+fn with_identity(mut node: Node, identity: Identity) -> Node {
+    if let (Identity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =
             Value::Scalar(crate::waml::node::Scalar { text: "each".to_owned(), quoted: true });
         let name = Node::new(value, node.origin.clone());

@@ -227,7 +227,7 @@ impl Waml {
 
     fn of(mut root: Node, violations: &mut Vec<Violation>) -> Option<Self> {
         READER.check(&mut root, &Path::root(), violations)?;
-        identities::check(&mut root, violations);
+        identities::check(&mut root, READER.place(), violations);
         label_layers(&mut root);
         let text = |key: &str| {
             root.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned)

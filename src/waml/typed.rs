@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::waml::collect;
+use crate::waml::identities::Place;
 use crate::waml::node::{Map, Node, Path, Scalar, Value};
 use crate::waml::scalar::{self, Misread};
 use crate::waml::shape::{Field, Object, Shape, Shapes};
@@ -50,6 +51,11 @@ impl<T: JsonSchema> Reader<T> {
     /// Takes a schema made by hand for the type.
     pub fn from_schema(schema: &schemars::Schema) -> Self {
         Self { shapes: Shapes::compile(schema), of: std::marker::PhantomData }
+    }
+
+    /// The place of the whole, from which others are reached.
+    pub fn place(&self) -> Place<'_> {
+        Place::root(&self.shapes)
     }
 
     /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
