@@ -43,16 +43,34 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
         crate::model::violation::sort(&mut violations);
         return Err(Rejection { violations });
     };
-    let mut tree = header(waml);
-    let slug = waml.app.slug.as_str();
-    let matching = waml.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
-    for section in matching.map(|entry| &entry.section).chain([deploy]) {
-        // `prod:` with nothing behind it is a section that sets nothing.
-        if !section.is_null() {
-            over(&mut tree, section, Section::place(), slug);
-        }
-    }
+    let tree = merged(waml, sections(waml, deploy, target));
     Ok(Merged { waml, target: target.clone(), tree })
+}
+
+/// The layers for the target that come before the named one, merged; elements of lists have the places
+/// there that they have in the whole.
+pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
+    let all = sections(waml, waml.deploy.get(target)?, target);
+    Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer)))
+}
+
+/// The sections that are for the target, the first that counts first.
+fn sections<'w>(
+    waml: &'w Waml,
+    deploy: &'w Node,
+    target: &TargetName,
+) -> impl Iterator<Item = &'w Node> {
+    let matching = waml.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
+    matching.map(|entry| &entry.section).chain([deploy])
+}
+
+fn merged<'w>(waml: &Waml, sections: impl Iterator<Item = &'w Node>) -> Node {
+    let mut tree = header(waml);
+    // `prod:` with nothing behind it is a section that sets nothing.
+    for section in sections.filter(|section| !section.is_null()) {
+        over(&mut tree, section, Section::place(), waml.app.slug.as_str());
+    }
+    tree
 }
 
 impl Merged<'_> {

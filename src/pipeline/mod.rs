@@ -10,6 +10,7 @@
 pub mod merge;
 pub mod default;
 pub mod questions; // what there is to find out before the rules run
+pub mod effect; // values that do nothing
 pub mod validate;
 pub mod render;
 pub mod push; // the only stage with effects

@@ -12,6 +12,7 @@ use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::violation::{Rejection, Severity, Violation, sort};
 use crate::waml::collect;
 use crate::waml::identities;
+use crate::waml::ignored;
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
 use crate::waml::suggest;
@@ -153,10 +154,19 @@ pub struct Waml {
 /// One entry of `defaults`.
 #[derive(Debug, Clone)]
 pub struct Defaults {
+    /// Which entry of the file it is, from 0.
+    pub index: usize,
     /// Which targets it is for.
     pub matcher: GlobSet,
     /// The settings, without `match`.
     pub section: Node,
+}
+
+impl Defaults {
+    /// Whether any of the targets is one that it is for.
+    pub fn is_for_any(&self, targets: &[&TargetName]) -> bool {
+        targets.iter().any(|target| self.matcher.is_match(target.as_str()))
+    }
 }
 
 static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
@@ -216,8 +226,10 @@ impl Waml {
     /// As [`Waml::parse`].
     pub fn parse_within(file_name: &str, bytes: &[u8], budget: &Budget) -> Result<Self, Rejection> {
         let mut violations = Vec::new();
-        let read = yaml::parse(file_name, bytes, budget, &mut violations)
-            .and_then(|root| Self::of(root, &mut violations));
+        let read = yaml::parse(file_name, bytes, budget, &mut violations).and_then(|root| {
+            ignored::comments(&root, &String::from_utf8_lossy(bytes), &mut violations);
+            Self::of(root, &mut violations)
+        });
         sort(&mut violations);
         match read {
             Some(waml) => Ok(Self { violations, ..waml }),
@@ -232,6 +244,11 @@ impl Waml {
         let text = |key: &str| {
             root.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned)
         };
+        let (defaults, deploy) = (defaults(&root, violations), deploy(&root));
+        let is_whole = root.get("deploy").is_some_and(|node| !node.has_broken());
+        if is_whole && !deploy.is_empty() {
+            ignored::unmatched(&defaults, &deploy.keys().collect::<Vec<_>>(), &root, violations);
+        }
         Some(Self {
             app: AppKey {
                 namespace: Namespace::parse(text("namespace")?).ok()?,
@@ -243,8 +260,8 @@ impl Waml {
             successes: successes(&root),
             template: text("template"),
             links: links(&root),
-            defaults: defaults(&mut root, violations),
-            deploy: deploy(&root),
+            defaults,
+            deploy,
             root,
             violations: Vec::new(),
         })
@@ -316,7 +333,7 @@ fn links(root: &Node) -> Vec<Link> {
     root.get("links").and_then(Node::as_list).into_iter().flatten().filter_map(link).collect()
 }
 
-fn defaults(root: &mut Node, violations: &mut Vec<Violation>) -> Vec<Defaults> {
+fn defaults(root: &Node, violations: &mut Vec<Violation>) -> Vec<Defaults> {
     let entries = root.get("defaults").and_then(Node::as_list).unwrap_or_default();
     entries.iter().enumerate().filter_map(|(index, node)| entry(index, node, violations)).collect()
 }
@@ -328,7 +345,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
         map.shift_remove("match");
     }
     match compile(glob.as_text()?) {
-        Ok(matcher) => Some(Defaults { matcher, section }),
+        Ok(matcher) => Some(Defaults { index, matcher, section }),
         Err(error) => {
             let violation = Violation::error("schema", format!("`match` is not a glob: {error}"))
                 .expected("not a glob")

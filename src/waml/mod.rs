@@ -23,6 +23,7 @@ pub mod section_workload; // its parts that shape the pods
 pub mod section_network; // its parts that say how the app is reached
 pub mod section_operations; // its parts that run the app well
 pub mod identities; // what tells the elements of a list apart, by their type
+mod ignored; // what is written and never heard
 pub mod emit; // writing YAML that every reader understands alike
 
 pub use document::Waml;

@@ -3,7 +3,7 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
-    disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
+    disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress, kubernetes, labels, locks,
     names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
     secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
@@ -285,6 +285,13 @@ pub const RULES: &[Rule] = &[
         source: "Traefik, \"Weighted Round Robin\"; RFC 1123",
         weight: Weight::Error,
         check: Check::Settings(versions::check),
+    },
+    Rule {
+        name: "ignored",
+        about: "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that others override everywhere or make useless.",
+        source: "a promise of ours: nothing is ignored in silence",
+        weight: Weight::Warning,
+        check: Check::Settings(ignored::check),
     },
     Rule {
         name: "unused",

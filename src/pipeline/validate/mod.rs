@@ -18,6 +18,7 @@ mod grpc;
 mod database;
 mod delivery;
 mod iam;
+mod ignored;
 mod image;
 mod image_tag;
 mod ingress;

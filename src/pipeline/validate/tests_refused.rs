@@ -119,3 +119,52 @@ fn grpc_is_served_at_a_port_of_tcp() {
         assert!(found[0].ends_with("that serves gRPC [grpc]"), "{found:?}");
     }
 }
+
+#[test]
+fn what_others_decide_is_not_set_in_silence() {
+    let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    assert_eq!(
+        said(&format!("{hpa}    scaling: {{replicas: 4}}\n")),
+        ["9:25: `scaling.replicas` does nothing: the number of replicas is the autoscaler's [ignored]"]
+    );
+    // The template's own number stays without a word.
+    assert_eq!(said(hpa), Vec::<String>::new());
+    assert_eq!(
+        said(
+            "    service: [{port: 80, ports: [{name: a, number: 81}]}]\n    ingress: [{hostPrefix: a, port: 80, paths: [{servicePort: 81}]}]\n    image: {registry: ghcr.io, repository: quay.io/a/b}\n"
+        ),
+        [
+            "8:22: `service[0].port` does nothing: every port has a `number` [ignored]",
+            "9:37: `ingress[0].port` does nothing: every path has a `servicePort` [ignored]",
+            "10:23: `image.registry` does nothing: `image.repository` names a registry itself [ignored]",
+        ]
+    );
+}
+
+#[test]
+fn a_setting_that_every_target_has_otherwise_is_told() {
+    let head = super::HEAD;
+    let text = |deploy: &str| {
+        format!(
+            "{head}template: cronjob-default\ndefaults:\n- match: '*'\n  template: backend-default\n  scaling: {{replicas: 2}}\n  args: [a, b]\n  env: [{{name: A, value: 1}}, {{name: B, value: 2}}]\ndeploy:\n{deploy}"
+        )
+    };
+    let said_of = |text: String| -> Vec<String> {
+        super::planned(&text).iter().map(|v| v.to_string().replace(".weave.yaml:", "")).collect()
+    };
+    let t = "  t: {scaling: {replicas: 3}, args: [c], env: [{name: A, value: null}]}\n";
+    let dead = |place: &str, path: &str| {
+        format!("{place}: `{path}` does nothing: every target that it is for has another value [ignored]")
+    };
+    assert_eq!(
+        said_of(text(t)),
+        [
+            dead("6:11", "template"),
+            dead("10:22", "defaults[0].scaling.replicas"),
+            dead("11:9", "defaults[0].args"),
+            dead("12:26", "defaults[0].env[0].value"),
+        ]
+    );
+    // One target that keeps them is enough.
+    assert_eq!(said_of(text(&format!("{t}  other:\n"))), [dead("6:11", "template")]);
+}
