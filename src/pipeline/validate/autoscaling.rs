@@ -3,7 +3,7 @@
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::section_workload::{Amounts, Horizontal};
+use crate::waml::section_workload::{Amounts, Horizontal, Resources};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(horizontal) = subject.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref())
@@ -12,8 +12,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     };
     let path = Path::root().key("autoscaling").key("horizontal");
     replicas(horizontal, &path, report);
-    let requests = subject.section.resources.as_ref().and_then(|r| r.requests.as_ref());
-    measures(horizontal, requests, &path, report);
+    measures(horizontal, subject.section.resources.as_ref(), &path, report);
 }
 
 fn replicas(horizontal: &Horizontal, path: &Path, report: &mut Report<'_>) {
@@ -39,13 +38,20 @@ fn replicas(horizontal: &Horizontal, path: &Path, report: &mut Report<'_>) {
 
 fn measures(
     horizontal: &Horizontal,
-    requests: Option<&Amounts>,
+    resources: Option<&Resources>,
     path: &Path,
     report: &mut Report<'_>,
 ) {
+    // Where only a limit is set, Kubernetes requests as much.
+    let requested = |pick: fn(&Amounts) -> &Option<String>| {
+        let amount = |side: fn(&Resources) -> &Option<Amounts>| {
+            resources.and_then(|r| side(r).as_ref()).and_then(|amounts| pick(amounts).as_ref())
+        };
+        amount(|r| &r.requests).or_else(|| amount(|r| &r.limits))
+    };
     let metrics = [
-        ("cpu", &horizontal.cpu, requests.and_then(|r| r.cpu.as_ref())),
-        ("memory", &horizontal.memory, requests.and_then(|r| r.memory.as_ref())),
+        ("cpu", &horizontal.cpu, requested(|amounts| &amounts.cpu)),
+        ("memory", &horizontal.memory, requested(|amounts| &amounts.memory)),
     ];
     if metrics.iter().all(|(_, metric, _)| metric.is_none()) {
         let violation = Violation::error("autoscaling", "the autoscaler measures nothing")

@@ -40,7 +40,7 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
                 None => return,
                 Some(name) => Violation::error("ingress", format!("{} is not a legal host name", quoted(&name)))
                     .expected("not a legal host name")
-                    .help("use parts of lower-case letters, digits and `-`, at most 63 characters each and 253 in all"),
+                    .help("use parts of lower-case letters, digits and `-`, at most 63 characters each and 253 in all; `*.` before them stands for every name one level below"),
             }
         }
     };
@@ -100,8 +100,10 @@ fn leads_to(
     report.add(at, Violation::error("ingress", message).expected("no such port").help(help));
 }
 
+/// A name, or all names one level below one.
 pub(super) fn is_host(text: &str) -> bool {
-    text.len() <= 253 && text.contains('.') && text.split('.').all(is_rfc1123_label)
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    text.len() <= 253 && name.contains('.') && name.split('.').all(is_rfc1123_label)
 }
 
 /// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part

@@ -3,7 +3,7 @@
 use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
 use crate::pipeline::view::network::{self, PortRef};
-use crate::pipeline::view::probes::{KINDS, Probed};
+use crate::pipeline::view::probes::{KINDS, Probed, number};
 use crate::waml::node::Path;
 use crate::waml::section_workload::{Probe, ProbeMechanism};
 
@@ -122,15 +122,15 @@ fn reached(
 }
 
 fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    if network::probed(ports, Some(port)).is_some() {
+    if network::probed(ports, Some(port)).is_some() || number(port).is_some() {
         return;
     }
     let shown = crate::waml::typed::quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     let help = if all.is_empty() {
-        "add a service with this port, of TCP".to_owned()
+        "write the number that the container listens on, or add a service with this port".to_owned()
     } else {
-        format!("use one of {}", all.join(", "))
+        format!("use one of {}, or the number that the container listens on", all.join(", "))
     };
     let message =
         format!("the {kind} probe uses the TCP port {shown}, which the container does not have");

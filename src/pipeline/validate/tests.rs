@@ -196,11 +196,11 @@ fn hosts_and_paths_are_legal() {
 fn probes_use_ports_that_the_app_has() {
     assert_eq!(
         said(&format!(
-            "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 1}}}}\n"
+            "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 70000}}}}\n"
         )),
         [
             "9:31: the liveness probe uses the TCP port `grpc`, which the container does not have [probes]",
-            "9:79: the startup probe uses the TCP port `1`, which the container does not have [probes]",
+            "9:79: the startup probe uses the TCP port `70000`, which the container does not have [probes]",
         ]
     );
     assert_eq!(
@@ -270,7 +270,7 @@ fn the_autoscalers_numbers_fit() {
     );
     assert_eq!(
         said(
-            "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}}\n"
+            "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}, limits: {cpu: null}}\n"
         ),
         [
             "8:19: the autoscaler has no upper bound [autoscaling]",
@@ -308,11 +308,69 @@ fn names_and_labels_are_legal() {
             "9:54: `e f` is not a legal label value [labels]",
         ]
     );
-    let long = HEAD.replace("slug: a", &format!("slug: {}", "a".repeat(50)));
-    assert!(
-        planned(&format!("{long}deploy: {{t: {{}}}}\n"))[0]
-            .message
-            .starts_with("the slug has 50 characters")
+}
+
+/// What Kubernetes takes is not refused.
+#[test]
+fn what_kubernetes_takes_is_taken() {
+    let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    assert_eq!(
+        said(&format!("{hpa}    resources: {{requests: {{cpu: null}}}}\n")),
+        Vec::<String>::new(),
+        "a limit is a request where there is none"
+    );
+    assert_eq!(
+        said("    env: [{name: spring.profiles.active, value: x}, {name: a-b, value: y}]\n"),
+        Vec::<String>::new()
+    );
+    let probe = "    probes: {readiness: {port: 9999}, liveness: null}\n";
+    assert_eq!(said(probe), Vec::<String>::new());
+    let container = &rendered(probe)["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["readinessProbe"]["httpGet"]["port"], 9999);
+}
+
+#[test]
+fn a_long_slug_is_taken_and_what_is_made_of_it_is_short_enough() {
+    let slug = "a".repeat(63);
+    let head = HEAD.replace("slug: a", &format!("slug: {slug}"));
+    let section = "    service: [{}]\n    redis: {}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    let platform = serde_json::from_str(r#"{"cloud": {"redis": "in-cluster"}}"#).unwrap();
+    let rendered = plan_on(&format!("{head}deploy:\n  t:\n{section}"), platform);
+    let rendered = rendered.unwrap();
+    let objects: Vec<Json> =
+        rendered.files.iter().map(|file| serde_yaml::from_slice(&file.bytes).unwrap()).collect();
+    let of = |kind: &str| objects.iter().filter(|one| one["kind"] == *kind).collect::<Vec<_>>();
+    let workload = of("Deployment")[0]["metadata"]["name"].as_str().unwrap();
+    assert_eq!(workload.len(), 46);
+    assert_eq!(of("HorizontalPodAutoscaler")[0]["spec"]["scaleTargetRef"]["name"], workload);
+    let rules = of("PrometheusRule")[0].to_string();
+    assert!(rules.contains(&format!("pod=~\\\"{workload}-.+")), "{rules}");
+    assert!(of("StatefulSet")[0]["metadata"]["name"].as_str().unwrap().len() <= 52);
+    for service in of("Service") {
+        assert!(service["metadata"]["name"].as_str().unwrap().len() <= 63);
+    }
+}
+
+#[test]
+fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
+    let section = format!(
+        "{WEB}    ingress: [{{hostPrefix: '*', paths: [{{path: /}}, {{path: /api}}]}}, {{host: '*.example.com'}}]\n"
+    );
+    assert_eq!(said(&section), Vec::<String>::new());
+    let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
+    let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
+    let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+    let of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
+    assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
+    assert_eq!((of(0, "priority"), of(1, "priority")), (json!(1), json!(2)));
+    // It is read back as the same host.
+    let app = crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
+    let read = crate::pipeline::reading::routes::of(&app, &rendered.files).found;
+    let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
+    assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
+    assert_eq!(
+        said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n").len(),
+        3
     );
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct RouteView {
     path: String,
     /// The route in Traefik's words. Traefik names what it measures by it.
     rule: String,
+    /// Which of Traefik's routes is asked first, where its own order, by the rule's length, is wrong.
+    priority: Option<usize>,
     service: String,
     port: u16,
     /// Whether gRPC is served there, which needs HTTP/2 all the way.
@@ -77,7 +79,7 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
             name: name(slug, index),
             public,
             tls,
-            certificate: (tls && by_us).then(|| naming::of(slug, &host)),
+            certificate: (tls && by_us).then(|| naming::of(slug, &naming::host_part(&host))),
             host,
             entry_points: platform.entry_points(public).to_vec(),
             class: platform.class(public).to_owned(),
@@ -174,20 +176,47 @@ fn routes(
             let path = path.unwrap_or("/");
             Some(RouteView {
                 path: path.to_owned(),
-                rule: format!("Host(`{host}`) && PathPrefix(`{path}`)"),
+                rule: format!("{} && PathPrefix(`{path}`)", host_rule(host)),
+                priority: None,
                 service: port.service.to_owned(),
                 port: port.number,
                 grpc: grpc.has(port),
                 cache: cache.map(|cache| cached(cache, slug)),
             })
         };
-    match ingress.paths.as_deref() {
+    let routes = match ingress.paths.as_deref() {
         None | Some([]) => route(None, None, None, ingress.cache).into_iter().collect(),
         Some(paths) => paths
             .iter()
             .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
             .collect(),
+    };
+    if is_wildcard(host) { behind_all_others(routes) } else { routes }
+}
+
+/// Whether it stands for every name below another.
+pub(crate) fn is_wildcard(host: &str) -> bool {
+    host.starts_with("*.")
+}
+
+/// One label, as Kubernetes' `Ingress`, gateways and certificates understand `*`.
+fn host_rule(host: &str) -> String {
+    match host.strip_prefix("*.") {
+        None => format!("Host(`{host}`)"),
+        Some(rest) => format!("HostRegexp(`^[^.]+\\.{}$`)", rest.replace('.', "\\.")),
     }
+}
+
+/// Traefik asks the longest rule first, which an expression would be: it would take the requests of
+/// every host that stands for itself. Among themselves longer paths come first.
+fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
+    let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    for route in &mut routes {
+        route.priority = lengths.iter().position(|one| *one == route.path.len()).map(|at| at + 1);
+    }
+    routes
 }
 
 /// The words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer to somebody

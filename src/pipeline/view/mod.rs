@@ -41,6 +41,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "app",
         json!({
             "name": waml.name, "slug": slug, "namespace": waml.app.namespace,
+            "workload": naming::workload(slug),
             "owner": waml.owner, "slack": waml.slack,
         }),
     );

@@ -98,7 +98,8 @@ impl<'a> Probed<'a> {
             ProbeMechanism::Tcp => ("tcpSocket", json!({"port": port_of()?})),
             // Kubernetes takes no name here.
             ProbeMechanism::Grpc => {
-                let port = network::probed(&self.ports, port.as_deref())?.target;
+                let of_service = network::probed(&self.ports, port.as_deref()).map(|p| p.target);
+                let port = of_service.or_else(|| number(port.as_deref()?))?;
                 ("grpc", with_service(port, service.as_deref()))
             }
         };
@@ -127,11 +128,19 @@ fn with_service(port: u16, service: Option<&str>) -> Json {
 }
 
 /// The port's name where the container knows it by that, its number otherwise: where two services
-/// lead to one container port, it has the first one's name.
+/// lead to one container port, it has the first one's name. A container may listen where no service
+/// leads, so any number will do.
 fn port_of(wanted: Option<&str>, ports: &[PortRef<'_>]) -> Option<Json> {
-    let port = network::probed(ports, wanted)?;
+    let Some(port) = network::probed(ports, wanted) else {
+        return wanted.and_then(number).map(|number| json!(number));
+    };
     let in_container = network::container_ports(ports);
     let named = in_container.iter().any(|p| p.name == port.name && p.number == port.target);
     let by_number = wanted.is_some_and(|wanted| wanted != port.name);
     Some(if named && !by_number { json!(port.name) } else { json!(port.target) })
+}
+
+/// The number of a port, if the text is one.
+pub(crate) fn number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|b| b.is_ascii_digit()))
 }

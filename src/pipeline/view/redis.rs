@@ -57,8 +57,11 @@ pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     unique::name(&target.name, app, LONGEST_INSTANCE)
 }
 
+/// The pods of a StatefulSet carry its name and a hash in a label, which takes 63 characters.
+const LONGEST_STATEFUL_SET: usize = 63 - 11;
+
 fn name(app: &AppKey) -> String {
-    format!("{}-redis", app.slug)
+    naming::shortened(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
 }
 
 /// Redis may use three quarters of its memory for data; the rest is for its own business while it

@@ -78,9 +78,9 @@ fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
 /// likewise is not meant.
 fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.cron.as_ref().ok_or("the app has no `cron`")?;
-    let (namespace, slug) = (watched.namespace(), watched.slug());
-    let jobs = format!(r#"namespace="{namespace}", job_name=~"{slug}-[0-9]+""#);
-    let cron = format!(r#"namespace="{namespace}", cronjob="{slug}""#);
+    let (namespace, workload) = (watched.namespace(), watched.workload());
+    let jobs = format!(r#"namespace="{namespace}", job_name=~"{workload}-[0-9]+""#);
+    let cron = format!(r#"namespace="{namespace}", cronjob="{workload}""#);
     Ok(match name {
         "jobFailed" => format!(
             "max by (namespace, job_name) (kube_job_failed{{{jobs}, condition=\"true\"}}) > 0\nand on (namespace, job_name)\ntopk by (namespace) (1, max by (namespace, job_name) (kube_job_status_start_time{{{jobs}}}))"
