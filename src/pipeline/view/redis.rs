@@ -60,6 +60,11 @@ pub(super) fn instance(app: &AppKey, target: &Target) -> String {
 /// The pods of a StatefulSet carry its name and a hash in a label, which takes 63 characters.
 const LONGEST_STATEFUL_SET: usize = 63 - 11;
 
+/// The Service by which a Redis in the cluster, and its exporter, are reached.
+pub(super) fn service(app: &AppKey) -> String {
+    name(app)
+}
+
 fn name(app: &AppKey) -> String {
     naming::shortened(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
 }
@@ -80,6 +85,7 @@ fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
         "label": naming::of(app.slug.as_str(), "redis"),
         "image": format!("{}:{version}", target.platform.cloud.redis_image),
         "port": PORT,
+        "exporter": target.platform.cloud.redis_exporter,
         "memory": memory,
         "args": [
             "--maxmemory", data, "--maxmemory-policy", policy,
