@@ -82,7 +82,8 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
 /// there, because the cluster's own is in its folder.
 pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     let path = format!("apps/{}", target.name);
-    let mut application = application(&format!("apps-{}", target.name.object_name()), &path, source, target);
+    let mut application =
+        application(&format!("apps-{}", target.name.object_name()), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(own_folder_only()));
     }

@@ -19,9 +19,10 @@ pub(crate) fn comments(root: &Node, text: &str, violations: &mut Vec<Violation>)
         let Some(comment) = comment_behind(key, &lines) else { return };
         let shown: String = comment.chars().take(60).collect();
         let name = key_of(path);
-        let violation = Violation::warning(RULE, format!("`{path}` is empty: `{shown}` is a comment"))
-            .expected("a comment stands behind it")
-            .help(format!("quote the value: `{name}: \"{shown}\"`"));
+        let violation =
+            Violation::warning(RULE, format!("`{path}` is empty: `{shown}` is a comment"))
+                .expected("a comment stands behind it")
+                .help(format!("quote the value: `{name}: \"{shown}\"`"));
         collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
     });
 }
@@ -83,8 +84,7 @@ pub(crate) fn unmatched(
         let names = || targets.iter().map(|target| target.as_str());
         let meant = suggest::nearest(text, names())
             .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
-        let message =
-            format!("{} matches no target of this app", crate::waml::typed::quoted(text));
+        let message = format!("{} matches no target of this app", crate::waml::typed::quoted(text));
         let violation = Violation::warning(RULE, message)
             .expected("these settings are for nothing")
             .help(format!("the targets are {}{meant}", suggest::list(names())));

@@ -9,7 +9,7 @@ use crate::waml::typed::quoted;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(grpc) = &subject.section.grpc else { return };
     let slug = subject.waml.app.slug.as_str();
-    if !GrpcPorts::of(subject.section, slug).is_empty() {
+    if !GrpcPorts::of(subject.section, slug).is_empty() || subject.is_unsure("service") {
         return;
     }
     let ports = network::tcp_ports(subject.section.services(), slug);

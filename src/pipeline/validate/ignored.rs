@@ -11,7 +11,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         report.add(&one.path, violation.help(one.help));
     }
     for (path, place) in overridden(subject.waml) {
-        let message = format!("`{path}` does nothing: every target that it is for has another value");
+        let message =
+            format!("`{path}` does nothing: every target that it is for has another value");
         let violation = Violation::warning("ignored", message)
             .expected("overridden everywhere")
             .help("remove it; `bart explain` shows what is in its stead");

@@ -3,9 +3,9 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
-    disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress, kubernetes, labels, locks,
-    names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
-    secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
+    disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress, kubernetes,
+    labels, locks, names, owner, plaintext, ports, probes, redis, removal, rendered, resources,
+    routes, scaling, secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -190,7 +190,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "disruption",
-        about: "Nodes can be drained without taking the app away.",
+        about: "Nodes can be drained without taking the app away, and can be drained at all, with the pods that the app has.",
         source: r#"Kubernetes, "Specifying a Disruption Budget for your Application""#,
         weight: Weight::Error,
         check: Check::Settings(disruption::check),

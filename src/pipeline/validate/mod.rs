@@ -83,6 +83,23 @@ pub(crate) struct Subject<'a> {
     pub(crate) facts: &'a Facts,
 }
 
+impl Subject<'_> {
+    /// ` (the default of …)` for a value that nobody wrote: who reads of it would look for it in vain.
+    pub(crate) fn default_of(&self, path: &Path) -> String {
+        let layer = self.tree.at(path).map(|node| node.origin.layer.as_ref());
+        let template = layer.and_then(|layer| layer.strip_suffix("/defaults.yaml"));
+        template.map_or_else(String::new, |name| format!(" (the default of `{name}`)"))
+    }
+
+    /// Whether that part of the settings cannot be relied on, because something in it was told already:
+    /// what it seems to lack may stand there.
+    pub(crate) fn is_unsure(&self, part: &str) -> bool {
+        let misspelled =
+            || self.tree.as_map().into_iter().flatten().any(|(_, one)| one.node.broken);
+        self.tree.get(part).map_or_else(misspelled, Node::has_broken)
+    }
+}
+
 /// What the last rules look at: what was rendered, and of what.
 #[derive(Debug)]
 pub(crate) struct Made<'a> {

@@ -39,19 +39,14 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
 }
 
 /// Kubernetes takes one way of asking. What only the template says gives way in silence.
-fn at_odds(
-    kind: &str,
-    probe: &Probe,
-    probed: &Probed<'_>,
-    path: &Path,
-    report: &mut Report<'_>,
-) {
+fn at_odds(kind: &str, probe: &Probe, probed: &Probed<'_>, path: &Path, report: &mut Report<'_>) {
     use ProbeMechanism::{Exec, Grpc, Http, Tcp};
     let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
         let violation = Violation::error("probes", message).expected(expected);
         report.add(&path.key(key), violation.help(help));
     };
-    let (mechanism, written) = (probed.mechanism(kind, probe), |key| probed.is_written(kind, key));
+    let mechanism = probed.mechanism(kind, probe);
+    let written = |key: &str| probed.is_written(kind, key);
     let name = match mechanism {
         Exec => "a command",
         Http => "HTTP",
@@ -59,7 +54,9 @@ fn at_odds(
         Grpc => "gRPC",
     };
     let too_many = |key: &str| match (mechanism, key) {
-        (Exec, "command") | (Http, "path") | (Http | Tcp | Grpc, "port") | (Grpc, "service") => false,
+        (Exec, "command") | (Http, "path") | (Http | Tcp | Grpc, "port") | (Grpc, "service") => {
+            false
+        }
         _ => written(key),
     };
     for key in ["path", "port", "service", "command"].into_iter().filter(|key| too_many(key)) {
@@ -101,7 +98,7 @@ fn reached(
 ) {
     let ports: Vec<PortRef<'_>> =
         network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
-    if probed.mechanism(kind, probe) == ProbeMechanism::Exec {
+    if probed.mechanism(kind, probe) == ProbeMechanism::Exec || subject.is_unsure("service") {
         return;
     }
     match &probe.port {

@@ -40,9 +40,15 @@ fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>
             continue;
         }
         if !plain.is_empty() {
-            let message = format!("`{}` serves gRPC and HTTP at one address, which an `Ingress` cannot", target.name);
+            let message = format!(
+                "`{}` serves gRPC and HTTP at one address, which an `Ingress` cannot",
+                target.name
+            );
             let violation = Violation::error("routes", message).expected("one too many");
-            report.add(&path.key("paths"), violation.help("give the paths that lead to gRPC a host of their own"));
+            report.add(
+                &path.key("paths"),
+                violation.help("give the paths that lead to gRPC a host of their own"),
+            );
         }
         for (message, help) in grpc_doubts(view) {
             let violation = Violation::warning("routes", message).expected("may not be answered");

@@ -101,7 +101,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
         )),
         [
             "11:38: no service has the port 9000 [ingress]",
-            "12:31: the service `c` has no port 8000 [ingress]",
+            "12:31: the service `c` has no port 8000 (the default of `backend-default`) [ingress]",
         ]
     );
     assert_eq!(
@@ -115,7 +115,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
     );
     assert_eq!(
         said("    ingress: [{hostPrefix: a}]\n")[0],
-        "8:15: no service has the port 8000 [ingress]"
+        "8:15: no service has the port 8000 (the default of `backend-default`) [ingress]"
     );
 }
 
@@ -218,7 +218,7 @@ fn requests_are_within_limits_and_quantities_parse() {
     assert_eq!(
         said("    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"),
         [
-            "8:33: the request of 1 cpu is over the limit of 400m [resources]",
+            "8:33: the request of 1 cpu is over the limit of 400m (the default of `backend-default`) [resources]",
             "8:44: `1GB` is not a quantity [resources]",
             "8:67: `128 MB` is not a quantity [resources]",
         ]
@@ -364,12 +364,14 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
     assert_eq!((of(0, "priority"), of(1, "priority")), (json!(1), json!(2)));
     // It is read back as the same host.
-    let app = crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
+    let app =
+        crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
     let read = crate::pipeline::reading::routes::of(&app, &rendered.files).found;
     let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
     assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
     assert_eq!(
-        said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n").len(),
+        said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n")
+            .len(),
         3
     );
 }
@@ -415,6 +417,51 @@ fn a_broken_element_neither_shifts_nor_hides_the_others() {
             "8:45: `1B` is not a legal name of an environment variable [env]",
             "8:60: `name` is missing from `deploy.t.env[3]` [schema]",
             "9:25: a rolling update may neither take a pod away nor add one, so it never ends [scaling]",
+        ]
+    );
+}
+
+#[test]
+fn an_address_that_names_no_port_leads_to_the_only_one() {
+    let one = "    service: [{ports: [{name: web, number: 9000}, {name: dns, number: 53, protocol: UDP}]}]\n";
+    for ingress in ["{hostPrefix: a}", "{hostPrefix: a, paths: [{path: /}]}"] {
+        let section = format!("{one}    ingress: [{ingress}]\n");
+        assert_eq!(said(&section), Vec::<String>::new());
+        let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
+        let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
+        let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+        assert_eq!(route["spec"]["routes"][0]["services"][0]["port"], 9000, "{ingress}");
+    }
+    let two = "    service: [{ports: [{name: web, number: 9000}, {name: admin, number: 9001}]}]\n";
+    assert_eq!(
+        said(&format!("{two}    ingress: [{{hostPrefix: a}}]\n")),
+        ["9:15: no service has the port 8000 (the default of `backend-default`) [ingress]"]
+    );
+    // What somebody wrote is not passed over.
+    assert_eq!(
+        said(&format!("{one}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
+        ["9:37: no service has the port 80 [ingress]"]
+    );
+}
+
+#[test]
+fn a_value_that_nobody_wrote_is_told_as_the_templates() {
+    assert_eq!(
+        said("    resources: {requests: {cpu: 2}}\n"),
+        [
+            "8:33: the request of 2 cpu is over the limit of 400m (the default of `backend-default`) [resources]"
+        ]
+    );
+    assert_eq!(
+        said("    resources: {limits: {memory: 64Mi}}\n"),
+        [
+            "8:34: the request of 256Mi memory (the default of `backend-default`) is over the limit of 64Mi [resources]"
+        ]
+    );
+    assert_eq!(
+        said("    autoscaling: {horizontal: {maxReplicas: 2, cpu: {averageUtilization: 75}}}\n"),
+        [
+            "8:19: at least 3 (the default of `backend-default`) and at most 2 replicas cannot both be [autoscaling]"
         ]
     );
 }

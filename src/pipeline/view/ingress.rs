@@ -168,11 +168,10 @@ fn routes(
 ) -> Vec<RouteView> {
     let route =
         |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
-            let number = number.or(ingress.port)?;
-            let leads = |port: &&PortRef<'_>| {
-                port.number == number && service.is_none_or(|service| port.service == service)
+            let port = match number {
+                Some(number) => leads(ports, service, number)?,
+                None => leads_by_default(ports, service, ingress.port)?,
             };
-            let port = ports.iter().find(leads)?;
             let path = path.unwrap_or("/");
             Some(RouteView {
                 path: path.to_owned(),
@@ -192,6 +191,28 @@ fn routes(
             .collect(),
     };
     if is_wildcard(host) { behind_all_others(routes) } else { routes }
+}
+
+/// The port of that number, of the service that is named or the first that has it.
+pub(crate) fn leads<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: u16,
+) -> Option<&'p PortRef<'a>> {
+    let mut of_service =
+        ports.iter().filter(|port| service.is_none_or(|service| port.service == service));
+    of_service.find(|port| port.number == number)
+}
+
+/// Where a path leads that names no port: to the address's own, or else to the only one that there is.
+pub(crate) fn leads_by_default<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: Option<u16>,
+) -> Option<&'p PortRef<'a>> {
+    let mut all = ports.iter().filter(|port| service.is_none_or(|name| port.service == name));
+    let only = || all.next().filter(|_| all.next().is_none());
+    number.and_then(|number| leads(ports, service, number)).or_else(only)
 }
 
 /// Whether it stands for every name below another.
