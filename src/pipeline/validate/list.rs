@@ -169,9 +169,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "resources",
-        about: "Quantities parse, and requests are within limits.",
+        about: "Quantities are such as somebody means, and requests are within limits.",
         source: r#"Kubernetes, "Resource Management for Pods and Containers""#,
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(resources::check),
     },
     Rule {
