@@ -67,7 +67,9 @@ impl Builds {
         let mut query =
             vec![("app", self.about.app()?.to_string()), ("limit", self.limit.to_string())];
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        let list: List = self.server.get("/api/v1/builds", &query).await?;
+        let list = self.server.get("/api/v1/builds", &query).await;
+        let names = self.about.names(self.target.as_ref());
+        let list: List = self.server.suggest(list, &names).await?;
         if self.output.is_data() {
             return output::data(self.output, &list);
         }

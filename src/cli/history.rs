@@ -112,6 +112,9 @@ impl History {
 
     async fn deployments(&self) -> Outcome {
         let list: List = self.server.get("/api/v1/deployments", &self.query()?).await?;
+        if list.deployments.is_empty() && self.cursor.is_none() {
+            self.server.check_names(&self.about.names(self.only.as_ref())).await?;
+        }
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
@@ -144,9 +147,12 @@ impl History {
         let app = self.about.app()?;
         let AppKey { namespace, slug } = &app;
         let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
-        let Some(found) = self.server.find::<Revisions>(&path).await? else {
-            return Err(CliError::refused(format!("{app} was never deployed to {target}"))
-                .hint("`bart status` shows where it is"));
+        let names = self.about.names(Some(target));
+        let found = self.server.find::<Revisions>(&path).await;
+        let Some(found) = self.server.suggest(found, &names).await? else {
+            let never = CliError::refused(format!("{app} was never deployed to {target}"))
+                .hint("`bart status` shows where it is");
+            return self.server.suggest(Err(never), &names).await;
         };
         if self.output.is_data() {
             return output::data(self.output, &found);

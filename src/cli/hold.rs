@@ -105,7 +105,8 @@ impl Ask {
     async fn post(&self, what: &str) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = self.about.app()?;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
-        self.server.post(&path, &serde_json::json!({"reason": self.reason})).await
+        let answer = self.server.post(&path, &serde_json::json!({"reason": self.reason})).await;
+        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
     fn print(&self, answer: &Answer, text: impl Fn(&Placed) -> String) -> Outcome {

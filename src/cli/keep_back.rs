@@ -176,7 +176,9 @@ impl Lock {
             until: self.until,
             lasting: self.lasting.map(|lasting| lasting.to_string()),
         };
-        let placed: Placed = self.server.post("/api/v1/locks", &ask).await?;
+        let placed = self.server.post("/api/v1/locks", &ask).await;
+        let names = self.about.names(self.target.as_ref());
+        let placed: Placed = self.server.suggest(placed, &names).await?;
         if self.output.is_data() {
             return output::data(self.output, &placed);
         }
@@ -236,7 +238,8 @@ impl Unlock {
         if ids.is_empty() {
             let message = format!("{app} on {target} has no lock of its own");
             let hint = format!("`bart locks {target}` shows what else stops it");
-            return Err(CliError::refused(message).hint(hint));
+            let none = CliError::refused(message).hint(hint);
+            return self.server.suggest(Err(none), &self.about.names(Some(&target))).await;
         }
         Ok(ids)
     }
@@ -251,6 +254,11 @@ impl Locks {
             query.push(("app", self.about.app()?.to_string()));
         }
         let list: List = self.server.get("/api/v1/locks", &query).await?;
+        // Locks on everything stop what is not there, too.
+        let named = |lock: &Placed| lock.scope.target.is_some() || lock.scope.app.is_some();
+        if !list.locks.iter().any(named) {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
         if self.output.is_data() {
             return output::data(self.output, &list);
         }

@@ -42,6 +42,7 @@ mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod here; // which app a command is about
 mod client; // the service's API
+mod names; // did you mean
 mod answers; // what it answers
 mod follow; // its events
 mod columns; // colour in a table

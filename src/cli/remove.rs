@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here;
+use super::names::Names;
 use super::offline;
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
 use crate::model::facts::LiveObject;
@@ -99,7 +100,8 @@ impl Remove {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/remove", self.target);
         let ask = Ask { reason: &self.reason, with_data: self.with_data, dry_run };
-        self.server.post(&path, &ask).await
+        let removed = self.server.post(&path, &ask).await;
+        self.server.suggest(removed, &Names::target(&self.target).app(Some(app.clone()))).await
     }
 
     /// Shows what would go, and waits for the app's name.

@@ -121,7 +121,8 @@ impl Rollback {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
         let ask = Ask { to: self.to.as_ref(), reason: &self.reason, dry_run: self.dry_run };
-        self.server.post(&path, &ask).await
+        let answer = self.server.post(&path, &ask).await;
+        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
     /// Stopped before the service has answered.

@@ -15,6 +15,7 @@ use super::deployment;
 use super::error::{CliError, Outcome};
 use super::follow::Readiness;
 use super::here::{self, About};
+use super::names::Names;
 use super::offline;
 use super::output::{self, Format};
 use crate::clock::Clock;
@@ -246,6 +247,10 @@ impl Status {
             };
             targets.push(Target { target, state, error });
         }
+        let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
+        if !is_known && unknown.is_none() {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
         let found = OneApp { app: app.to_string(), targets, missing, service };
         if self.output.is_data() {
             output::data(self.output, &found)?;
@@ -286,6 +291,10 @@ impl Status {
         let service = self.server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
         let Seen { apps, missing, all } = self.or_readiness(self.placed(&on).await, &service)?;
+        if apps.is_empty() {
+            let target = self.target.clone();
+            self.server.check_names(&Names { target, ..Names::default() }).await?;
+        }
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target", apps.len()));

@@ -4,10 +4,15 @@ use crate::app::backend::Backend;
 use crate::facts::NotKnown;
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Listed, Placed, Spot};
+use crate::model::target::Clusters;
 use crate::server::ports::{self, AppLine, AppsPage, AppsQuery};
 use crate::store::StoreError;
 
 impl ports::Apps for Backend {
+    fn clusters(&self) -> &Clusters {
+        &self.world.clusters
+    }
+
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
         let AppsQuery { target, app, after, limit } = query;
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);

@@ -17,6 +17,7 @@ mod app; // one app, and its revisions
 mod app_view; // as callers see them
 mod apps; // what people do with an app
 mod placed; // what is where
+mod targets; // which clusters there are
 mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
@@ -61,6 +62,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/deployments/{id}", deployments::one::<B>, deployments::one_operation())
         .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
         .get("/apps", placed::list::<B>, placed::operation())
+        .get("/targets", targets::list::<B>, targets::operation())
         .get(APP, app::one::<B>, app::one_operation())
         .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
         .get(

@@ -2,6 +2,7 @@
 
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Missing, Placed, Spot};
+use crate::model::target::Clusters;
 
 /// Which apps to list; what is absent does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,6 +41,9 @@ pub struct AppsPage {
 
 /// What is where.
 pub trait Apps: Send + Sync + 'static {
+    /// The clusters of the configuration.
+    fn clusters(&self) -> &Clusters;
+
     /// One page of apps, as the manifest repositories have them. The error's text is for callers.
     fn apps(&self, query: &AppsQuery) -> impl Future<Output = Result<AppsPage, String>> + Send;
 }

@@ -55,3 +55,19 @@ async fn builds_tell_who_may_not_see_an_app_neither_that_it_is_nor_where() {
         assert_eq!(answer["notes"].to_string().contains("on prod"), token != "dev", "{token}");
     }
 }
+
+#[tokio::test]
+async fn targets_are_listed_as_far_as_a_token_is_for_them() {
+    let tokens = Tokens(vec![
+        limited("dev", Scope::Read, &["dev*"], &["devx/*"]),
+        Token::of_text("all", "all"),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    let target = |name: &str| json!({"name": name, "environment": "development"});
+    for (token, wanted) in [
+        ("dev", json!({"targets": [target("dev")], "any": false, "complete": false})),
+        ("all", json!({"targets": [target("dev"), target("prod")], "any": false, "complete": true})),
+    ] {
+        assert_eq!(world.get_as(token, "/api/v1/targets").await.json(), wanted, "{token}");
+    }
+}

@@ -1,18 +1,28 @@
 //! `/api/v1/apps`: what is where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::world::{Fake, World, world, world_with};
-use crate::model::id::{DeployId, RepoName};
+use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::placed::{Placed, Spot};
+use crate::model::target::{Clusters, Target};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
 use crate::server::ports::{AppLine, Apps, AppsPage, AppsQuery};
 
 /// The apps `shop` and `cart` on `prod`, and `shop` on `dev`.
 impl Apps for Fake {
+    fn clusters(&self) -> &Clusters {
+        static CLUSTERS: LazyLock<Clusters> = LazyLock::new(|| {
+            let names = ["dev", "prod"].map(|name| TargetName::parse(name).unwrap());
+            Clusters::Known(names.map(|name| (name.clone(), Target::unconfigured(name))).into())
+        });
+        &CLUSTERS
+    }
+
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
         self.trouble().await.map_err(|_| "m.git does not answer".to_owned())?;
         let spots = ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"];
