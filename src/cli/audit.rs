@@ -8,6 +8,7 @@ use super::config::Source;
 use super::error::Outcome;
 use super::output::{self, Format};
 use super::owners::{app, failed, open};
+use super::{offline, times};
 use crate::model::audit::{By, Found, Search, Written};
 use crate::model::id::{AppKey, TargetName};
 
@@ -33,14 +34,14 @@ pub(super) struct Audit {
     /// On this app only
     #[arg(long, value_name = "NAMESPACE/APP", value_parser = app)]
     app: Option<AppKey>,
-    /// At this time or later: 2026-11-21T08:00:00Z
-    #[arg(long, value_name = "TIME")]
+    /// At this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC), 2026-11-21T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Before this time
-    #[arg(long, value_name = "TIME")]
+    /// Before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
     /// At most so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = offline::count::<500>)]
     limit: u32,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]

@@ -28,7 +28,7 @@ pub(super) struct Builds {
     #[arg(long, short, value_parser = offline::target)]
     target: Option<TargetName>,
     /// At most so many
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 15, value_parser = offline::count::<100>)]
     limit: u32,
     #[command(flatten)]
     about: About,

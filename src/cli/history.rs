@@ -9,7 +9,7 @@ use super::client::{List, More, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
+use super::{offline, times};
 use super::output::{self, BOLD, Format, NOTE};
 use crate::clock::Clock;
 use crate::model::deployment::State;
@@ -26,7 +26,8 @@ Examples:
   bart history                       deployments of the app in this folder
   bart history prod-cluster-1        revisions on a target
   bart history --target dev          deployments to one target
-  bart history --state failed --since 2026-11-01T00:00:00Z
+  bart history --state failed --since 2d
+  bart history --since 2026-11-01 --until 2026-11-08
   bart history --all --limit 50      deployments of every app")]
 pub(super) struct History {
     /// The target whose revisions are shown
@@ -49,14 +50,15 @@ pub(super) struct History {
     /// Only of this image tag
     #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
     tag: Option<ImageTag>,
-    /// Only those received at this time or later: 2026-11-21T05:48:12Z
-    #[arg(long, value_name = "TIME")]
+    /// Only those received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
+    /// 2026-11-21T05:48:12Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Only those received before this time
-    #[arg(long, value_name = "TIME")]
+    /// Only those received before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
     /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, default_value_t = 20, value_parser = offline::count::<200>)]
     limit: u32,
     /// The `next` of an earlier answer: goes on where that ended
     #[arg(long)]

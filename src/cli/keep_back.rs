@@ -8,7 +8,7 @@ use serde_json::json;
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
+use super::{offline, times};
 use super::output::{self, BOLD, DIM, Format, GOOD};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
@@ -26,7 +26,7 @@ use crate::model::removal;
 Examples:
   bart lock prod-cluster-1 --reason 'the database moves' --for 2h
   bart lock prod-cluster-1 --app devx/my-app --reason 'under investigation'
-  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22T08:00:00Z
+  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22
   bart lock --owner squad@example.com --reason 'nobody is on call'
   bart lock --everything --reason 'an incident'
 
@@ -49,11 +49,11 @@ pub(super) struct Lock {
     /// Why; shown to whoever is stopped
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
-    /// Until when: 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `2h`, `90m`
-    #[arg(long = "for", value_name = "DURATION")]
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     server: Server,

@@ -8,6 +8,7 @@ use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
+use super::times;
 use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
@@ -35,11 +36,11 @@ pub(super) struct Lock {
     /// Every app of this owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Until when: 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `2h`
-    #[arg(long = "for", value_name = "DURATION")]
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     who: Who,

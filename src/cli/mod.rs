@@ -49,5 +49,6 @@ mod columns; // colour in a table
 mod changes; // what becomes of objects, as a terminal shows it
 mod deployment; // deployments as a terminal shows them
 mod ago; // how long ago
+mod times; // how people write times
 mod host; // where the service has its repositories
 mod settings; // what is set up on this machine

@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::{self, Shown};
 use super::client::{Change, Detail, More, Overview, Server};
-use super::deploy::patience;
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
+use super::{offline, times};
 use super::output::{self, BAD, BOLD, DIM, Format, GOOD, NOTE};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
@@ -53,7 +52,7 @@ pub(super) struct Rollback {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait until it is done: `90s`, `15m`, `1h`
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]
     about: About,
