@@ -8,6 +8,8 @@ use super::config::Source;
 use super::error::Outcome;
 use super::output::{self, Format};
 use super::owners::{app, failed, open};
+use super::table::{Column, table};
+use super::times::Times;
 use super::{offline, times};
 use crate::model::audit::{By, Found, Search, Written};
 use crate::model::id::{AppKey, TargetName};
@@ -61,7 +63,7 @@ impl Audit {
                 output::data(data, &json!({"entries": entries, "next": next}))?;
             }
             Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
-            Format::Text => output::print(&table(&entries))?,
+            Format::Text => output::print(&list(&entries, Times::system()))?,
         }
         more(next.is_some(), output);
         Ok(())
@@ -85,7 +87,7 @@ fn as_json(entry: &Written) -> Json {
     })
 }
 
-fn table(entries: &[Written]) -> String {
+fn list(entries: &[Written], times: Times) -> String {
     let row = |entry: &Written| {
         let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
@@ -95,8 +97,14 @@ fn table(entries: &[Written]) -> String {
             (None, Some(target)) => target.to_string(),
             (_, None) => subject.clone(),
         };
-        [at.to_string(), who, act.clone(), place, format!("{reason}: {outcome}")]
+        [times.ago(*at), who, act.clone(), place, format!("{reason}: {outcome}")]
     };
-    let header = ["AT", "WHO", "ACT", "WHERE", "WHY, AND WHAT BECAME OF IT"];
-    output::table(header, entries.iter().map(row).collect())
+    let columns = [
+        Column::whole("WHEN"),
+        Column::cut("WHO", 12),
+        Column::whole("ACT"),
+        Column::middle("WHERE", 12),
+        Column::fold("WHY, AND WHAT BECAME OF IT", 26),
+    ];
+    table(columns, entries.iter().map(row).collect())
 }

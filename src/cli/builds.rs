@@ -1,16 +1,16 @@
 //! `bart builds`: what could be deployed, and where each build is live.
 
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::client::{More, Server};
-use super::columns;
 use super::error::Outcome;
 use super::here::About;
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
-use crate::clock::Clock;
+use super::table::{Column, table};
+use super::times::Times;
 use crate::model::id::TargetName;
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
@@ -73,26 +73,29 @@ impl Builds {
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
-        output::print(&text(&list, Clock::system().now()))?;
+        output::print(&text(&list, Times::system()))?;
         output::note(&notes(&list));
         Ok(())
     }
 }
 
-fn text(list: &List, now: Timestamp) -> String {
+fn text(list: &List, times: Times) -> String {
     let List { image, builds, .. } = list;
     if builds.is_empty() {
         return format!("{image} has no builds\n");
     }
     let row = |build: &Build| {
         let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
-        let age = build.created.map_or_else(|| "-".to_owned(), |at| age(now.duration_since(at)));
         let live = build.live.join(", ");
-        [build.tag.clone(), age, commit.to_owned(), live]
+        [build.tag.clone(), times.maybe_ago(build.created), commit.to_owned(), live]
     };
-    let header = ["TAG", "AGE", "COMMIT", "LIVE ON"];
-    let table = output::table(header, builds.iter().map(row).collect());
-    let table = columns::last(&table, "LIVE ON", |live| format!("{GOOD}{live}{GOOD:#}"));
+    let columns = [
+        Column::whole("TAG"),
+        Column::whole("WHEN"),
+        Column::whole("COMMIT").drop(1),
+        Column::fold("LIVE ON", 16).paint(|live| format!("{GOOD}{live}{GOOD:#}")),
+    ];
+    let table = table(columns, builds.iter().map(row).collect());
     format!("{DIM}{image}{DIM:#}\n{table}")
 }
 
@@ -107,25 +110,15 @@ fn notes(list: &List) -> String {
     all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect()
 }
 
-/// The largest unit: `3 d`.
-pub(super) fn age(age: SignedDuration) -> String {
-    let seconds = age.as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        86_400..31_536_000 => format!("{} d", seconds / 86_400),
-        _ => format!("{} y", seconds / 31_536_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::times::TimeStyle;
 
     #[test]
     fn a_table_is_as_wide_with_colour_as_without() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = Times { now, style: TimeStyle::Relative };
         let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
         "notes": [], "later": 1, "builds": [
             {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",
@@ -134,22 +127,8 @@ mod tests {
         ]});
         let read: List = serde_json::from_value(list.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
-        let text = text(&read, now);
+        let text = text(&read, times);
         assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
         assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
-    }
-
-    #[test]
-    fn an_age_has_its_largest_unit() {
-        for (seconds, text) in [
-            (-5, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (7_199, "1 h"),
-            (200_000, "2 d"),
-            (40_000_000, "1 y"),
-        ] {
-            assert_eq!(age(SignedDuration::from_secs(seconds)), text);
-        }
     }
 }

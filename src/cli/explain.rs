@@ -1,12 +1,12 @@
 //! `bart explain`: where every value comes from.
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source, World};
 use super::output::{self, Format};
+use super::table::{Column, table};
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::pipeline::{default, merge};
@@ -64,7 +64,7 @@ impl Explain {
             ))
             .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
             Ok(values) if self.output.is_data() => output::data(self.output, &values),
-            Ok(values) => output::print(&table(&values)),
+            Ok(values) => output::print(&list(&values)),
             Err(rejection) => {
                 Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
             }
@@ -133,16 +133,18 @@ fn explained(path: &Path, node: &Node) -> Explained {
     }
 }
 
-fn table(values: &[Explained]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["PATH", "VALUE", "WRITTEN AT", "LAYER"]);
-    for Explained { path, value, layer, file, line, column } in values {
+fn list(values: &[Explained]) -> String {
+    let row = |Explained { path, value, layer, file, line, column }: &Explained| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         // The file says which template it is.
         let layer = if layer == file { "template" } else { layer.as_str() };
-        table.add_row([path, &value, &format!("{file}:{line}:{column}"), layer]);
-    }
-    let lines = table.lines().map(|line| line.trim().to_owned() + "\n");
-    lines.collect()
+        [path.clone(), value, format!("{file}:{line}:{column}"), layer.to_owned()]
+    };
+    let columns = [
+        Column::middle("PATH", 24),
+        Column::cut("VALUE", 12),
+        Column::middle("WRITTEN AT", 16),
+        Column::cut("LAYER", 8).drop(1),
+    ];
+    table(columns, values.iter().map(row).collect())
 }

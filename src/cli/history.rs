@@ -4,14 +4,14 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ago::ago;
 use super::client::{List, More, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
+use super::table::{Column, table};
+use super::times::Times;
 use super::{offline, times};
 use super::output::{self, BOLD, Format, NOTE};
-use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 
@@ -123,7 +123,7 @@ impl History {
         if list.deployments.is_empty() {
             return output::print("no such deployments\n");
         }
-        output::print(&deployment::table(&list.deployments))?;
+        output::print(&deployment::list(&list.deployments, Times::system()))?;
         if let Some(next) = &list.next {
             output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
         }
@@ -159,12 +159,11 @@ impl History {
         if self.output.is_data() {
             return output::data(self.output, &found);
         }
-        output::print(&format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", table(&found)))
+        output::print(&format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, Times::system())))
     }
 }
 
-fn table(found: &Revisions) -> String {
-    let now = Clock::system().now();
+fn list(found: &Revisions, times: Times) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |one: &Revision| {
         let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
@@ -174,12 +173,20 @@ fn table(found: &Revisions) -> String {
             or(&one.tag),
             or(&commit),
             or(&one.actor),
-            one.at.map_or_else(|| "-".to_owned(), |at| ago(now, at)),
+            times.maybe_ago(one.at),
             or(&one.reason),
         ]
     };
-    let header = ["REVISION", "", "TAG", "COMMIT", "BY", "WHEN", "REASON"];
-    let mut text = output::table(header, found.revisions.iter().map(row).collect());
+    let columns = [
+        Column::whole("REVISION"),
+        Column::whole(""),
+        Column::middle("TAG", 8),
+        Column::whole("COMMIT").drop(2),
+        Column::cut("BY", 6).drop(1),
+        Column::whole("WHEN"),
+        Column::cut("REASON", 12).drop(3),
+    ];
+    let mut text = table(columns, found.revisions.iter().map(row).collect());
     if found.hand_edited {
         text += &format!(
             "\n{NOTE}note{NOTE:#}: none of them is live: somebody edited the manifests by hand\n"

@@ -8,6 +8,7 @@ use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
 use super::output::{self, BOLD, Format, GOOD};
+use super::times::Times;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
 
@@ -90,11 +91,11 @@ impl Unhold {
         let answer = self.ask.post("release").await?;
         self.ask.print(&answer, |held| {
             format!(
-                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it since {}: {}\n",
+                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it, {}: {}\n",
                 held.app,
                 held.target,
                 held.by,
-                held.since.strftime("%F %H:%M UTC"),
+                Times::system().ago(held.since),
                 held.reason
             )
         })

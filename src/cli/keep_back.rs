@@ -8,6 +8,8 @@ use serde_json::json;
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
+use super::table::{Column, table};
+use super::times::Times;
 use super::{offline, times};
 use super::output::{self, BOLD, DIM, Format, GOOD};
 use crate::model::id::TargetName;
@@ -120,6 +122,16 @@ struct Ask<'a> {
     lasting: Option<String>,
 }
 
+/// Those of a list of locks.
+pub(super) const COLUMNS: [Column; 6] = [
+    Column::whole("LOCK"),
+    Column::middle("STOPS", 16),
+    Column::cut("BY", 6).drop(2),
+    Column::whole("SINCE").drop(1),
+    Column::whole("UNTIL"),
+    Column::fold("REASON", 16),
+];
+
 /// A list of locks.
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
@@ -183,7 +195,7 @@ impl Lock {
             return output::data(self.output, &placed);
         }
         let Placed { id, scope, until, .. } = placed;
-        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        let until = until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!(
             "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
         ))
@@ -265,15 +277,14 @@ impl Locks {
         if list.locks.is_empty() {
             return output::print("nothing is locked\n");
         }
-        output::print(&table(&list.locks))
+        output::print(&self::list(&list.locks, Times::system()))
     }
 }
 
-fn table(locks: &[Placed]) -> String {
+fn list(locks: &[Placed], times: Times) -> String {
     let row = |Placed { id, scope, reason, by, since, until, more: _ }: &Placed| {
-        let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
-        [id.clone(), scope.to_string(), by.clone(), since.to_string(), until, reason.clone()]
+        let until = until.map_or_else(|| "-".to_owned(), |until| times.ahead(until));
+        [id.clone(), scope.to_string(), by.clone(), times.ago(*since), until, reason.clone()]
     };
-    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
-    output::table(header, locks.iter().map(row).collect())
+    table(COLUMNS, locks.iter().map(row).collect())
 }

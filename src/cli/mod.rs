@@ -45,10 +45,9 @@ mod client; // the service's API
 mod names; // did you mean
 mod answers; // what it answers
 mod follow; // its events
-mod columns; // colour in a table
+mod table; // tables that fit the terminal
 mod changes; // what becomes of objects, as a terminal shows it
 mod deployment; // deployments as a terminal shows them
-mod ago; // how long ago
-mod times; // how people write times
+mod times; // how people write and read times
 mod host; // where the service has its repositories
 mod settings; // what is set up on this machine

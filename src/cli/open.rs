@@ -9,6 +9,7 @@ use super::client::{Detail, List, Server};
 use super::error::{CliError, Outcome};
 use super::here::{self, About};
 use super::output::{self, Format};
+use super::table::{Column, table};
 use super::{logs, offline};
 use crate::model::id::{DeployId, TargetName};
 
@@ -146,7 +147,7 @@ impl Open {
             return output::data(self.output, &places);
         }
         let rows = places.into_iter().map(|place| [place.name, place.url]);
-        output::print(&output::table(["WHAT", "ADDRESS"], rows.collect()))
+        output::print(&table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect()))
     }
 }
 

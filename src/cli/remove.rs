@@ -10,6 +10,7 @@ use super::error::{CliError, Outcome};
 use super::here;
 use super::names::Names;
 use super::offline;
+use super::times::Times;
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, TargetName};
@@ -133,8 +134,8 @@ fn page(removed: &Removed) -> String {
             short(removed.commit.as_deref())
         ),
         "already-removed" => format!(
-            "{BOLD}{app}{BOLD:#} was removed from {target} before: {} by {}, {} ({})\n",
-            removed.asked_at,
+            "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
+            Times::system().ago(removed.asked_at),
             removed.actor,
             removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
                 "commit {}",

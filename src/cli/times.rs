@@ -1,7 +1,9 @@
-//! Times as people write them in arguments, so that all commands take them alike.
+//! Times as people write them in arguments and read them in results, so that all commands take and show them alike.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::Clock;
@@ -55,9 +57,124 @@ pub(super) fn patience(text: &str) -> Result<Duration, String> {
     if wait > LONGEST_WAIT { Err("at most a day".to_owned()) } else { Ok(wait) }
 }
 
+/// How times are shown to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum TimeStyle {
+    /// How long ago: `3 h ago`.
+    #[default]
+    Relative,
+    /// The moment, in UTC: `2026-11-21 08:00:00 UTC`.
+    Absolute,
+}
+
+/// As the arguments of this process say; like colour, it is one for all that is printed.
+static STYLE: OnceLock<TimeStyle> = OnceLock::new();
+
+impl TimeStyle {
+    /// Makes it the one of this process; only the first one counts.
+    pub(super) fn set(self) {
+        let _was_set_before = STYLE.set(self);
+    }
+}
+
+/// Shows times to people.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) now: Timestamp,
+    pub(super) style: TimeStyle,
+}
+
+impl Times {
+    /// With the system's time, as the arguments say.
+    pub(super) fn system() -> Self {
+        let style = STYLE.get().copied().unwrap_or_default();
+        Self { now: Clock::system().now(), style }
+    }
+
+    /// When something happened: `3 h ago`; a day where it is longer ago than anybody counts. The clock of the service
+    /// may be ahead of ours.
+    pub(super) fn ago(&self, at: Timestamp) -> String {
+        match self.style {
+            TimeStyle::Absolute => absolute(at),
+            TimeStyle::Relative => match self.now.duration_since(at).as_secs() {
+                ..60 => "just now".to_owned(),
+                passed => long(passed).map_or_else(|| day(at), |long| format!("{long} ago")),
+            },
+        }
+    }
+
+    /// When something happens: `in 3 h`.
+    pub(super) fn ahead(&self, at: Timestamp) -> String {
+        match self.style {
+            TimeStyle::Absolute => absolute(at),
+            TimeStyle::Relative => match at.duration_since(self.now).as_secs() {
+                ..0 => "over".to_owned(),
+                left => long(left).map_or_else(|| day(at), |long| format!("in {long}")),
+            },
+        }
+    }
+
+    /// When something happened, where that is known.
+    pub(super) fn maybe_ago(&self, at: Option<Timestamp>) -> String {
+        at.map_or_else(|| "-".to_owned(), |at| self.ago(at))
+    }
+}
+
+fn absolute(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
+}
+
+/// The largest unit; nothing where it is longer than anybody counts.
+fn long(seconds: i64) -> Option<String> {
+    Some(match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        86_400..172_800 => "1 day".to_owned(),
+        172_800..2_592_000 => format!("{} days", seconds / 86_400),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_farther_away_the_less_exact() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let times = Times { now: at("2026-11-21T12:00:00Z"), style: TimeStyle::Relative };
+        for (moment, text) in [
+            ("2026-11-21T12:00:30Z", "just now"),
+            ("2026-11-21T11:59:30Z", "just now"),
+            ("2026-11-21T11:58:59Z", "1 min ago"),
+            ("2026-11-21T09:10:00Z", "2 h ago"),
+            ("2026-11-20T11:00:00Z", "1 day ago"),
+            ("2026-11-11T12:00:00Z", "10 days ago"),
+            ("2026-06-01T12:00:00Z", "2026-06-01"),
+        ] {
+            assert_eq!(times.ago(at(moment)), text, "{moment}");
+        }
+        for (moment, text) in [
+            ("2026-11-21T11:59:30Z", "over"),
+            ("2026-11-21T12:00:30Z", "in 30 s"),
+            ("2026-11-21T14:30:00Z", "in 2 h"),
+            ("2026-11-24T12:00:00Z", "in 3 days"),
+            ("2027-11-24T12:00:00Z", "2027-11-24"),
+        ] {
+            assert_eq!(times.ahead(at(moment)), text, "{moment}");
+        }
+        let absolute = Times { style: TimeStyle::Absolute, ..times };
+        let moment = at("2026-11-21T05:48:12.5Z");
+        for text in [absolute.ago(moment), absolute.ahead(moment)] {
+            assert_eq!(text, "2026-11-21 05:48:12 UTC");
+        }
+        assert_eq!(times.maybe_ago(None), "-");
+    }
 
     #[test]
     fn a_past_moment_is_written_as_a_time_a_day_or_how_long_ago() {

@@ -30,6 +30,7 @@ use super::host::Host;
 use super::offline::{self, WAML_FILE};
 use super::times;
 use super::output::{self, Format};
+use super::table::{Column, table};
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
@@ -274,7 +275,9 @@ fn created(all: &[Became]) -> String {
         let id = one.id.clone().unwrap_or_else(|| "-".to_owned());
         [one.target.clone(), one.forge_id.to_string(), id]
     };
-    output::table(["TARGET", "CREATED", "DEPLOYMENT"], all.iter().map(row).collect())
+    let columns =
+        [Column::middle("TARGET", 12), Column::whole("CREATED"), Column::whole("DEPLOYMENT")];
+    table(columns, all.iter().map(row).collect())
 }
 
 /// What a command ends with that has asked for a part, and followed it: who stopped waiting has the last word.

@@ -14,7 +14,7 @@ mod audit; // who did what, and acts that may be repeated
 
 pub use acts::{Acts, Gone, NotRemoved, NotRolledBack, Outcome, Rollbacks, RolledBack, Version};
 pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
-pub use apps::{AppLine, Apps, AppsPage, AppsQuery};
+pub use apps::{AppLine, AppState, Apps, AppsPage, AppsQuery};
 pub use audit::{AuditLog, IdempotencyKeys};
 pub use condition::{Check, Condition};
 pub use host::{Asked, Build, Builds, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
