@@ -5,23 +5,27 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::client::{More, Server};
-use super::error::Outcome;
-use super::here::About;
+use super::error::{CliError, Outcome};
+use super::here::{self, About};
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
 use super::table::{Column, table};
 use super::times::Times;
-use crate::model::id::TargetName;
+use crate::model::id::{AppKey, RepoName, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
 /// The service asks the image's registry. A registry has no list by time: the tags that are likely to be the
-/// newest are looked at, and a note says so where these are not all.
+/// newest are looked at, and a note says so where these are not all. What is live is in the list, however old it is.
+///
+/// The image is the one of the newest deployment's WAML; of an app that was never deployed, that of the WAML in the
+/// working folder.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   bart builds
   bart builds --limit 5 --output json
+  bart builds --cursor 15                              older ones
   bart builds --app devx/my-app --target prod-cluster-1")]
 pub(super) struct Builds {
     /// The target whose section of the WAML names the image, where they differ
@@ -30,6 +34,9 @@ pub(super) struct Builds {
     /// At most so many
     #[arg(long, default_value_t = 15, value_parser = offline::count::<100>)]
     limit: u32,
+    /// The `next` of an earlier answer: goes on with older ones
+    #[arg(long)]
+    cursor: Option<String>,
     #[command(flatten)]
     about: About,
     #[command(flatten)]
@@ -44,6 +51,8 @@ pub(super) struct Builds {
 struct List {
     image: String,
     builds: Vec<Build>,
+    #[serde(default)]
+    next: Option<String>,
     tags: usize,
     complete: bool,
     notes: Vec<String>,
@@ -62,20 +71,60 @@ struct Build {
     more: More,
 }
 
+/// What the service is asked of an app that was never deployed.
+#[derive(Debug, Serialize)]
+struct Ask {
+    repository: RepoName,
+    waml: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    limit: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
 impl Builds {
     pub(super) async fn run(self) -> Outcome {
-        let mut query =
-            vec![("app", self.about.app()?.to_string()), ("limit", self.limit.to_string())];
-        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        let list = self.server.get("/api/v1/builds", &query).await;
-        let names = self.about.names(self.target.as_ref());
-        let list: List = self.server.suggest(list, &names).await?;
+        let list = self.list().await?;
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
         output::print(&text(&list, Times::system()))?;
         output::note(&notes(&list));
         Ok(())
+    }
+
+    async fn list(&self) -> Result<List, CliError> {
+        let app = self.about.app()?;
+        let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        let list: Result<List, CliError> = self.server.get("/api/v1/builds", &query).await;
+        let names = self.about.names(self.target.as_ref());
+        match (list, self.ask(&app)) {
+            // The service does not know the app, or may not say that it does: the WAML that is here names the image.
+            (Err(refused), Some(ask)) if refused.is_refusal() => {
+                let of_waml = self.server.consult("/api/v1/builds", &ask).await;
+                self.server.suggest(of_waml, &names).await
+            }
+            (list, _) => self.server.suggest(list, &names).await,
+        }
+    }
+
+    /// What to ask with the WAML of the working folder, if it is of the app.
+    fn ask(&self, app: &AppKey) -> Option<Ask> {
+        let found = here::waml().ok().filter(|found| found.app == *app)?;
+        let target = self.target.as_ref();
+        let named = target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
+        let (_, bytes) = here::waml_text().ok()?;
+        named.then_some(())?;
+        Some(Ask {
+            repository: self.about.repository().ok()?,
+            waml: String::from_utf8(bytes).ok()?,
+            target: target.map(ToString::to_string),
+            limit: self.limit,
+            cursor: self.cursor.clone(),
+        })
     }
 }
 
@@ -107,7 +156,11 @@ fn notes(list: &List) -> String {
         )
     });
     let all = some.iter().chain(&list.notes);
-    all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect()
+    let notes: String = all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
+    let older = list.next.as_ref();
+    notes + &older.map_or_else(String::new, |next| {
+        format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n")
+    })
 }
 
 #[cfg(test)]
@@ -120,7 +173,7 @@ mod tests {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let times = Times { now, style: TimeStyle::Relative };
         let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
-        "notes": [], "later": 1, "builds": [
+        "notes": [], "next": "15", "later": 1, "builds": [
             {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",
              "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
             {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},

@@ -10,10 +10,10 @@ use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::audit::By;
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{DeliveryId, DeployId, TargetName};
+use crate::model::id::{AppKey, DeliveryId, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
-    self, Asked, Builds, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
+    self, Asked, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
 };
 use crate::store::Reply;
 
@@ -70,6 +70,14 @@ impl ports::Host for Backend {
 
     async fn builds(&self, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
         builds::of_app(&self.world, query).await
+    }
+
+    async fn builds_of_waml(
+        &self,
+        request: BuildsOfWaml,
+        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+    ) -> Result<Builds, NoBuilds> {
+        builds::of_waml(&self.world, request, seen).await
     }
 }
 

@@ -76,6 +76,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
         .post("/deployments", host::create::<B>, host::create_operation())
         .get("/builds", builds::list::<B>, builds::operation())
+        .post("/builds", builds::of_waml::<B>, builds::of_waml_operation())
         .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
         .get("/locks", locks::list::<B>, locks::list_operation())
         .post("/locks", locks::place::<B>, locks::place_operation())
