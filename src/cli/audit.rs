@@ -97,14 +97,16 @@ fn list(entries: &[Written], times: Times) -> String {
             (None, Some(target)) => target.to_string(),
             (_, None) => subject.clone(),
         };
-        [times.ago(*at), who, act.clone(), place, format!("{reason}: {outcome}")]
+        let what = if place == *subject { "" } else { subject.as_str() };
+        let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
+        [times.ago(*at), who, act.clone(), place, why.collect::<Vec<_>>().join(": ")]
     };
     let columns = [
         Column::whole("WHEN"),
         Column::cut("WHO", 12),
         Column::whole("ACT"),
         Column::middle("WHERE", 12),
-        Column::fold("WHY, AND WHAT BECAME OF IT", 26),
+        Column::fold("WHAT, WHY, AND WHAT BECAME OF IT", 26),
     ];
     table(columns, entries.iter().map(row).collect())
 }
