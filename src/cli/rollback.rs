@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::{self, Shown};
 use super::client::{Change, Detail, More, Overview, Server};
-use super::deploy::patience;
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
+use super::{offline, times};
 use super::output::{self, BAD, BOLD, DIM, Format, GOOD, NOTE};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
@@ -59,7 +58,7 @@ pub(super) struct Rollback {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait until it is done: `90s`, `15m`, `1h`
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]
     about: About,
@@ -187,7 +186,8 @@ impl Rollback {
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
         let Self { with_data, dry_run, .. } = *self;
         let ask = Ask { to: self.to.as_ref(), reason: &self.reason, with_data, dry_run };
-        self.server.post(&path, &ask).await
+        let answer = self.server.post(&path, &ask).await;
+        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
     /// Stopped before the service has answered.

@@ -168,9 +168,10 @@ const ABOUT: &[&str] = &[
     "ENABLED",
 ];
 
-/// A variable that is called after a secret and holds something random.
+/// A variable that is called after a secret and holds what may be one: most passwords that people choose
+/// look like words.
 pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'a>> {
-    (is_secret_name(name) && is_random(value)).then_some(SecretMatch {
+    (is_secret_name(name) && is_value(value)).then_some(SecretMatch {
         what: "a variable that is called after a secret",
         certain: false,
         text: value,
@@ -184,6 +185,18 @@ fn is_secret_name(name: &str) -> bool {
     let is_pair = |pair: &[&str]| matches!(pair, [a, b] if PAIRS.contains(&(*a, *b)));
     let is_secret = words.iter().any(|word| NAMES.contains(word)) || words.windows(2).any(is_pair);
     is_secret && !words.last().is_some_and(|word| ABOUT.contains(word))
+}
+
+/// Neither a switch nor a number, nor an address, a path or a reference to something else.
+fn is_value(value: &str) -> bool {
+    const SWITCHES: &[&str] =
+        &["true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled"];
+    !SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word))
+        && !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        && value.chars().all(|c| !c.is_control() && !c.is_whitespace())
+        && !value.contains("://")
+        && !value.starts_with(['/', '.', '~'])
+        && !is_reference(value)
 }
 
 /// Eight characters or more of several kinds, with no words in between.

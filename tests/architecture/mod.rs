@@ -136,7 +136,7 @@ const PURE: &[&str] = &[
     "server/openapi/operation",
     "server/api/query",
     "cli/status/shown",
-    "cli/ago",
+    "support/time_text",
 ];
 /// Files of those modules that do things.
 const NOT_PURE: &[&str] = &["pipeline/push"];

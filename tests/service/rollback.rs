@@ -510,7 +510,7 @@ async fn what_was_rolled_back_from_is_not_gone_back_to_unless_it_is_named() {
     let listed = shop.bart(&["history", "prod-cluster-1"]).await;
     let text = printed(&listed);
     let line = text.lines().find(|line| line.contains(&shop.ids[1])).unwrap();
-    assert!(line.contains("rolled back") && line.contains("v2 is broken"), "{text}");
+    assert!(line.contains("rolled back") && text.contains("v2 is broken"), "{text}");
     let path = "/api/v1/apps/prod-cluster-1/devx/shop/revisions";
     let revisions = shop.process.json(path).await;
     assert_eq!(revisions["revisions"][1]["rolled_back"]["reason"], "v2 is broken", "{revisions}");

@@ -5,14 +5,14 @@ use super::{SECRETS, WHOLE, lines, loaded, refused, sources};
 #[test]
 fn unknown_keys_and_wrong_types_are_told_all_at_once_with_their_places() {
     let text = "sever: {listen: x}\nserver:\n  lisen: 127.0.0.1:1\nlimits:\n  workers: many\n\
-                clusters:\n- {name: Prod, environment: prod, domain: d}\n";
+                clusters:\n- {name: 'a b', environment: prod, domain: d}\n";
     let lines = refused(text);
     for expected in [
         "config.yaml:1:1: the file has no key `sever` [unknown-key]; did you mean `server`?",
         "config.yaml:3:3: `server` has no key `lisen` [unknown-key]; did you mean `listen`?",
         "config.yaml:5:12: `limits.workers` must be a whole number from 1 to 256",
         "config.yaml:7:10: `clusters[0].name` must be a target's name",
-        "config.yaml:7:29: `clusters[0].environment` must be one of",
+        "config.yaml:7:30: `clusters[0].environment` must be one of",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }
@@ -65,7 +65,7 @@ fn two_targets_are_two_clusters_or_have_namespaces_of_their_own() {
     let server = ", server: 'https://10.0.0.1:6443'";
     let same = refused(&clusters(server, ", server: 'https://10.0.0.1:6443/'"));
     assert!(
-        same.starts_with("config.yaml:3:65: b and a are one cluster, https://10.0.0.1:6443/"),
+        same.starts_with("config.yaml:3:69: b and a are one cluster, https://10.0.0.1:6443/"),
         "{same}"
     );
     let allow = |glob: &str| format!("{server}, policies: {{namespaces: {{allow: ['{glob}']}}}}");
@@ -87,9 +87,9 @@ fn namespaces_for_apps_are_globs_that_argo_cd_reads_alike() {
          namespaces: {allow: [], deny: ['{a,b}', 'team-*', 'Team']}\n",
     );
     for expected in [
-        "config.yaml:6:26: no namespace is allowed",
-        "config.yaml:6:37: this is no glob of namespaces",
-        "config.yaml:6:56: this is no glob of namespaces",
+        "config.yaml:6:25: no namespace is allowed",
+        "config.yaml:6:36: this is no glob of namespaces",
+        "config.yaml:6:55: this is no glob of namespaces",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }
@@ -100,7 +100,7 @@ fn every_cluster_needs_a_repository_for_its_manifests() {
     let lines = refused(
         "manifests: {repositories: [{name: a, url: /srv/a.git, targets: [dev]}]}\nclusters:\n\
          - {name: dev, environment: development, domain: dev.example.com}\n\
-         - {name: prod, environment: production, domain: prod.example.com}\n",
+         - {name: prod, environment: production, domain: prod.example.com, server: 'https://10.0.0.1'}\n",
     );
     assert!(
         lines.starts_with("config.yaml:1:13: no repository is for the cluster prod"),
@@ -286,4 +286,14 @@ fn deployments_are_kept_for_400_days_or_for_ever() {
     assert_eq!(days("storage: {retention_days: 0}"), None);
     let lines = refused("storage: {retention_days: 7}");
     assert!(lines.contains("config.yaml:1:27: people and reports look back further"), "{lines}");
+}
+
+#[test]
+fn two_clusters_that_kubernetes_would_call_alike_are_refused() {
+    let cluster = |name| format!("- {{name: {name}, environment: development, domain: d.io}}\n");
+    let two = |other| refused(&format!("clusters:\n{}{}", cluster("prod-eu"), cluster(other)));
+    for other in ["Prod-EU", "prod_eu"] {
+        let told = format!("prod-eu and {other} would both be called prod-eu in Kubernetes");
+        assert!(two(other).contains(&told), "{}", two(other));
+    }
 }

@@ -454,7 +454,7 @@ fn a_live_disk_only_grows() {
     assert_eq!(
         disks("size: 5Gi"),
         [
-            "9:53: PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again [disks] → put back what it was; for a smaller one take a volume of another name, and move the data"
+            "9:52: PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again [disks] → put back what it was; for a smaller one take a volume of another name, and move the data"
         ]
     );
     let mode = disks("size: 10Gi, accessMode: ReadWriteMany");
@@ -482,12 +482,12 @@ fn an_object_of_another_app_is_not_taken() {
     assert_eq!(
         said(&web.replace("NAME", "bapp"), &facts),
         [
-            "8:67: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
+            "8:61: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
         ]
     );
     let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
     let found = said(&web.replace("NAME", "bapp"), &both);
-    assert!(found.len() == 1 && found[0].starts_with("? 8:67: Service `bapp`"), "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
 }
 
 #[test]
