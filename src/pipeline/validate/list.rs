@@ -3,10 +3,10 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database,
-    delivery, deployer, disks, disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress,
-    kubernetes, labels, locks, names, owner, plaintext, ports, probes, redis, removal, rendered,
-    replicas, reserved, resources, routes, scaling, secrets, slo, stateful, target, unused, vault,
-    versions, volumes, windows,
+    delivery, deployer, disks, disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag,
+    ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes, redis, removal,
+    rendered, replicas, reserved, resources, routes, scaling, secrets, slo, stateful, target,
+    unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{HEAD, WEB, plan_with};
 use crate::model::facts::{
-    Disk, Fact, Facts, LiveApp, LiveObject, NamespaceObjects, ObjectName, Ownership,
+    Disk, Fact, Facts, LiveApp, LiveObject, LiveReplicas, NamespaceObjects, ObjectName, Ownership,
 };
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::lock::{Lock, LockScope, OnRemoval, OnUnknown, Policies, RemovalLimit, Window};
@@ -488,6 +488,25 @@ fn an_object_of_another_app_is_not_taken() {
     let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
     let found = said(&web.replace("NAME", "bapp"), &both);
     assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
+}
+
+#[test]
+fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
+    let live = |autoscaled: bool| {
+        let (kind, name) = ("Deployment".to_owned(), "a".to_owned());
+        let replicas = vec![LiveReplicas { kind: kind.clone(), name: name.clone(), number: 10 }];
+        let autoscaled = autoscaled.then_some((kind, name)).into_iter().collect();
+        let live = LiveApp { replicas, autoscaled, ..LiveApp::default() };
+        Facts { live: known(live), ..facts_on(target()) }
+    };
+    let section = "    autoscaling: {horizontal: {minReplicas: 3, maxReplicas: 10, cpu: {averageUtilization: 75}}}\n";
+    let told = |facts: &Facts| {
+        let found = said(section, facts);
+        found.into_iter().filter(|one| one.contains("[replicas]")).collect::<Vec<_>>()
+    };
+    let first = told(&live(false));
+    assert!(first.len() == 1 && first[0].contains("Deployment `a` runs 10 pods"), "{first:?}");
+    assert_eq!(told(&live(true)), NONE);
 }
 
 #[test]
