@@ -361,9 +361,11 @@ fn names_a_secret(line: &str) -> bool {
 fn private_keys(text: &str) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("-----BEGIN ").filter_map(|(start, _)| {
         let rest = text.get(start..)?;
-        let label = rest.strip_prefix("-----BEGIN ")?.split("-----").next()?;
+        let (label, body) = rest.strip_prefix("-----BEGIN ")?.split_once("-----")?;
         let end = rest.find("-----END ").unwrap_or(rest.len());
-        (label.contains("PRIVATE KEY") && label.len() < 100).then_some(start..start + end)
+        // With something after the line: a message may say how a key begins.
+        let is_key = label.contains("PRIVATE KEY") && label.len() < 100 && body.trim().len() >= 20;
+        is_key.then_some(start..start + end)
     })
 }
 

@@ -87,7 +87,7 @@ fn namespaces_for_apps_are_globs_that_argo_cd_reads_alike() {
          namespaces: {allow: [], deny: ['{a,b}', 'team-*', 'Team']}\n",
     );
     for expected in [
-        "config.yaml:6:25: no namespace is allowed",
+        "config.yaml:6:18: no namespace is allowed",
         "config.yaml:6:36: this is no glob of namespaces",
         "config.yaml:6:55: this is no glob of namespaces",
     ] {

@@ -72,7 +72,8 @@ const ARGOCD: &str = "clusters:\n- name: prod-1\n  environment: production\n  do
 fn an_argo_cd_is_told_where_its_cluster_says_so() {
     let settings = loaded(&format!(
         "{ARGOCD}{{url: 'http://argocd-server.argocd.svc/api/webhook', secret: {{env: TOKEN}}}}\n\
-         - {{name: dev, environment: development, domain: d.example.com, argocd: {{project: x}}}}\n"
+         - {{name: dev, environment: development, domain: d.example.com, server: 'https://10.0.0.1', \
+           argocd: {{project: x}}}}\n"
     ));
     assert_eq!(settings.warnings, []);
     let argocd = settings.settings.argocd;
