@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(to_after(&three, None, &forward), Ok(2));
         // Nothing else is left.
         let two = kept(&["c", "b"], Some("c"));
-        let none = to_after(&two, None, &[(2, None), (1, Some(2)), (3, None)]);
+        let none = to_after(&two, None, &[(1, None), (0, Some(1)), (2, None)]);
         assert!(matches!(none, Err(NoChoice::AllRolledBackFrom(_))), "{none:?}");
     }
 
