@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source, World};
 use super::output::{self, Format};
+use super::table::{Column, table};
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::pipeline::effect::without_effect;
@@ -89,7 +89,7 @@ impl Explain {
             ))
             .hint("write it as in violations, `env[0].value`; leave it away to see everything")),
             Ok(values) if self.output.is_data() => output::data(self.output, &values),
-            Ok(values) => output::print(&table(&values)),
+            Ok(values) => output::print(&list(&values)),
             Err(rejection) => {
                 Err(offline::refuse(&rejection.violations, &world.sources, self.output)?)
             }
@@ -211,23 +211,30 @@ fn explained(path: &Path, node: &Node) -> Explained {
     }
 }
 
-fn table(values: &[Explained]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let noted = values.iter().any(|one| one.without_effect.is_some() || one.removes.is_some());
-    let header = ["PATH", "VALUE", "WRITTEN AT", "LAYER", "NOTE"];
-    table.set_header(header.iter().take(if noted { 5 } else { 4 }));
-    for one in values {
+fn list(values: &[Explained]) -> String {
+    let row = |one: &Explained| {
         let Explained { path, layer, file, line, column, .. } = one;
         let value = one.value.as_str().map_or_else(|| one.value.to_string(), str::to_owned);
         // The file says which template it is.
         let layer = if layer == file { "template" } else { layer.as_str() };
-        let place = format!("{file}:{line}:{column}");
-        let cells = [path, &value, &place, layer].map(str::to_owned);
-        table.add_row(cells.into_iter().chain(noted.then(|| note(one))));
+        [path.clone(), value, format!("{file}:{line}:{column}"), layer.to_owned()]
+    };
+    let columns = [
+        Column::middle("PATH", 24),
+        Column::cut("VALUE", 12),
+        Column::middle("WRITTEN AT", 16),
+        Column::cut("LAYER", 8).drop(1),
+    ];
+    if values.iter().all(|one| note(one).is_empty()) {
+        return table(columns, values.iter().map(row).collect());
     }
-    let lines = table.lines().map(|line| line.trim().to_owned() + "\n");
-    lines.collect()
+    let [path, value, place, layer] = columns;
+    let columns = [path, value, place, layer, Column::fold("NOTE", 20)];
+    let noted = values.iter().map(|one| {
+        let [path, value, place, layer] = row(one);
+        [path, value, place, layer, note(one)]
+    });
+    table(columns, noted.collect())
 }
 
 /// What the value does not do, or what the `null` did.

@@ -185,6 +185,12 @@ pub(crate) fn release(waml: &Waml, repository: Option<RepoName>, tag: Option<Ima
     }
 }
 
+/// Reads how many of something are wanted, from 1 to `MOST`.
+pub(crate) fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| format!("write a number from 1 to {MOST}"))
+}
+
 /// Reads a target's name from an argument.
 pub(crate) fn target(text: &str) -> Result<TargetName, String> {
     TargetName::parse(text).map_err(|error| error.to_string())

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -193,6 +196,15 @@ impl TargetName {
     }
 }
 
+impl DeployId {
+    /// The time that it begins with, to the second; nothing where it is none.
+    pub fn time(&self) -> Option<Timestamp> {
+        let digits = self.0.get(..15)?;
+        let time = DateTime::strptime("%Y%m%d-%H%M%S", digits).ok()?;
+        Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    }
+}
+
 impl RepoName {
     /// The part before the slash.
     pub fn owner(&self) -> &str {
@@ -312,6 +324,14 @@ mod tests {
         }
         assert!(DeployId::parse("20261121-054812123-3f9a2c").is_ok());
         assert!(RepoName::parse("weave-lab/my.app_1").is_ok());
+    }
+
+    #[test]
+    fn a_deploy_id_begins_with_its_time() {
+        let time = |text: &str| DeployId::parse(text).unwrap().time();
+        let wanted: Timestamp = "2026-11-21T05:48:12Z".parse().unwrap();
+        assert_eq!(time("20261121-054812123-3f9a2c"), Some(wanted));
+        assert_eq!(time("20261399-054812123-3f9a2c"), None);
     }
 
     #[test]

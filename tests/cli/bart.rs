@@ -176,6 +176,39 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
 }
 
 #[test]
+fn times_are_taken_as_people_write_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = ["--server", "http://127.0.0.1:1"];
+    for arguments in [
+        &["history", "--all", "--since", "2h", "--until", "30m"][..],
+        &["history", "--all", "--since", "2d"],
+        &["history", "--all", "--since", "2026-11-21", "--until", "2026-11-22T08:00"],
+        &["lock", "prod", "--all", "--reason", "x", "--for", "2d"],
+        &["lock", "prod", "--all", "--reason", "x", "--until", "2126-11-22"],
+    ] {
+        let output = bart(folder.path(), &[arguments, &nowhere].concat());
+        assert!(said(&output).contains("cannot reach"), "{arguments:?}: {}", said(&output));
+    }
+    for (arguments, message) in [
+        (&["history", "--all", "--since", "soon"][..], "write it like 2h, 2d, 2026-11-21 or"),
+        (&["history", "--all", "--until", "2 months"], "write it like 2h, 2d, 2026-11-21 or"),
+        (&["history", "--all", "--limit", "x"], "write a number from 1 to 200"),
+        (&["builds", "--limit", "0"], "write a number from 1 to 100"),
+        (&["lock", "prod", "--reason", "x", "--for", "2 moons"], "write it like 90m, 2h or 2d"),
+        (&["lock", "prod", "--reason", "x", "--until", "2h"], "how long is said with --for"),
+        (&["rollback", "prod", "--reason", "x", "--timeout", "soon"], "write it like 90m, 2h or 2d"),
+        (&["status", "--server", "nonsense"], "nonsense is not an address\n"),
+    ] {
+        let output = bart(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(message), "{arguments:?}: {}", said(&output));
+        for internal in ["failed to parse", "jiff", "invalid digit", "relative URL"] {
+            assert!(!said(&output).contains(internal), "{arguments:?}: {}", said(&output));
+        }
+    }
+}
+
+#[test]
 fn bad_files_end_with_code_1_and_never_with_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let large = "x".repeat(10 * 1024 * 1024);
