@@ -11,6 +11,8 @@ use crate::model::event::{DeploymentRequest, Event, NOBODY, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
+/// GitHub's word for a deployment that has come to be.
+const CREATED: &str = "created";
 /// As `model::event::DeploymentRequest::actor` promises.
 const ACTOR_CHARACTERS: usize = 100;
 /// As `model::event::DeploymentRequest::description` promises.
@@ -21,8 +23,10 @@ const REF_BYTES: usize = 300;
 /// Decides what an event asks. What is not meant for us is ignored before its values are judged,
 /// so that other tools' deployments are no errors.
 pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
-    let action = body.action.required("action")?;
-    if action != "created" {
+    // Older Enterprise Servers leave the action out: they send the event when one is created, and
+    // at no other time.
+    let action = body.action.text("action")?.unwrap_or(CREATED);
+    if action != CREATED {
         return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;

@@ -88,6 +88,19 @@ fn only_what_is_used_is_required() {
     assert_eq!(request.release.tag.as_str(), SHA);
 }
 
+/// Enterprise Server's deployment events had no `action` at first.
+#[test]
+fn an_event_without_an_action_is_of_a_deployment_that_was_created() {
+    let mut older = event();
+    older.as_object_mut().unwrap().remove("action");
+    assert_eq!(request(&older), request(&event()));
+    assert_eq!(request(&with("/action", json!(null))), request(&event()));
+    for field in ["production_environment", "transient_environment", "performed_via_github_app"] {
+        older["deployment"].as_object_mut().unwrap().remove(field);
+    }
+    assert_eq!(request(&older), request(&event()));
+}
+
 #[test]
 fn the_payload_may_be_an_object_json_in_a_text_a_text_or_nothing() {
     assert_eq!(tag(json!({"tag": "1.10", "other": [1, {"tag": "no"}]})), "1.10");
@@ -180,7 +193,8 @@ fn a_value_of_another_kind_is_named_and_a_missing_one_too() {
         "deployment.id: is not a positive number"
     );
     assert_eq!(refused(&with("/repository", json!(null))), "repository: is missing");
-    assert_eq!(refused(&json!({})), "action: is missing");
+    assert_eq!(refused(&json!({})), "deployment: is missing");
+    assert!(refused(&with("/action", json!(7))).starts_with("action: is a number"));
     let secret = refused(&with("/deployment", json!("s3cret")));
     assert!(secret.contains("has not the shape") && !secret.contains("s3cret"), "{secret}");
     let body = parse("deployment", ContentType::Json, b"{\"a\": \n s3cret}", &Rules::default());
