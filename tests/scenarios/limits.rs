@@ -65,3 +65,68 @@ async fn the_rate_limit_is_reached_while_wamls_are_read() {
     assert_eq!(deployer.manifests().commits(), 40);
     deployer.settled().await;
 }
+
+/// GitHub takes no statuses for half an hour: what is deployed meanwhile is deployed at once, and
+/// told when GitHub takes it.
+#[tokio::test]
+async fn a_refused_status_holds_up_no_deployment() {
+    for deployer in [Deployer::start().await, Deployer::start_as_app().await] {
+        let first = app(&deployer, "first").deploys(TARGET, "v1").await;
+        deployer.github.fails(1, "POST statuses", Fault::Wait(403, 1800));
+        deployer.works().await;
+        let (second, began) = (app(&deployer, "second").deploys(TARGET, "v1").await, deployer.clock.now());
+        deployer.works().await;
+        assert_eq!(deployer.clock.now(), began);
+        let record = deployer.deployment(second).await;
+        assert_eq!(record.state.as_str(), "succeeded", "{}", record.summary);
+        assert_eq!(deployer.manifests().commits(), 2);
+        assert_ne!(deployer.github.told(second).last().map(String::as_str), Some("success"));
+        let time = deployer.settle().await;
+        took("no statuses for half an hour", time, SignedDuration::from_mins(35));
+        assert!(time >= SignedDuration::from_mins(29));
+        for id in [first, second] {
+            assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+        }
+        deployer.settled().await;
+    }
+}
+
+/// A refused read is another thing: then nothing goes out.
+#[tokio::test]
+async fn a_refused_read_holds_up_statuses_too() {
+    let deployer = Deployer::start().await;
+    let shop = app(&deployer, "shop");
+    deployer.github.fails(1, "GET contents", Fault::Wait(429, 300));
+    let id = shop.deploys(TARGET, "v1").await;
+    let time = deployer.settle().await;
+    assert!(time >= SignedDuration::from_mins(5));
+    assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    deployer.settled().await;
+}
+
+/// What is left of the hour's requests is for deployments: statuses wait for the next hour.
+#[tokio::test]
+async fn the_last_requests_of_an_hour_are_for_deployments() {
+    let deployer = Deployer::start().await;
+    deployer.github.hourly(60);
+    let mut ids = Vec::new();
+    for number in 0..40 {
+        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    }
+    let began = deployer.clock.now();
+    for _ in 0..60 {
+        deployer.works().await;
+        deployer.clock.advance(std::time::Duration::from_secs(1));
+    }
+    for name in ["late", "later"] {
+        ids.push(app(&deployer, name).deploys(TARGET, "v1").await);
+    }
+    deployer.works().await;
+    assert_eq!(deployer.manifests().commits(), 42, "these are read within the same hour");
+    assert!(deployer.clock.now().duration_since(began) < SignedDuration::from_mins(2));
+    deployer.settle().await;
+    for id in ids {
+        assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    }
+    deployer.settled().await;
+}

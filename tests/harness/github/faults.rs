@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::harness::github::answer::Answer;
-use crate::harness::github::limits::{Limits, told_to_wait, used_up};
+use crate::harness::github::limits::{Limits, makes_content, told_to_wait, used_up};
 
 /// Longer than any test.
 pub(super) const EVER: Duration = Duration::from_hours(1);
@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     BadGateway,
     /// Any other status, and nothing was done.
     Status(u16),
-    /// 403 or 429 with `retry-after` in seconds: the secondary limit.
+    /// 403 or 429 with `retry-after` in seconds: the secondary limit, of writes where it meets one.
     Wait(u16, i64),
     /// 403 with nothing remaining: the primary limit, until its reset.
     UsedUp,
@@ -101,21 +101,22 @@ impl Faults {
             return Verdict::Work { delay: Duration::ZERO, cut: false };
         };
         order.left -= 1;
-        verdict(order.fault, key, limits, now)
+        verdict(order.fault, line, key, limits, now)
     }
 }
 
-fn verdict(fault: Fault, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
+fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
     match fault {
         Fault::BadGateway => Verdict::Refuse(gateway()),
         Fault::Status(status) => Verdict::Refuse(Answer::refusal(status, "Server Error")),
         Fault::Wait(status, seconds) => {
-            limits.stop(key, status, now + SignedDuration::from_secs(seconds), now);
+            let until = now + SignedDuration::from_secs(seconds);
+            limits.stop(key, status, until, now, makes_content(line));
             Verdict::Refuse(told_to_wait(status, seconds))
         }
         Fault::UsedUp => {
             let reset = limits.use_up(key, now);
-            limits.stop(key, 403, reset, now);
+            limits.stop(key, 403, reset, now, false);
             Verdict::Refuse(used_up(key))
         }
         Fault::BadCredentials => Verdict::Refuse(Answer::refusal(401, "Bad credentials")),

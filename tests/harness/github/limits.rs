@@ -42,6 +42,8 @@ struct Stop {
     since: Timestamp,
     until: Timestamp,
     status: u16,
+    /// Only what makes something was stopped.
+    writes_only: bool,
     /// Who went on at that same moment.
     stragglers: u32,
 }
@@ -77,7 +79,7 @@ impl Limits {
         self.not_stopped(key, line, now)?;
         let Quota { used, reset } = *self.quota(key, now);
         if used >= self.hourly {
-            self.stop(key, 403, reset, now);
+            self.stop(key, 403, reset, now, false);
             return Err(used_up(key));
         }
         Ok(())
@@ -87,6 +89,9 @@ impl Limits {
         let Some(stop) = self.stops.get_mut(key) else { return Ok(()) };
         if stop.until <= now {
             self.stops.remove(key);
+            return Ok(());
+        }
+        if stop.writes_only && !makes_content(line) {
             return Ok(());
         }
         stop.stragglers += 1;
@@ -100,8 +105,16 @@ impl Limits {
     }
 
     /// Whoever asks from now on until then does what GitHub punishes.
-    pub(super) fn stop(&mut self, key: &str, status: u16, until: Timestamp, now: Timestamp) {
-        self.stops.insert(key.to_owned(), Stop { since: now, until, status, stragglers: 0 });
+    pub(super) fn stop(
+        &mut self,
+        key: &str,
+        status: u16,
+        until: Timestamp,
+        now: Timestamp,
+        writes_only: bool,
+    ) {
+        let stop = Stop { since: now, until, status, writes_only, stragglers: 0 };
+        self.stops.insert(key.to_owned(), stop);
     }
 
     /// Counts what was answered.
@@ -159,7 +172,7 @@ impl Limits {
 }
 
 /// GitHub does not say which calls it counts; these make what people see.
-fn makes_content(line: &str) -> bool {
+pub(super) fn makes_content(line: &str) -> bool {
     let writes = line.starts_with("POST ") || line.starts_with("PATCH ");
     writes && !line.contains("access_tokens") && !line.contains("/attempts")
 }

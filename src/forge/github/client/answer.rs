@@ -162,6 +162,11 @@ impl Answer {
         self.retry_after().filter(|_| status)
     }
 
+    /// Whether the hour's requests are used up, which are counted whatever they do.
+    pub(super) fn says_used_up(&self) -> bool {
+        self.number("x-ratelimit-remaining") == Some(0)
+    }
+
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.
     fn retry_after(&self) -> Option<Duration> {
         let says_so = self.message.to_ascii_lowercase().contains("rate limit");

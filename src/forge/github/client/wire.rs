@@ -18,7 +18,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::client::answer::Answer;
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{Call, SMALL};
-use crate::forge::github::client::closed::Closed;
+use crate::forge::github::client::closed::{Closed, Requests};
 
 /// A renamed repository takes one; more than a few are a circle.
 const MOST_HOPS: usize = 4;
@@ -120,7 +120,7 @@ impl Wire {
         route: &str,
         pass: &Pass,
     ) -> Result<(Outcome, Option<String>), ForgeError> {
-        self.may_go(pass)?;
+        self.may_go(call, pass)?;
         let request = request(call, route, pass).ok_or_else(|| self.no_request(call))?;
         let response = self.octocrab.execute(request).await;
         let response = response.map_err(|error| self.no_answer(&error))?;
@@ -138,7 +138,7 @@ impl Wire {
             body if !status.is_success() => {
                 let body = body.unwrap_or_default();
                 let answer = Answer::new(status, headers, &body).of(call);
-                self.hear(pass, &answer);
+                self.hear(call, pass, &answer);
                 Outcome::Failure(answer)
             }
             Some(body) => Outcome::Success(Success { body, headers, route: route.to_owned() }),
@@ -147,18 +147,24 @@ impl Wire {
         Ok((outcome, location))
     }
 
-    /// Nothing goes out for who was told to wait.
-    fn may_go(&self, pass: &Pass) -> Result<(), ForgeError> {
-        let left = pass.account.and_then(|account| self.closed.left(account));
+    /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
+    /// needed to deploy.
+    fn may_go(&self, call: &Call<'_>, pass: &Pass) -> Result<(), ForgeError> {
+        let Some(account) = pass.account else { return Ok(()) };
+        let reserved = || self.budgets.reserved(account, self.closed.now()?);
+        let reserved = if call.yields { reserved() } else { None };
+        let left = self.closed.left(account, call.requests()).max(reserved);
         let host = || self.host.to_string();
         left.map_or(Ok(()), |retry_after| {
             Err(ForgeError::RateLimited { host: host(), retry_after })
         })
     }
 
-    fn hear(&self, pass: &Pass, answer: &Answer) {
+    fn hear(&self, call: &Call<'_>, pass: &Pass, answer: &Answer) {
         if let (Some(account), Some(wait)) = (pass.account, answer.limited()) {
-            self.closed.hear(account, wait);
+            let all = answer.says_used_up();
+            let requests = if all { Requests::All } else { call.requests() };
+            self.closed.hear(account, requests, wait);
         }
     }
 
