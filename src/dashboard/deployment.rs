@@ -39,6 +39,8 @@ struct Page {
     refresh: Option<u32>,
     /// Whether a reader has stopped that.
     still: bool,
+    /// What whoever looks should know.
+    remark: Option<String>,
     id: String,
     what: String,
     target: String,
@@ -105,8 +107,8 @@ struct Push {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(log: Log, still: bool) -> Result<String, NoPage> {
-    Ok(view(log, still).render()?)
+pub fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
+    Ok(Page { remark, ..view(log, still) }.render()?)
 }
 
 /// Takes the record apart; a new field asks here whether it is to be seen.
@@ -156,6 +158,7 @@ fn view(log: Log, still: bool) -> Page {
         title: format!("{what} to {target}: {}", words::state(state)),
         refresh: refresh.filter(|_| !still),
         still: still && refresh.is_some(),
+        remark: None,
         id: id.to_string(),
         what,
         target: target.to_string(),

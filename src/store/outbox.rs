@@ -47,6 +47,8 @@ pub struct Message {
     pub unsure: bool,
     /// A later message of its deployment waits behind it, for the same sink.
     pub followed: bool,
+    /// An earlier message of its deployment was told to the same sink.
+    pub continues: bool,
 }
 
 impl Message {
@@ -81,9 +83,17 @@ pub enum Answer {
 
 const DOING: &str = "taking messages to send";
 
+/// What the forge is told first, where it takes less than there is to tell: what a newer message has
+/// overtaken, which costs nothing; ends; what is no longer live; commits; and what passes anyway.
+const WORTH: &str = "CASE WHEN EXISTS (SELECT 1 FROM outbox f WHERE f.deployment = o.deployment \
+     AND f.sink = o.sink AND f.seq > o.seq) THEN 0 \
+     WHEN o.state IN ('queued', 'in_progress') THEN 3 \
+     WHEN o.sink = 'commit' THEN 2 WHEN o.state = 'inactive' THEN 1 ELSE 0 END";
+
 impl Store {
     /// Takes messages of a family that may be sent now, at most one of each deployment and sink:
-    /// those first that could be taken first, or that are oldest where the family is in order.
+    /// those first that could be taken first, or that are oldest where the family is in order. The forge
+    /// hears first what matters most.
     ///
     /// They are this sender's for the length of the lease; a sender that dies leaves them to
     /// another, who is told that it may have arrived.
@@ -97,12 +107,18 @@ impl Store {
         let mut write = self.begin(DOING).await?;
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
              d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
-             WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers \
+             WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers, \
+             (SELECT COUNT(*) FROM outbox t WHERE t.deployment = o.deployment AND t.sink = o.sink \
+             AND t.seq < o.seq AND t.outcome = 'sent') AS told \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) ";
-        let order = if family.in_order() { "o.at, o.deployment" } else { "o.due_at, o.at" };
+        let order = match family {
+            Family::ArgoCd(_) => "o.at, o.deployment".to_owned(),
+            Family::Forge => format!("{WORTH}, o.due_at, o.at"),
+            Family::Slack | Family::Events(_) => "o.due_at, o.at".to_owned(),
+        };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
         let rows = sqlx::query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"))
             .bind(family.to_string())
@@ -291,6 +307,7 @@ fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
         failures: row.count("failures")?,
         unsure: before.number("unsure")? != 0,
         followed: before.number("followers")? > 0,
+        continues: before.number("told")? > 0,
     })
 }
 

@@ -130,3 +130,56 @@ async fn the_last_requests_of_an_hour_are_for_deployments() {
     }
     deployer.settled().await;
 }
+
+/// Two hundred apps are replaced at once: each is told its end, and what it replaced that it is no longer live, within
+/// the hour, and GitHub's hour is not overdrawn.
+#[tokio::test]
+async fn two_hundred_replacing_deployments_are_told_within_the_hour() {
+    let deployer = Deployer::start_as_app().await;
+    let apps: Vec<_> = (0..MANY).map(|n| app(&deployer, &format!("app-{n}"))).collect();
+    let mut ids = Vec::new();
+    for tag in ["v1", "v2"] {
+        ids.clear();
+        for one in &apps {
+            ids.push(one.deploys(TARGET, tag).await);
+        }
+        deployer.works_for(SignedDuration::from_hours(1)).await;
+        for id in &ids {
+            assert_eq!(deployer.github.told(*id).last().unwrap(), "success", "{tag}");
+        }
+        if tag == "v1" {
+            deployer.works_for(SignedDuration::from_hours(3)).await;
+        }
+    }
+    let all = deployer.deployments().await;
+    let replaced = all.iter().filter(|one| one.request.release.tag.as_str() == "v1");
+    for one in replaced {
+        assert_eq!(deployer.github.told(one.request.forge_id).last().unwrap(), "inactive");
+    }
+    eprintln!("at most {} writes in an hour", deployer.github.busiest_hour());
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+/// What GitHub said is told to whoever asks how the service is.
+#[tokio::test]
+async fn that_github_limits_us_is_said_with_its_end() {
+    let deployer = Deployer::start().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "POST deployments statuses", Fault::Wait(403, 1800));
+    deployer.works().await;
+    let url = format!("http://{}", deployer.hands().address());
+    let get = async |path: &str| {
+        reqwest::get(format!("{url}{path}")).await.unwrap().text().await.unwrap()
+    };
+    let until = deployer.clock.now() + SignedDuration::from_secs(1800);
+    let said = format!("it takes no statuses until {}", until.strftime("%H:%M:%S UTC"));
+    let ready: serde_json::Value = serde_json::from_str(&get("/readyz").await).unwrap();
+    assert_eq!(ready["ready"], true);
+    assert!(ready.to_string().contains(&said), "{ready}");
+    assert!(get("/").await.contains(&said));
+    deployer.settle().await;
+    assert!(!get("/readyz").await.contains("limits us"));
+    assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    deployer.settled().await;
+}

@@ -46,6 +46,8 @@ pub(super) struct Inner {
     pub(super) panics: bool,
     pub(super) silent: bool,
     pub(super) waiting_for: Option<String>,
+    /// What whoever looks should know.
+    pub(super) remark: Option<String>,
     /// Which deployments were asked for here, in order.
     pub(super) wanted: Vec<ports::Wanted>,
     /// What was to be removed, in order.
@@ -173,6 +175,10 @@ impl Condition for Fake {
         }
         let database = Check { name: "database".to_owned(), waiting_for: None, note: None };
         vec![database, Check { name: "manifests".to_owned(), waiting_for, note: None }]
+    }
+
+    async fn remark(&self) -> Option<String> {
+        self.inner.lock().unwrap().remark.clone()
     }
 
     fn metrics(&self) -> String {

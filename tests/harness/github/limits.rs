@@ -15,6 +15,8 @@ const HOURLY: u64 = 5_000;
 const AT_ONCE: usize = 100;
 /// Calls a minute that make something.
 const CONTENT_A_MINUTE: usize = 80;
+/// The same within an hour.
+const CONTENT_AN_HOUR: usize = 500;
 /// What may have been on its way when we said to wait: a careful client has no more open.
 const ON_THE_WAY: u32 = 10;
 
@@ -28,6 +30,8 @@ pub(super) struct Limits {
     pub(super) offences: Vec<String>,
     /// The most content calls in any minute.
     pub(super) busiest_minute: usize,
+    /// The same in any hour.
+    pub(super) busiest_hour: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +62,7 @@ impl Default for Limits {
             open: 0,
             offences: Vec::new(),
             busiest_minute: 0,
+            busiest_hour: 0,
         }
     }
 }
@@ -129,12 +134,20 @@ impl Limits {
     fn count_content(&mut self, key: &str, now: Timestamp) {
         let times = self.contents.entry(key.to_owned()).or_default();
         times.push_back(now);
-        while times.front().is_some_and(|first| *first <= now - SignedDuration::from_mins(1)) {
+        while times.front().is_some_and(|first| *first <= now - SignedDuration::from_hours(1)) {
             times.pop_front();
         }
-        self.busiest_minute = self.busiest_minute.max(times.len());
-        if times.len() == CONTENT_A_MINUTE + 1 {
+        let minute_ago = now - SignedDuration::from_mins(1);
+        let minute = times.iter().rev().take_while(|at| **at > minute_ago).count();
+        let hour = times.len();
+        self.busiest_minute = self.busiest_minute.max(minute);
+        self.busiest_hour = self.busiest_hour.max(hour);
+        if minute == CONTENT_A_MINUTE + 1 {
             let offence = format!("{key}: more than {CONTENT_A_MINUTE} content calls in a minute");
+            self.offences.push(offence);
+        }
+        if hour == CONTENT_AN_HOUR + 1 {
+            let offence = format!("{key}: more than {CONTENT_AN_HOUR} content calls in an hour");
             self.offences.push(offence);
         }
     }

@@ -221,6 +221,13 @@ impl World {
     }
 }
 
+impl World {
+    /// The most calls that made something in any hour of the clock, of one account.
+    pub(crate) fn busiest_hour(&self) -> usize {
+        self.state().limits.busiest_hour
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         self.server.abort();
