@@ -355,6 +355,10 @@ impl Outside for World {
         tell::tell(self, message, now).await
     }
 
+    async fn confirm(&self, message: &Message) -> Result<bool, NotDelivered> {
+        tell::confirm(self, message).await
+    }
+
     fn limited(&self) -> Limited {
         self.forge.limited()
     }

@@ -80,6 +80,15 @@ pub trait Outside: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Delivered, NotDelivered>> + Send;
 
+    /// Looks whether an end that was told is what people see, and tells it again where something before it
+    /// was applied late; whether that was so.
+    fn confirm(
+        &self,
+        _message: &Message,
+    ) -> impl Future<Output = Result<bool, NotDelivered>> + Send {
+        async { Ok(false) }
+    }
+
     /// Until when the forge wants no requests, as far as it said.
     fn limited(&self) -> Limited {
         Limited::default()

@@ -20,6 +20,7 @@ mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod claims; // what a deployment that pushes takes
+mod confirm; // ends that are looked at again
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
@@ -58,6 +59,7 @@ pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
+pub use crate::store::confirm::Confirmation;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;

@@ -244,7 +244,8 @@ async fn record(
     let done = sqlx::query(
         "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
          due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END, \
-         failures = failures + $11 \
+         failures = failures + $11, confirm_at = CASE WHEN EXISTS (SELECT 1 FROM outbox e \
+         WHERE e.deployment = $1 AND e.sink = $2 AND e.seq <= $3 AND e.doubted = 1) THEN $12 END \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL",
     )
     .bind(message.deployment.as_str())
@@ -258,13 +259,46 @@ async fn record(
     .bind(due_at)
     .bind(now.as_millisecond())
     .bind(i64::from(failed))
+    .bind(first_look(message, answer, now).map(Timestamp::as_millisecond))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording what became of a message"))?;
     Ok(Held::by_rows(done.rows_affected()))
 }
 
-/// From here on it may have arrived: a sender that dies says nothing more.
+/// What got no answer is applied within seconds, if it is.
+const FIRST_LOOK: SignedDuration = SignedDuration::from_mins(1);
+
+/// When it is looked whether an end is still the newest, should anything before it have been in doubt.
+fn first_look(message: &Message, answer: &Answer, now: Timestamp) -> Option<Timestamp> {
+    let shown = matches!(message.sink, Sink::Forge | Sink::Commit);
+    let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
+    let sent = matches!(answer, Answer::Sent { .. });
+    (shown && ended && sent).then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
+}
+
+/// Sets when a message that was told is looked at again.
+pub(super) async fn look_again(
+    write: &mut Write,
+    message: &Message,
+    at: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
+         AND confirm_at IS NOT NULL",
+    )
+    .bind(message.deployment.as_str())
+    .bind(message.sink.to_string())
+    .bind(message.seq)
+    .bind(at.map(Timestamp::as_millisecond))
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing("recording when an end is looked at"))
+}
+
+/// From here on it may have arrived: a sender that dies says nothing more. One that is taken while it
+/// may have arrived was in doubt, whatever is found out now: it may be applied late, too.
 async fn take(
     write: &mut Write,
     due: &Row,
@@ -273,7 +307,8 @@ async fn take(
 ) -> Result<Option<Message>, StoreError> {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     let row = sqlx::query(
-        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, unsure = 1 \
+        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
+         doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
          RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures",
     )
@@ -290,7 +325,7 @@ async fn take(
 }
 
 /// Of the row as it was found, and as it is now that it is taken.
-fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
+pub(super) fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
         sink: sink(row)?,

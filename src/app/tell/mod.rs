@@ -28,3 +28,13 @@ pub(super) async fn tell(
         Sink::Person => slack::person(world, message, now).await,
     }
 }
+
+/// Tells the message's sink again what is not shown any more, although it was told last; whether it was
+/// so. Only what the forge shows of a deployment and a commit can be overtaken.
+pub(super) async fn confirm(world: &World, message: &Message) -> Result<bool, NotDelivered> {
+    match &message.sink {
+        Sink::Forge => forge::confirm_status(world, message).await,
+        Sink::Commit => forge::confirm_commit(world, message).await,
+        Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => Ok(false),
+    }
+}

@@ -12,6 +12,7 @@
 
 mod allowance; // what is worth a call, pure
 pub mod answer; // what becomes of a message, pure
+mod confirm; // ends are looked at again
 mod door; // open or closed, pure
 pub mod pace; // how fast, pure
 mod senders; // one for each family
@@ -66,11 +67,13 @@ impl<O: Outside> Parts<O> {
 
     /// Sends what may be sent now to one family; how many were dealt with.
     pub(super) async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let looks = sender.family == Family::Forge;
+        let confirmed = if looks { self.confirm_some(sender).await? } else { 0 };
         let asked_at = self.clock.moment();
         let now = asked_at.wall;
         let admitted = sender.admit(TAKEN, now);
         if admitted == 0 {
-            return Ok(0);
+            return Ok(confirmed);
         }
         let length = self.settings.lease;
         let taken = self.store.take_messages(&sender.family, now, length, admitted).await;
@@ -93,7 +96,7 @@ impl<O: Outside> Parts<O> {
             }
         };
         let ((), dealt_with) = tokio::join!(telling, self.record_told(sender, answers));
-        dealt_with
+        Ok(confirmed + dealt_with?)
     }
 
     /// Records what has been told at once, and together what was told together; how many were tried.

@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     BadCredentials,
     /// What was asked is done, and the connection is cut before the answer.
     CutAfter,
+    /// The connection is cut, and what was asked is done so many seconds later.
+    DoneLate(i64),
     /// The connection is cut, and nothing was done.
     CutBefore,
     /// What was asked is done, and no answer comes, ever: a client that dies then, dies in doubt.
@@ -40,6 +42,8 @@ pub(super) enum Verdict {
     Work { delay: Duration, cut: bool },
     /// It is answered so, and nothing is done.
     Refuse(Answer),
+    /// The connection ends, and it is worked on at that time.
+    Later(Timestamp),
     /// The connection ends, and nothing is done.
     Cut,
     /// It is not answered, and nothing is done.
@@ -121,6 +125,7 @@ fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timest
         }
         Fault::BadCredentials => Verdict::Refuse(Answer::refusal(401, "Bad credentials")),
         Fault::CutAfter => Verdict::Work { delay: Duration::ZERO, cut: true },
+        Fault::DoneLate(seconds) => Verdict::Later(now + SignedDuration::from_secs(seconds)),
         Fault::CutBefore => Verdict::Cut,
         Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },
         Fault::SilentBefore => Verdict::Silence,

@@ -7,7 +7,8 @@ use serde_json::{Value as Json, json};
 use the_deployer::clock::Clock;
 
 use crate::harness::github::answer::Answer;
-use crate::harness::github::app::{App, Grant};
+use crate::harness::github::app::{App, Grant, Who};
+use crate::harness::github::call::Call;
 use crate::harness::github::checks::CheckRun;
 use crate::harness::github::deliveries::{Delivery, Hook};
 use crate::harness::github::deployments::Deployment;
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) limits: Limits,
     pub(super) seen: Vec<Seen>,
+    /// What is worked on late: when, what, and as whom.
+    pub(super) late_calls: Vec<(Timestamp, Call, Option<Who>)>,
     /// Deployments that a test expects to stay without an end.
     pub(super) left_open: BTreeSet<i64>,
     /// How often a new commit or deployment is not found at first.
@@ -79,6 +82,7 @@ impl State {
             faults: Faults::default(),
             limits: Limits::default(),
             seen: Vec::new(),
+            late_calls: Vec::new(),
             left_open: BTreeSet::new(),
             late: 0,
         }

@@ -43,7 +43,9 @@ impl World {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.hub.state.lock().unwrap()
+        let mut state = self.hub.state.lock().unwrap();
+        server::catch_up(&mut state);
+        state
     }
 
     /// As of github.com.

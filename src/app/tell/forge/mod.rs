@@ -10,8 +10,8 @@ mod status; // the deployment's own statuses
 mod words; // every sentence, pure
 
 pub(super) use check::check;
-pub(super) use commit::commit;
-pub(super) use status::status;
+pub(super) use commit::{commit, confirm_commit};
+pub(super) use status::{confirm_status, status};
 
 use crate::app::outside::World;
 use crate::app::problem;
