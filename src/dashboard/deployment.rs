@@ -8,7 +8,7 @@ use crate::dashboard::stages::{self, Bar};
 use crate::dashboard::words::{self, Moment, Part};
 use crate::dashboard::{NoPage, Places, STYLE};
 use crate::model::deployment::{Contact, Deployment, Pushed};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::release::Release;
 use crate::model::violation::{Severity, Violation, Violations};
@@ -111,6 +111,14 @@ pub fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoP
     Ok(Page { remark, ..view(log, still) }.render()?)
 }
 
+/// Who asked, and for whom a program did.
+fn who(actor: String, recipient: Recipient) -> String {
+    match recipient {
+        Recipient::Login(login) => format!("{login}, by {actor}"),
+        Recipient::Actor | Recipient::Nobody => actor,
+    }
+}
+
 /// Takes the record apart; a new field asks here whether it is to be seen.
 fn view(log: Log, still: bool) -> Page {
     let Log { deployment, told, places } = log;
@@ -143,6 +151,7 @@ fn view(log: Log, still: bool) -> Page {
         description,
         production,
         automatic: _,
+        recipient,
     } = request;
     let Release { repository, commit, tag } = release;
     let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));
@@ -176,7 +185,7 @@ fn view(log: Log, still: bool) -> Page {
         ),
         // A commit that was asked for by itself is of no branch.
         git_ref: Some(git_ref).filter(|name| name != commit.as_str()).unwrap_or_default(),
-        actor,
+        actor: who(actor, recipient),
         back_to: rollback.map(|rollback| rollback.to.to_string()),
         description,
         received: words::moment(received_at),

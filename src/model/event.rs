@@ -138,6 +138,43 @@ pub struct DeploymentRequest {
     /// Whether a program asked, and no person: a workflow, a rollout.
     #[serde(default)]
     pub automatic: bool,
+    /// Whom messages to people are for. It gives no rights.
+    #[serde(default)]
+    pub recipient: Recipient,
+}
+
+/// Whom messages about a deployment are for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recipient {
+    /// Who asked, by their login at the forge.
+    #[default]
+    Actor,
+    /// The person of that login, who started the program that asked.
+    Login(String),
+    /// Nobody whom the forge knows: who asked is the name of one of our tokens, which may be a
+    /// stranger's login.
+    Nobody,
+}
+
+impl Recipient {
+    /// From the text that is stored.
+    pub fn parse(stored: Option<String>) -> Self {
+        match stored {
+            None => Self::Actor,
+            Some(login) if login.is_empty() => Self::Nobody,
+            Some(login) => Self::Login(login),
+        }
+    }
+
+    /// The text that is stored.
+    pub fn stored(&self) -> Option<&str> {
+        match self {
+            Self::Actor => None,
+            Self::Login(login) => Some(login),
+            Self::Nobody => Some(""),
+        }
+    }
 }
 
 impl DeploymentRequest {

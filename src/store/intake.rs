@@ -104,12 +104,13 @@ async fn insert(
         description,
         production,
         automatic,
+        recipient,
     } = request;
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production, automatic, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $5) ON CONFLICT DO NOTHING",
+         attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(delivery)
@@ -126,6 +127,7 @@ async fn insert(
     .bind("waiting for a worker")
     .bind(i64::from(*production))
     .bind(i64::from(*automatic))
+    .bind(recipient.stored().map(storable))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

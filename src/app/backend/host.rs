@@ -52,6 +52,7 @@ impl ports::Host for Backend {
                 description: description.clone(),
                 production: false,
                 automatic: false,
+                recipient: by.recipient(),
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
             let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });

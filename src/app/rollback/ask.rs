@@ -151,6 +151,7 @@ impl Backend {
             description: request.reason.clone(),
             production: revision.request.production,
             automatic: false,
+            recipient: by.recipient(),
         };
         let Choice { to, tree, from } = choice.clone();
         let reason = request.reason.clone();

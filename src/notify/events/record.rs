@@ -134,6 +134,7 @@ impl<'a> Record<'a> {
             description,
             production,
             automatic,
+            recipient: _,
         } = &deployment.request;
         Self {
             version: VERSION,

@@ -23,6 +23,7 @@ fn deployment(state: State) -> Deployment {
             description: String::new(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

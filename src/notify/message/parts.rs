@@ -1,6 +1,7 @@
 //! What several messages have: titles, who and where, violations, buttons, small print.
 
 use crate::model::deployment::Deployment;
+use crate::model::event::Recipient;
 use crate::model::rollback::Rollback;
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
@@ -66,7 +67,11 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     field("Tag", request.release.tag.to_string());
     field("Commit", commit(deployment, news.links));
     if let Reader::Team(_) = news.reader {
-        field("Started by", mention(&news.person));
+        let by = match &request.recipient {
+            Recipient::Login(_) => format!(" by {}", shown(&request.actor, LONGEST_NAME)),
+            Recipient::Actor | Recipient::Nobody => String::new(),
+        };
+        field("Started by", format!("{}{by}", mention(&news.person)));
     }
     if !request.description.trim().is_empty() {
         // Why it was asked for, which is not why it failed.

@@ -25,6 +25,7 @@ fn deployment(violations: &[Violation]) -> Deployment {
             description: "the new checkout".to_owned(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
         },
         "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
         "state": "failed",

@@ -233,6 +233,7 @@ fn whole(deployment: Deployment) -> Whole {
         description,
         production,
         automatic,
+        recipient: _,
     } = request;
     let Release { repository, commit, tag } = release;
     let overview = Overview {

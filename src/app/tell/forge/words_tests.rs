@@ -31,6 +31,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
             description: String::new(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

@@ -9,6 +9,7 @@ use crate::app::tell::slack::Line;
 use crate::app::tell::slack::trouble::of_store;
 use crate::controller::outside::{NotDelivered, Problem, Remedy};
 use crate::model::deployment::{Contact, Deployment, State};
+use crate::model::event::Recipient;
 use crate::model::id::DeployId;
 use crate::notify::message::{LastGood, Links, Person};
 use crate::notify::slack::error::SlackError;
@@ -87,7 +88,13 @@ pub(super) async fn person(
     deployment: &Deployment,
     now: Timestamp,
 ) -> Result<Person, SlackError> {
-    let login = &deployment.request.actor;
+    let login = match &deployment.request.recipient {
+        Recipient::Actor => &deployment.request.actor,
+        Recipient::Login(login) => login,
+        Recipient::Nobody => {
+            return Ok(Person { name: deployment.request.actor.clone(), slack: None });
+        }
+    };
     let profile = async || {
         // A code host that does not answer costs the mention, not the message.
         let asked = tokio::time::timeout(LONGEST_PROFILE, world.forge.email_of(login)).await;

@@ -7,7 +7,7 @@ use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{DeploymentRequest, Event, NOBODY, Refusal, Unused};
+use crate::model::event::{DeploymentRequest, Event, NOBODY, Recipient, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -90,6 +90,7 @@ fn request(
     let tag = tag(deployment, &git_ref, &commit, rules)?;
     let environment = deployment.environment.required("deployment.environment")?;
     let description = deployment.description.text("deployment.description")?.unwrap_or_default();
+    let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(DeploymentRequest {
         forge_id: forge_id(&deployment.id)?,
         release: Release { repository, commit, tag },
@@ -98,8 +99,16 @@ fn request(
         actor: actor(sender, deployment.creator.as_ref()),
         description: cut(description, DESCRIPTION_CHARACTERS),
         production: deployment.production_environment.is_true(),
-        automatic: sender.into_iter().chain(&deployment.creator).any(is_program),
+        automatic,
+        recipient: recipient(automatic, deployment),
     })
+}
+
+/// A workflow's own token says nothing of who started it: the workflow may. A person who asks is
+/// the one whom messages are for, whatever the payload says.
+fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
+    let named = if automatic { deployment.payload.actor() } else { None };
+    named.map_or(Recipient::Actor, Recipient::Login)
 }
 
 /// Whether an account is a program's: an App's, as GitHub Actions has one. A person's token in a

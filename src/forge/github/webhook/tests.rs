@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::rules::{Repositories, TagRule};
 use super::*;
-use crate::model::event::{DeploymentRequest, Refusal};
+use crate::model::event::{DeploymentRequest, Recipient, Refusal};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -117,6 +117,23 @@ fn the_payload_may_be_an_object_json_in_a_text_a_text_or_nothing() {
     assert_eq!(broken, "deployment.payload: begins like JSON and is not; fix or drop it");
     let number = refused(&with("/deployment/payload", json!({"tag": 1.10})));
     assert!(number.starts_with("deployment.payload.tag: is a number"), "{number}");
+}
+
+#[test]
+fn a_program_may_name_the_person_who_started_it_and_a_person_nobody_else() {
+    let recipient = |sender: &str, payload: Value| {
+        let mut event = with("/deployment/payload", payload);
+        event["sender"] = json!({"login": sender, "type": if sender.ends_with(']') { "Bot" } else { "User" }});
+        request(&event).recipient
+    };
+    let bot = "github-actions[bot]";
+    let octocat = Recipient::Login("octocat".to_owned());
+    assert_eq!(recipient(bot, json!({"tag": "1", "actor": "octocat"})), octocat);
+    assert_eq!(recipient(bot, json!("{\"tag\": \"1\", \"actor\": \"octocat\"}")), octocat);
+    assert_eq!(recipient("mallory", json!({"tag": "1", "actor": "octocat"})), Recipient::Actor);
+    for junk in [json!(7), json!(null), json!(""), json!("a b"), json!("<!here>"), json!("x".repeat(61))] {
+        assert_eq!(recipient(bot, json!({"tag": "1", "actor": junk})), Recipient::Actor, "{junk}");
+    }
 }
 
 #[test]
