@@ -152,6 +152,7 @@ fn view(log: Log, still: bool) -> Page {
         production,
         automatic: _,
         recipient,
+        identity: _,
     } = request;
     let Release { repository, commit, tag } = release;
     let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));

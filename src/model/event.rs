@@ -141,6 +141,18 @@ pub struct DeploymentRequest {
     /// Whom messages to people are for. It gives no rights.
     #[serde(default)]
     pub recipient: Recipient,
+    /// What the forge calls the repository and its owner beside their names, where it said so.
+    #[serde(default)]
+    pub identity: Option<RepositoryIdentity>,
+}
+
+/// A repository by the forge's own numbers: they stay when it is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryIdentity {
+    /// Of the repository.
+    pub repository: i64,
+    /// Of its owner: another one after a transfer.
+    pub owner: Option<i64>,
 }
 
 /// Whom messages about a deployment are for.

@@ -8,7 +8,9 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{Row, storable};
-use crate::store::{PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane};
+use crate::store::{
+    PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane, repositories,
+};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
+        repositories::recognize(self, &mut write, request.identity, &request.release.repository)
+            .await?;
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
         if !insert(&mut write, delivery.as_str(), request, id, now).await? {
             // Nothing to commit where it is a duplicate: its lane is there already.
@@ -105,6 +109,7 @@ async fn insert(
         production,
         automatic,
         recipient,
+        identity: _,
     } = request;
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \

@@ -39,6 +39,7 @@ mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod repositories; // which repository has which name
 mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values

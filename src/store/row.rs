@@ -216,6 +216,7 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         production: row.number("production")? != 0,
         automatic: row.number("automatic")? != 0,
         recipient: Recipient::parse(row.maybe_text("recipient")?),
+        identity: None,
     })
 }
 

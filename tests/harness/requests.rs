@@ -22,6 +22,7 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         production: false,
         automatic: false,
         recipient: Recipient::Actor,
+        identity: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 mod previews; // what pull requests are shown
 mod rollback; // a rollback, as GitHub shows it
+mod renamed; // repositories with another name or owner
 
 use jiff::SignedDuration;
 

@@ -152,6 +152,7 @@ impl Backend {
             production: revision.request.production,
             automatic: false,
             recipient: by.recipient(),
+            identity: None,
         };
         let Choice { to, tree, from } = choice.clone();
         let reason = request.reason.clone();

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::controller::Parts;
-use crate::controller::outbox::allowance::{Grant, Loads};
+use crate::controller::outbox::allowance::Loads;
 use crate::controller::outbox::door::Heard;
 pub(super) use crate::controller::outbox::senders::{Sender, Senders};
 use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
@@ -118,7 +118,7 @@ impl<O: Outside> Parts<O> {
     }
 
     /// What a family that takes so many calls an hour was told and is to be told; none of others.
-    pub(super) async fn loads(
+    async fn loads(
         &self,
         family: &Family,
         now: Timestamp,
@@ -130,7 +130,7 @@ impl<O: Outside> Parts<O> {
     }
 
     /// Until when the forge's hour is used up, by what it was told.
-    pub(super) async fn hour_used_up_until(
+    pub(in crate::controller) async fn hour_used_up_until(
         &self,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {

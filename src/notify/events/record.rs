@@ -135,6 +135,7 @@ impl<'a> Record<'a> {
             production,
             automatic,
             recipient: _,
+            identity: _,
         } = &deployment.request;
         Self {
             version: VERSION,

@@ -24,6 +24,7 @@ fn deployment(state: State) -> Deployment {
             production: true,
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

@@ -26,6 +26,7 @@ fn deployment(violations: &[Violation]) -> Deployment {
             production: true,
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
         "state": "failed",

@@ -234,6 +234,7 @@ fn whole(deployment: Deployment) -> Whole {
         production,
         automatic,
         recipient: _,
+        identity: _,
     } = request;
     let Release { repository, commit, tag } = release;
     let overview = Overview {

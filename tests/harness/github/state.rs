@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use the_deployer::clock::Clock;
 
+use crate::harness::events::number_of;
 use crate::harness::github::answer::Answer;
 use crate::harness::github::app::{App, Grant, Who};
 use crate::harness::github::call::Call;
@@ -133,7 +134,7 @@ impl Repo {
         json!({
             "id": self.id, "node_id": "R_kgDO", "name": name, "full_name": self.full_name,
             "private": self.private,
-            "owner": {"login": owner, "id": 21_031_067, "type": "Organization"},
+            "owner": {"login": owner, "id": number_of(owner), "type": "Organization"},
             "html_url": format!("https://github.com/{}", self.full_name),
             "url": format!("{base}/repos/{}", self.full_name),
             "default_branch": "main", "fork": false, "archived": false, "topics": [],

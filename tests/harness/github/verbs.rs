@@ -134,7 +134,7 @@ impl Repository<'_> {
         self.world.delivered().await;
     }
 
-    /// It gets another name; the former one leads to it.
+    /// It gets another name, or another owner; the former one leads to it.
     pub(crate) fn renamed_to(&self, full_name: &str) {
         let mut state = self.world.state();
         let former =

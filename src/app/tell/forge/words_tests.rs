@@ -32,6 +32,7 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
             production: true,
             automatic: false,
             recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

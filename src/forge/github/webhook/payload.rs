@@ -44,13 +44,16 @@ pub(super) struct Deployment {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Repository {
+    pub(super) id: Field,
     pub(super) full_name: Field,
+    pub(super) owner: Option<User>,
 }
 
 /// A user, by login.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct User {
+    pub(super) id: Field,
     pub(super) login: Field,
     /// `User`, `Bot` or `Organization`.
     #[serde(rename = "type")]

@@ -7,7 +7,9 @@ use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{DeploymentRequest, Event, NOBODY, Recipient, Refusal, Unused};
+use crate::model::event::{
+    DeploymentRequest, Event, NOBODY, Recipient, Refusal, RepositoryIdentity, Unused,
+};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -30,7 +32,24 @@ pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
         return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
-    judge(&repository(body)?, deployment, body.sender.as_ref(), rules)
+    let event = judge(&repository(body)?, deployment, body.sender.as_ref(), rules)?;
+    Ok(match event {
+        Event::Deployment(request) => {
+            Event::Deployment(DeploymentRequest { identity: identity(body), ..request })
+        }
+        other => other,
+    })
+}
+
+/// The numbers that GitHub has for the repository and its owner; none where it sends none.
+fn identity(body: &Body) -> Option<RepositoryIdentity> {
+    let number = |field: &Field| match field {
+        Field::Integer(number @ 1..) => Some(*number),
+        _ => None,
+    };
+    let repository = body.repository.as_ref()?;
+    let owner = repository.owner.as_ref().and_then(|owner| number(&owner.id));
+    Some(RepositoryIdentity { repository: number(&repository.id)?, owner })
 }
 
 /// Decides what a deployment of that repository asks, wherever it was read.
@@ -101,6 +120,7 @@ fn request(
         production: deployment.production_environment.is_true(),
         automatic,
         recipient: recipient(automatic, deployment),
+        identity: None,
     })
 }
 

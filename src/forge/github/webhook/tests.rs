@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::rules::{Repositories, TagRule};
 use super::*;
-use crate::model::event::{DeploymentRequest, Recipient, Refusal};
+use crate::model::event::{DeploymentRequest, Recipient, Refusal, RepositoryIdentity};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -74,6 +74,11 @@ fn githubs_event_becomes_a_request() {
     assert_eq!(request.git_ref, "main");
     assert_eq!(request.actor, "octo-dev");
     assert_eq!(request.description, "please");
+    let identity = RepositoryIdentity { repository: 1, owner: None };
+    assert_eq!(request.identity, Some(identity));
+    let with_owner = self::request(&with("/repository/owner", json!({"login": "weave-lab", "id": 9})));
+    assert_eq!(with_owner.identity, Some(RepositoryIdentity { owner: Some(9), ..identity }));
+    assert_eq!(self::request(&with("/repository/id", json!("x"))).identity, None);
 }
 
 #[test]
