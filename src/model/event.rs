@@ -17,6 +17,8 @@ pub enum Event {
     Push(Push),
     /// A pull request has a new head, or has ended.
     PullRequest(PullRequest),
+    /// Somebody wants a check run made again.
+    Rerun(CheckRerun),
     /// A deployment that is meant for us and that nothing can be made of.
     Refused(Refusal),
     /// Nothing for us; the reason goes into the log.
@@ -65,6 +67,24 @@ pub struct Refusal {
     /// What is wrong with it, and what is right; one line, with no more of the value than a short,
     /// escaped piece.
     pub problem: String,
+}
+
+/// A wish that what we have shown be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRerun {
+    /// The repository.
+    pub repository: RepoName,
+    /// What of it.
+    pub rerun: Rerun,
+}
+
+/// Which check runs are to be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rerun {
+    /// The one of that number.
+    Run(i64),
+    /// All of a commit.
+    Commit(CommitSha),
 }
 
 /// A branch that somebody moved.

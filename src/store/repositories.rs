@@ -21,8 +21,8 @@ const RENAMED: [&str; 5] = [
      (SELECT 1 FROM deployments n WHERE n.repository = $2 AND n.forge_id = deployments.forge_id)",
     "UPDATE claims SET repository = $2 WHERE repository = $1",
     "UPDATE acts SET repository = $2 WHERE repository = $1",
-    "UPDATE previews SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
-     (SELECT 1 FROM previews n WHERE n.repository = $2 AND n.number = previews.number)",
+    // The next event of the pull request brings it back under its new name.
+    "DELETE FROM previews WHERE repository = $1 AND repository <> $2",
 ];
 
 /// Takes note of the name that an event gives a repository.

@@ -14,7 +14,7 @@ use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
-use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
+use crate::model::event::{CheckRerun, Rerun, DeploymentRequest, PullRequest, Push, Refusal};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
@@ -161,6 +161,11 @@ impl PullRequests for Fake {
         }
         inner.pull_requests.push(request);
         Ok(if inner.pull_requests.len() > 1 { Noted::Full } else { Noted::New })
+    }
+
+    async fn make_again(&self, rerun: CheckRerun) -> Result<bool, Fault> {
+        self.trouble().await?;
+        Ok(rerun.rerun == Rerun::Run(7))
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) enum Fault {
     BadGateway,
     /// Any other status, and nothing was done.
     Status(u16),
+    /// 200 with a page for people, as of a proxy that wants a login; and nothing was done.
+    WebPage,
+    /// 422, as for what GitHub understands and never takes.
+    Unprocessable,
     /// 403 or 429 with `retry-after` in seconds: the secondary limit, of writes where it meets one.
     Wait(u16, i64),
     /// 403 with nothing remaining: the primary limit, until its reset.
@@ -112,6 +116,8 @@ impl Faults {
 fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
     match fault {
         Fault::BadGateway => Verdict::Refuse(gateway()),
+        Fault::WebPage => Verdict::Refuse(web_page()),
+        Fault::Unprocessable => Verdict::Refuse(Answer::refusal(422, "Validation Failed")),
         Fault::Status(status) => Verdict::Refuse(Answer::refusal(status, "Server Error")),
         Fault::Wait(status, seconds) => {
             let until = now + SignedDuration::from_secs(seconds);
@@ -130,6 +136,13 @@ fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timest
         Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },
         Fault::SilentBefore => Verdict::Silence,
     }
+}
+
+fn web_page() -> Answer {
+    let page = "<!doctype html><html><body>Please log in to the network</body></html>";
+    let mut answer = Answer::empty(200).with("content-type", "text/html; charset=utf-8");
+    answer.body = page.into();
+    answer
 }
 
 fn gateway() -> Answer {

@@ -59,6 +59,7 @@ pub(super) struct Repo {
     pub(super) id: i64,
     pub(super) full_name: String,
     pub(super) private: bool,
+    pub(super) archived: bool,
     pub(super) commits: BTreeMap<String, Commit>,
     pub(super) branches: BTreeMap<String, String>,
     pub(super) deployments: Vec<Deployment>,
@@ -137,7 +138,7 @@ impl Repo {
             "owner": {"login": owner, "id": number_of(owner), "type": "Organization"},
             "html_url": format!("https://github.com/{}", self.full_name),
             "url": format!("{base}/repos/{}", self.full_name),
-            "default_branch": "main", "fork": false, "archived": false, "topics": [],
+            "default_branch": "main", "fork": false, "archived": self.archived, "topics": [],
             "license": null, "visibility": if self.private { "private" } else { "public" },
         })
     }

@@ -193,6 +193,13 @@ impl World {
             .collect()
     }
 
+    /// Whether GitHub takes a deployment's environment for a production one.
+    pub(crate) fn is_production(&self, deployment: i64) -> bool {
+        let state = self.state();
+        let all = &state.repo_of(deployment).deployments;
+        all.iter().any(|one| one.id == deployment && one.production)
+    }
+
     /// The address of the app in each status of a deployment, oldest first; empty for none.
     pub(crate) fn environment_urls(&self, deployment: i64) -> Vec<String> {
         let state = self.state();
@@ -261,6 +268,7 @@ fn make(state: &mut State, full_name: &str) -> i64 {
         id,
         full_name: full_name.to_owned(),
         private: true,
+        archived: false,
         commits: [].into(),
         branches: [].into(),
         deployments: Vec::new(),

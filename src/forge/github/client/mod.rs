@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
+use http::header::USER_AGENT;
 use octocrab::Octocrab;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
@@ -49,6 +50,8 @@ pub(in crate::forge::github) mod wire; // one request, its redirects and its ans
 pub const GITHUB_API: &str = "https://api.github.com";
 /// The version without breaking changes, supported until 2028 at least.
 const API_VERSION: &str = "2022-11-28";
+/// Who we are.
+const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
 /// How to reach GitHub.
 #[derive(Debug, Clone)]
@@ -115,6 +118,8 @@ impl GitHub {
             .base_uri(api_url.as_str())
             .map_err(|_| SettingsError::Url { url: api_url.clone() })?
             .add_header(version, API_VERSION.to_owned())
+            // The library would name itself; who looks into GitHub's log is to see who it was.
+            .add_header(USER_AGENT, AGENT.to_owned())
             .build_with_reqwest(http)
             .map_err(|error| SettingsError::Client(Box::new(error)))?;
         let base = api_url.trim_end_matches('/').into();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::Request;
 use octocrab::{OctoBody, Octocrab};
 use reqwest::StatusCode;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -129,6 +129,11 @@ impl Wire {
         if let Some(account) = pass.account {
             self.budgets.note(account, &headers);
         }
+        if status.is_success() && is_web_page(&headers) {
+            return Err(self.unreachable(
+                "a web page came in place of an answer: a proxy or a login is in the way".to_owned(),
+            ));
+        }
         let limit = if status.is_success() { call.limit } else { SMALL };
         let body = body(response, limit).await;
         let body = body.map_err(|error| self.unreachable(cause(&error)))?;
@@ -222,6 +227,14 @@ fn request(call: &Call<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody
     authorization.set_sensitive(true);
     request.headers_mut().insert(AUTHORIZATION, authorization);
     Some(request)
+}
+
+/// The API sends JSON and raw files; a page for people is of somebody who stands in between, and must not be
+/// taken for a file.
+fn is_web_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml"].iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
 /// Those that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.
