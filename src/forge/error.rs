@@ -78,7 +78,9 @@ pub enum ForgeError {
         help: String,
     },
     /// The repository is archived: it can be read, and nothing can be written.
-    #[error("repository {repository} is archived, and takes no statuses: unarchive it on {host} to see them there")]
+    #[error(
+        "repository {repository} is archived, and takes no statuses: unarchive it on {host} to see them there"
+    )]
     Archived {
         /// Who says so.
         host: String,

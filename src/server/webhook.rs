@@ -14,7 +14,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, parse};
-use crate::model::event::{CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
+};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{Accepted, Backend, Delivery, Noted};
 use crate::server::problem::{Kind, Problem};
@@ -112,7 +114,9 @@ async fn make_again<B: Backend>(backend: &B, rerun: CheckRerun) -> Result<Respon
         backend.count(Delivery::Hint);
         return Ok((StatusCode::ACCEPTED, Json(json!({"preview": "waiting"}))).into_response());
     }
-    let reason = format!("no preview of {repository} has that check run; to plan a deployment again, deploy again");
+    let reason = format!(
+        "no preview of {repository} has that check run; to plan a deployment again, deploy again"
+    );
     tracing::info!(reason, "webhook ignored");
     backend.count(Delivery::Ignored(Unused::Kind));
     Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())

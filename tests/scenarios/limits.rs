@@ -74,7 +74,8 @@ async fn a_refused_status_holds_up_no_deployment() {
         let first = app(&deployer, "first").deploys(TARGET, "v1").await;
         deployer.github.fails(1, "POST statuses", Fault::Wait(403, 1800));
         deployer.works().await;
-        let (second, began) = (app(&deployer, "second").deploys(TARGET, "v1").await, deployer.clock.now());
+        let (second, began) =
+            (app(&deployer, "second").deploys(TARGET, "v1").await, deployer.clock.now());
         deployer.works().await;
         assert_eq!(deployer.clock.now(), began);
         let record = deployer.deployment(second).await;
@@ -181,5 +182,24 @@ async fn that_github_limits_us_is_said_with_its_end() {
     deployer.settle().await;
     assert!(!get("/readyz").await.contains("limits us"));
     assert_eq!(deployer.github.told(id).last().unwrap(), "success");
+    deployer.settled().await;
+}
+
+/// Each owner's installation of the App is an account of its own.
+#[tokio::test]
+async fn one_installation_that_is_limited_holds_up_no_other() {
+    let deployer = Deployer::start_as_app().await;
+    let limited = app(&deployer, "shop");
+    let other = deployer.github.repository("other/blog");
+    other.commit(&crate::harness::events::waml("blog").replace("devx", "blog"));
+    let held = limited.deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "POST example/shop deployments statuses", Fault::Wait(403, 1800));
+    deployer.works().await;
+    let free = other.deploys(TARGET, "v1").await;
+    deployer.works_for(SignedDuration::from_mins(1)).await;
+    assert_eq!(deployer.github.told(free).last().unwrap(), "success");
+    assert_ne!(deployer.github.told(held).last().map(String::as_str), Some("success"));
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(held).last().unwrap(), "success");
     deployer.settled().await;
 }

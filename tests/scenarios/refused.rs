@@ -81,7 +81,11 @@ async fn a_token_that_has_ended_is_said_and_not_tried_by_every_message() {
     let late = app(&deployer, "late").deploys(TARGET, "v1").await;
     deployer.works().await;
     let record = deployer.deployment(late).await;
-    assert!(record.summary.contains("the token is wrong, expired or revoked"), "{}", record.summary);
+    assert!(
+        record.summary.contains("the token is wrong, expired or revoked"),
+        "{}",
+        record.summary
+    );
     let messages = deployer.hands().store().messages(&record.id).await.unwrap();
     assert!(messages.iter().any(|told| told.sink == Sink::Forge && told.sent_at.is_none()));
     for id in ids.into_iter().chain([late]) {

@@ -121,7 +121,9 @@ async fn a_person_who_names_somebody_else_is_mentioned_all_the_same() {
     let shop = office.app("shop");
     shop.repository.commit(&broken(&shop.waml()));
     let payload = serde_json::json!({"tag": "v1", "actor": "octocat"});
-    shop.repository.asks(Ask { actor: "mallory".to_owned(), payload, ..Ask::new(TARGET, "v1") }).await;
+    shop.repository
+        .asks(Ask { actor: "mallory".to_owned(), payload, ..Ask::new(TARGET, "v1") })
+        .await;
     office.settle().await;
     assert_eq!(office.squad()[0].called, [mallory.as_str()]);
     office.closes().await;
@@ -138,7 +140,9 @@ async fn the_name_of_a_token_is_nobodys_login() {
     shop.deploys("v2").await;
     office.deployer.dies();
     office.deployer.variable("API_TOKEN", "of-a-program-0123456789abcdef");
-    office.deployer.configure(|text| format!("{text}auth:\n  tokens:\n  - {{name: ci, env: API_TOKEN}}\n"));
+    office
+        .deployer
+        .configure(|text| format!("{text}auth:\n  tokens:\n  - {{name: ci, env: API_TOKEN}}\n"));
     office.deployer.starts().await;
     let address = office.deployer.hands().address();
     let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");

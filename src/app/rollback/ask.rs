@@ -13,10 +13,10 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::release::Release;
-use crate::model::target::Environment;
 use crate::model::rollback::{
     Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
+use crate::model::target::Environment;
 use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};

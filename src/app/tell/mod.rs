@@ -19,9 +19,9 @@ pub(super) async fn tell(
     now: Timestamp,
 ) -> Result<Delivered, NotDelivered> {
     match &message.sink {
-        Sink::Forge => forge::status(world, message).await,
-        Sink::Commit => forge::commit(world, message).await,
-        Sink::Check => forge::check(world, message).await,
+        Sink::Forge => forge::by_account(world, forge::status(world, message).await, now),
+        Sink::Commit => forge::by_account(world, forge::commit(world, message).await, now),
+        Sink::Check => forge::by_account(world, forge::check(world, message).await, now),
         Sink::Events(name) => events::send(world, message, name, now).await,
         Sink::ArgoCd(cluster) => argocd::send(world, message, cluster, now).await,
         Sink::Channel => slack::channel(world, message, now).await,

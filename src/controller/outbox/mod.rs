@@ -118,11 +118,7 @@ impl<O: Outside> Parts<O> {
     }
 
     /// What a family that takes so many calls an hour was told and is to be told; none of others.
-    async fn loads(
-        &self,
-        family: &Family,
-        now: Timestamp,
-    ) -> Result<Option<Loads>, StoreError> {
+    async fn loads(&self, family: &Family, now: Timestamp) -> Result<Option<Loads>, StoreError> {
         let hourly = self.settings.rates.forge_hourly.filter(|_| *family == Family::Forge);
         let Some(hourly) = hourly.filter(|_| self.outside.has_limits()) else { return Ok(None) };
         let calls = self.store.forge_calls(now).await?;

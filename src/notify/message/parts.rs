@@ -75,7 +75,8 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     }
     if !request.description.trim().is_empty() {
         // Why it was asked for, which is not why it failed.
-        let name = if deployment.rollback.is_some() { "Rolled back because" } else { "Asked for with" };
+        let name =
+            if deployment.rollback.is_some() { "Rolled back because" } else { "Asked for with" };
         field(name, shown(&request.description, LONGEST_REASON));
     }
     Block::fields(&fields)

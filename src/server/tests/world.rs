@@ -14,7 +14,7 @@ use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
-use crate::model::event::{CheckRerun, Rerun, DeploymentRequest, PullRequest, Push, Refusal};
+use crate::model::event::{CheckRerun, DeploymentRequest, PullRequest, Push, Refusal, Rerun};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;

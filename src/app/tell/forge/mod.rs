@@ -15,6 +15,8 @@ pub(super) use status::{confirm_status, status};
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::app::outside::World;
 use crate::app::problem;
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
@@ -48,6 +50,26 @@ async fn said_by_a_newer_one(
 /// What was written.
 fn yes() -> Delivered {
     Delivered::Yes { reference: None }
+}
+
+/// An App has an account at each owner: one of them that GitHub wants to wait holds up no other. The
+/// client keeps it from being asked meanwhile.
+pub(super) fn by_account(
+    world: &World,
+    told: Result<Delivered, NotDelivered>,
+    now: Timestamp,
+) -> Result<Delivered, NotDelivered> {
+    match told {
+        Err(NotDelivered {
+            problem: Problem { remedy: Remedy::Retry { after: Some(wait) }, message },
+            unsure: false,
+        }) if world.forge.knows_deliveries() => {
+            tracing::debug!(reason = message, "not told yet");
+            let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+            Ok(Delivered::Later { at: now.checked_add(wait).unwrap_or(Timestamp::MAX) })
+        }
+        other => other,
+    }
 }
 
 /// Credentials that are refused are refused for everything: one message asks again after this, and the

@@ -57,7 +57,16 @@ impl<'a> Call<'a> {
         route: String,
     ) -> Self {
         let headers = HeaderMap::from_iter([(ACCEPT, JSON)]);
-        Self { about, needs, method: Method::GET, route, headers, body: None, limit: LARGE, yields: false }
+        Self {
+            about,
+            needs,
+            method: Method::GET,
+            route,
+            headers,
+            body: None,
+            limit: LARGE,
+            yields: false,
+        }
     }
 
     /// A write; a body that cannot be JSON is a fault of ours, and is sent as none.

@@ -119,7 +119,10 @@ mod tests {
         assert_eq!(closed.left(one, Requests::All), None);
         closed.hear(one, Requests::All, Duration::from_mins(1));
         closed.hear(one, Requests::All, Duration::from_secs(30));
-        assert_eq!((closed.left(one, Requests::All), closed.left(other, Requests::All)), (Some(Duration::from_mins(1)), None));
+        assert_eq!(
+            (closed.left(one, Requests::All), closed.left(other, Requests::All)),
+            (Some(Duration::from_mins(1)), None)
+        );
         second.store(159, Ordering::SeqCst);
         assert_eq!(closed.left(one, Requests::All), Some(Duration::from_secs(1)));
         second.store(160, Ordering::SeqCst);
@@ -131,9 +134,8 @@ mod tests {
         let now = Timestamp::from_second(100).unwrap();
         let closed = Closed::by(Now::new(move || now));
         let (one, other) = (Account::Installation(1), Account::Installation(2));
-        let left = |account| {
-            (closed.left(account, Requests::All), closed.left(account, Requests::Writes))
-        };
+        let left =
+            |account| (closed.left(account, Requests::All), closed.left(account, Requests::Writes));
         let minutes = |n| Some(Duration::from_mins(n));
         closed.hear(one, Requests::Writes, Duration::from_mins(30));
         assert_eq!((left(one), left(other)), ((None, minutes(30)), (None, None)));

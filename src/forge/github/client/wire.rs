@@ -131,7 +131,8 @@ impl Wire {
         }
         if status.is_success() && is_web_page(&headers) {
             return Err(self.unreachable(
-                "a web page came in place of an answer: a proxy or a login is in the way".to_owned(),
+                "a web page came in place of an answer: a proxy or a login is in the way"
+                    .to_owned(),
             ));
         }
         let limit = if status.is_success() { call.limit } else { SMALL };

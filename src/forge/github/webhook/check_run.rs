@@ -36,7 +36,10 @@ pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
     let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
     let action = action.required("action")?;
     if action != "rerequested" {
-        return Ok(ignored(Unused::Kind, format!("check run: action {} is not used", shown(action))));
+        return Ok(ignored(
+            Unused::Kind,
+            format!("check run: action {} is not used", shown(action)),
+        ));
     }
     let field = "repository.full_name";
     let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;

@@ -76,7 +76,8 @@ fn githubs_event_becomes_a_request() {
     assert_eq!(request.description, "please");
     let identity = RepositoryIdentity { repository: 1, owner: None };
     assert_eq!(request.identity, Some(identity));
-    let with_owner = self::request(&with("/repository/owner", json!({"login": "weave-lab", "id": 9})));
+    let with_owner =
+        self::request(&with("/repository/owner", json!({"login": "weave-lab", "id": 9})));
     assert_eq!(with_owner.identity, Some(RepositoryIdentity { owner: Some(9), ..identity }));
     assert_eq!(self::request(&with("/repository/id", json!("x"))).identity, None);
 }
@@ -128,7 +129,8 @@ fn the_payload_may_be_an_object_json_in_a_text_a_text_or_nothing() {
 fn a_program_may_name_the_person_who_started_it_and_a_person_nobody_else() {
     let recipient = |sender: &str, payload: Value| {
         let mut event = with("/deployment/payload", payload);
-        event["sender"] = json!({"login": sender, "type": if sender.ends_with(']') { "Bot" } else { "User" }});
+        event["sender"] =
+            json!({"login": sender, "type": if sender.ends_with(']') { "Bot" } else { "User" }});
         request(&event).recipient
     };
     let bot = "github-actions[bot]";
@@ -136,7 +138,9 @@ fn a_program_may_name_the_person_who_started_it_and_a_person_nobody_else() {
     assert_eq!(recipient(bot, json!({"tag": "1", "actor": "octocat"})), octocat);
     assert_eq!(recipient(bot, json!("{\"tag\": \"1\", \"actor\": \"octocat\"}")), octocat);
     assert_eq!(recipient("mallory", json!({"tag": "1", "actor": "octocat"})), Recipient::Actor);
-    for junk in [json!(7), json!(null), json!(""), json!("a b"), json!("<!here>"), json!("x".repeat(61))] {
+    for junk in
+        [json!(7), json!(null), json!(""), json!("a b"), json!("<!here>"), json!("x".repeat(61))]
+    {
         assert_eq!(recipient(bot, json!({"tag": "1", "actor": junk})), Recipient::Actor, "{junk}");
     }
 }
