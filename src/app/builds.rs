@@ -12,16 +12,18 @@ use crate::facts::image::Image;
 use crate::forge::error::Disposition;
 use crate::git::layout;
 use crate::model::deployment::{Deployment, State};
-use crate::model::id::{AppKey, TargetName};
+use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, questions};
-use crate::server::ports::{Build, Builds, BuildsQuery, Fault, NoBuilds};
+use crate::server::ports::{Build, Builds, BuildsOfWaml, BuildsQuery, Fault, NoBuilds};
 use crate::store::Filter;
 use crate::waml::Waml;
 
 /// The server answers within nine seconds; what is not known by then is left out.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// What is live and not among the newest is asked for after that.
+const LIVE_PATIENCE: Duration = Duration::from_secs(2);
 /// A WAML of 256 KiB has room for thousands of targets; nobody reads more of them in one line.
 const MOST_TARGETS: usize = 40;
 /// How many targets are looked at at once.
@@ -32,6 +34,13 @@ const LOOKED_BACK: u32 = 20;
 type Live = BTreeMap<String, Vec<TargetName>>;
 type Unknown = Vec<(TargetName, String)>;
 
+/// What has the image, and which of its builds are wanted.
+struct Asked {
+    input: Input,
+    limit: u32,
+    after: u32,
+}
+
 /// The newest builds of an app.
 ///
 /// # Errors
@@ -39,14 +48,73 @@ type Unknown = Vec<(TargetName, String)>;
 pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
     let newest = newest(world, query).await?;
     let waml = waml(world, &newest).await?;
-    let image = image(world, &waml, &newest, query)?;
-    let most = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let (found, (live, unknown, notes)) = tokio::join!(
-        world.facts.builds(&image, most, PATIENCE),
-        live_tags(world, &waml, &newest.request.release),
+    let input = Input {
+        waml,
+        target: newest.request.target.clone(),
+        release: newest.request.release.clone(),
+        templates: world.templates.now(),
+    };
+    listed(world, Asked { input, limit: query.limit, after: query.after }).await
+}
+
+/// The newest builds of the app of a WAML, which may never have been deployed.
+///
+/// # Errors
+/// [`NoBuilds`]
+pub(super) async fn of_waml(
+    world: &World,
+    request: BuildsOfWaml,
+    seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+) -> Result<Builds, NoBuilds> {
+    let BuildsOfWaml { repository, waml, target, limit, after } = request;
+    let busy = || NoBuilds::NotKnown("too much is planned at once; come again".to_owned());
+    let planners = world.planners.for_dry_run().ok_or_else(busy)?;
+    let this = world.clone();
+    let read = planners.beside(move || this.parse(waml.as_bytes())).await;
+    let read = read.map_err(|problem| NoBuilds::NotKnown(problem.message))?;
+    let unread = |_| NoBuilds::NoImage("the WAML cannot be read: `bart validate`".to_owned());
+    let waml = Arc::new(read.map_err(unread)?);
+    let first = || waml.targets().into_iter().next().cloned();
+    let target = target.or_else(first).ok_or_else(|| {
+        NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
+    })?;
+    if !seen(&waml.app, &target) {
+        return Err(NoBuilds::Hidden(waml.app.clone()));
+    }
+    let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
+    let release = Release { repository, commit, tag: live::no_tag() };
+    let input = Input { waml, target, release, templates: world.templates.now() };
+    listed(world, Asked { input, limit, after }).await
+}
+
+async fn listed(world: &World, asked: Asked) -> Result<Builds, NoBuilds> {
+    let Asked { input, limit, after } = asked;
+    let image = image(world, &input)?;
+    let [skipped, limit] = [after, limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let (found, (live, unknown, mut notes)) = tokio::join!(
+        world.facts.builds(&image, skipped.saturating_add(limit), PATIENCE),
+        live_tags(world, &input.waml, &input.release),
     );
-    let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
-    let builds = found.builds.into_iter().map(|one| Build {
+    let mut found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
+    let seen = found.builds.len();
+    let next = (seen == skipped + limit && found.tags > seen).then(|| skipped + limit);
+    let next = next.and_then(|next| u32::try_from(next).ok());
+    let mut builds = found.builds.split_off(skipped.min(seen));
+    if skipped == 0 {
+        let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
+        let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
+        let looked_up = world.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
+        notes.extend(
+            missing.iter().filter(|tag| !looked_up.iter().any(|one| one.tag == **tag)).map(|tag| {
+                format!(
+                    "{tag} is live, and the registry does not have it any more, or did not answer"
+                )
+            }),
+        );
+        builds.extend(looked_up);
+        builds.sort_by_key(|one| std::cmp::Reverse(one.created));
+    }
+    let builds = builds.into_iter().map(|one| Build {
         live: live.get(&one.tag).cloned().unwrap_or_default(),
         tag: one.tag,
         digest: one.digest,
@@ -58,6 +126,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
     Ok(Builds {
         image: format!("{host}/{name}"),
         builds: builds.collect(),
+        next,
         tags: found.tags,
         complete: found.complete,
         unknown,
@@ -67,7 +136,7 @@ pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds,
 
 /// The app's newest deployment: its repository and commit have the WAML that names the image.
 pub(super) async fn newest(world: &World, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
-    let BuildsQuery { app, target, limit: _ } = query;
+    let BuildsQuery { app, target, limit: _, after: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
     let page = world.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
     page.deployments.into_iter().next().ok_or_else(|| {
@@ -91,23 +160,16 @@ async fn waml(world: &World, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds>
 }
 
 /// Where the image is, as the target's section names it.
-fn image(
-    world: &World,
-    waml: &Arc<Waml>,
-    newest: &Deployment,
-    query: &BuildsQuery,
-) -> Result<Image, NoBuilds> {
-    let input = Input {
-        waml: Arc::clone(waml),
-        target: newest.request.target.clone(),
-        release: newest.request.release.clone(),
-        templates: world.templates.now(),
-    };
-    let named = questions::of(&input, &world.clusters).map(|questions| questions.image);
+fn image(world: &World, input: &Input) -> Result<Image, NoBuilds> {
+    let named = questions::of(input, &world.clusters).map(|questions| questions.image);
     let image = named.as_deref().and_then(Image::parse);
-    let image = image.ok_or_else(|| no_image(newest, "it names no image that can be read"))?;
+    let app = &input.waml.app;
+    let image = image.ok_or_else(|| {
+        let place = &input.target;
+        NoBuilds::NoImage(format!("the WAML of {app} names no image that can be read for {place}"))
+    })?;
     if !world.facts.may_ask(&image) {
-        let (app, host) = (&query.app, &image.host);
+        let host = &image.host;
         return Err(NoBuilds::NoImage(format!(
             "the image of {app} is at {host}, which is not under `registries` in the service's configuration"
         )));

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
 use crate::facts::kubernetes::Kubernetes;
-use crate::facts::registry::{Builds, Registries};
+use crate::facts::registry::{Build, Builds, Registries};
 use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
@@ -189,6 +189,16 @@ impl Gatherer {
         patience: Duration,
     ) -> Result<Builds, NotKnown> {
         self.0.registries.builds(image, most, patience, self.0.clock.now()).await
+    }
+
+    /// The images of these tags, of those that there are and that answer in time.
+    pub async fn builds_of(
+        &self,
+        image: &Image,
+        tags: &[String],
+        patience: Duration,
+    ) -> Vec<Build> {
+        self.0.registries.builds_of(image, tags, patience, self.0.clock.now()).await
     }
 
     /// Begins to look what is new in the manifest repository, for a deployment that is about to

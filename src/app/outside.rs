@@ -141,7 +141,10 @@ impl World {
         request: &DeploymentRequest,
         bytes: &[u8],
     ) -> Result<(Input, Option<Questions>), NotPlanned> {
-        let waml = self.parse(bytes).map_err(|rejection| rejected(rejection, None, None))?;
+        let waml = self.parse(bytes).map_err(|rejection| {
+            let all = self.all_violations(rejection, bytes, Some(&request.target));
+            rejected(all, None, None)
+        })?;
         let input = Input {
             waml: Arc::new(waml),
             target: request.target.clone(),

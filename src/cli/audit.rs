@@ -8,6 +8,9 @@ use super::config::Source;
 use super::error::Outcome;
 use super::output::{self, Format};
 use super::owners::{app, failed, open};
+use super::table::{Column, table};
+use super::times::Times;
+use super::{offline, times};
 use crate::model::audit::{By, Found, Search, Written};
 use crate::model::id::{AppKey, TargetName};
 
@@ -33,14 +36,14 @@ pub(super) struct Audit {
     /// On this app only
     #[arg(long, value_name = "NAMESPACE/APP", value_parser = app)]
     app: Option<AppKey>,
-    /// At this time or later: 2026-11-21T08:00:00Z
-    #[arg(long, value_name = "TIME")]
+    /// At this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC), 2026-11-21T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Before this time
-    #[arg(long, value_name = "TIME")]
+    /// Before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
     /// At most so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = offline::count::<500>)]
     limit: u32,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
@@ -60,7 +63,7 @@ impl Audit {
                 output::data(data, &json!({"entries": entries, "next": next}))?;
             }
             Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
-            Format::Text => output::print(&table(&entries))?,
+            Format::Text => output::print(&list(&entries, Times::system()))?,
         }
         more(next.is_some(), output);
         Ok(())
@@ -84,7 +87,7 @@ fn as_json(entry: &Written) -> Json {
     })
 }
 
-fn table(entries: &[Written]) -> String {
+fn list(entries: &[Written], times: Times) -> String {
     let row = |entry: &Written| {
         let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
@@ -94,8 +97,16 @@ fn table(entries: &[Written]) -> String {
             (None, Some(target)) => target.to_string(),
             (_, None) => subject.clone(),
         };
-        [at.to_string(), who, act.clone(), place, format!("{reason}: {outcome}")]
+        let what = if place == *subject { "" } else { subject.as_str() };
+        let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
+        [times.ago(*at), who, act.clone(), place, why.collect::<Vec<_>>().join(": ")]
     };
-    let header = ["AT", "WHO", "ACT", "WHERE", "WHY, AND WHAT BECAME OF IT"];
-    output::table(header, entries.iter().map(row).collect())
+    let columns = [
+        Column::whole("WHEN"),
+        Column::cut("WHO", 12),
+        Column::whole("ACT"),
+        Column::middle("WHERE", 12),
+        Column::fold("WHAT, WHY, AND WHAT BECAME OF IT", 26),
+    ];
+    table(columns, entries.iter().map(row).collect())
 }

@@ -7,6 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
 use super::settings::{self, Settings};
+use super::times::TimeStyle;
 use super::{
     builds, cancel, completion, configure, deploy, deployer, explain, history, hold, keep_back,
     login, logs, open, plan, remove, render, rollback, schema, status, validate,
@@ -23,6 +24,16 @@ pub struct Bart {
     /// The file with your settings, instead of the one in the system's folder for settings
     #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
     config: Option<PathBuf>,
+    /// How times are shown: how long ago, or the moment in UTC
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
+    times: TimeStyle,
     #[command(subcommand)]
     command: Command,
 }
@@ -79,6 +90,7 @@ enum Command {
 
 impl Bart {
     fn run(self, settings: Result<Settings, CliError>) -> Outcome {
+        self.times.set();
         let command = match self.command {
             Command::Configure(command) => return command.run(settings),
             Command::Completion(command) => return command.run(),

@@ -1,35 +1,42 @@
 //! `bart builds`: what could be deployed, and where each build is live.
 
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::client::{More, Server};
-use super::columns;
-use super::error::Outcome;
-use super::here::About;
+use super::error::{CliError, Outcome};
+use super::here::{self, About};
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
-use crate::clock::Clock;
-use crate::model::id::TargetName;
+use super::table::{Column, table};
+use super::times::Times;
+use crate::model::id::{AppKey, RepoName, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
 /// The service asks the image's registry. A registry has no list by time: the tags that are likely to be the
-/// newest are looked at, and a note says so where these are not all.
+/// newest are looked at, and a note says so where these are not all. What is live is in the list, however old it is.
+///
+/// The image is the one of the newest deployment's WAML; of an app that was never deployed, that of the WAML in the
+/// working folder.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   bart builds
   bart builds --limit 5 --output json
+  bart builds --cursor 15                              older ones
   bart builds --app devx/my-app --target prod-cluster-1")]
 pub(super) struct Builds {
     /// The target whose section of the WAML names the image, where they differ
     #[arg(long, short, value_parser = offline::target)]
     target: Option<TargetName>,
     /// At most so many
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 15, value_parser = offline::count::<100>)]
     limit: u32,
+    /// The `next` of an earlier answer: goes on with older ones
+    #[arg(long)]
+    cursor: Option<String>,
     #[command(flatten)]
     about: About,
     #[command(flatten)]
@@ -44,6 +51,8 @@ pub(super) struct Builds {
 struct List {
     image: String,
     builds: Vec<Build>,
+    #[serde(default)]
+    next: Option<String>,
     tags: usize,
     complete: bool,
     notes: Vec<String>,
@@ -62,35 +71,81 @@ struct Build {
     more: More,
 }
 
+/// What the service is asked of an app that was never deployed.
+#[derive(Debug, Serialize)]
+struct Ask {
+    repository: RepoName,
+    waml: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    limit: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
 impl Builds {
     pub(super) async fn run(self) -> Outcome {
-        let mut query =
-            vec![("app", self.about.app()?.to_string()), ("limit", self.limit.to_string())];
-        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        let list: List = self.server.get("/api/v1/builds", &query).await?;
+        let list = self.list().await?;
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
-        output::print(&text(&list, Clock::system().now()))?;
+        output::print(&text(&list, Times::system()))?;
         output::note(&notes(&list));
         Ok(())
     }
+
+    async fn list(&self) -> Result<List, CliError> {
+        let app = self.about.app()?;
+        let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
+        query.extend(self.target.iter().map(|target| ("target", target.to_string())));
+        query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
+        let list: Result<List, CliError> = self.server.get("/api/v1/builds", &query).await;
+        let names = self.about.names(self.target.as_ref());
+        match (list, self.ask(&app)) {
+            // The service does not know the app, or may not say that it does: the WAML that is here names the image.
+            (Err(refused), Some(ask)) if refused.is_refusal() => {
+                let of_waml = self.server.consult("/api/v1/builds", &ask).await;
+                self.server.suggest(of_waml, &names).await
+            }
+            (list, _) => self.server.suggest(list, &names).await,
+        }
+    }
+
+    /// What to ask with the WAML of the working folder, if it is of the app.
+    fn ask(&self, app: &AppKey) -> Option<Ask> {
+        let found = here::waml().ok().filter(|found| found.app == *app)?;
+        let target = self.target.as_ref();
+        let named =
+            target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
+        let (_, bytes) = here::waml_text().ok()?;
+        named.then_some(())?;
+        Some(Ask {
+            repository: self.about.repository().ok()?,
+            waml: String::from_utf8(bytes).ok()?,
+            target: target.map(ToString::to_string),
+            limit: self.limit,
+            cursor: self.cursor.clone(),
+        })
+    }
 }
 
-fn text(list: &List, now: Timestamp) -> String {
+fn text(list: &List, times: Times) -> String {
     let List { image, builds, .. } = list;
     if builds.is_empty() {
         return format!("{image} has no builds\n");
     }
     let row = |build: &Build| {
         let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
-        let age = build.created.map_or_else(|| "-".to_owned(), |at| age(now.duration_since(at)));
         let live = build.live.join(", ");
-        [build.tag.clone(), age, commit.to_owned(), live]
+        [build.tag.clone(), times.maybe_ago(build.created), commit.to_owned(), live]
     };
-    let header = ["TAG", "AGE", "COMMIT", "LIVE ON"];
-    let table = output::table(header, builds.iter().map(row).collect());
-    let table = columns::last(&table, "LIVE ON", |live| format!("{GOOD}{live}{GOOD:#}"));
+    let columns = [
+        Column::whole("TAG"),
+        Column::whole("WHEN"),
+        Column::whole("COMMIT").drop(1),
+        Column::fold("LIVE ON", 16).paint(|live| format!("{GOOD}{live}{GOOD:#}")),
+    ];
+    let table = table(columns, builds.iter().map(row).collect());
     format!("{DIM}{image}{DIM:#}\n{table}")
 }
 
@@ -102,52 +157,33 @@ fn notes(list: &List) -> String {
         )
     });
     let all = some.iter().chain(&list.notes);
-    all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect()
-}
-
-/// The largest unit: `3 d`.
-pub(super) fn age(age: SignedDuration) -> String {
-    let seconds = age.as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        86_400..31_536_000 => format!("{} d", seconds / 86_400),
-        _ => format!("{} y", seconds / 31_536_000),
-    }
+    let notes: String = all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
+    let older = list.next.as_ref();
+    notes
+        + &older.map_or_else(String::new, |next| {
+            format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n")
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::times::TimeStyle;
 
     #[test]
     fn a_table_is_as_wide_with_colour_as_without() {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = Times { now, style: TimeStyle::Relative };
         let list = serde_json::json!({"image": "ghcr.io/acme/shop", "tags": 2, "complete": true,
-        "notes": [], "later": 1, "builds": [
+        "notes": [], "next": "15", "later": 1, "builds": [
             {"tag": "1.1", "digest": null, "created": "2026-11-21T11:00:00Z",
              "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
             {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},
         ]});
         let read: List = serde_json::from_value(list.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
-        let text = text(&read, now);
+        let text = text(&read, times);
         assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");
         assert_eq!(text.matches(&GOOD.to_string()).count(), 1, "{text}");
-    }
-
-    #[test]
-    fn an_age_has_its_largest_unit() {
-        for (seconds, text) in [
-            (-5, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (7_199, "1 h"),
-            (200_000, "2 d"),
-            (40_000_000, "1 y"),
-        ] {
-            assert_eq!(age(SignedDuration::from_secs(seconds)), text);
-        }
     }
 }

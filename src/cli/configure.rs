@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use super::settings::{self, File, Settings};
+use super::table::{Column, table};
 
 /// Shows and changes settings that count for every command on this machine.
 ///
@@ -38,6 +39,8 @@ enum Key {
     Server,
     /// How results are printed: text, json or yaml
     Output,
+    /// How times are shown: relative or absolute
+    Times,
     /// What `bart login` presents to GitHub, where the service does not say
     #[value(name = "github_client_id")]
     GithubClientId,
@@ -115,7 +118,10 @@ fn list(settings: &Settings, format: Format) -> Outcome {
     let row = |(key, value): (&str, Option<String>)| {
         [key.to_owned(), value.unwrap_or_else(|| "(not set)".to_owned())]
     };
-    output::print(&output::table(["KEY", "VALUE"], all.into_iter().map(row).collect()))
+    output::print(&table(
+        [Column::whole("KEY"), Column::whole("VALUE")],
+        all.into_iter().map(row).collect(),
+    ))
 }
 
 impl Key {
@@ -123,15 +129,17 @@ impl Key {
         match self {
             Self::Server => "server",
             Self::Output => "output",
+            Self::Times => "times",
             Self::GithubClientId => "github_client_id",
         }
     }
 
     fn of(self, file: &File) -> Option<String> {
-        let File { server, output, github_client_id } = file;
+        let File { server, output, times, github_client_id } = file;
         match self {
             Self::Server => server.clone(),
             Self::Output => output.map(|output| output.word().to_owned()),
+            Self::Times => times.map(|times| times.word().to_owned()),
             Self::GithubClientId => github_client_id.clone(),
         }
     }
@@ -140,7 +148,7 @@ impl Key {
     fn check(self, value: &str) -> Outcome {
         let url = (self == Self::Server).then(|| reqwest::Url::parse(value));
         match url {
-            Some(Err(error)) => Err(CliError::usage(format!("{value} is no address: {error}"))
+            Some(Err(_)) => Err(CliError::usage(format!("{value} is no address"))
                 .hint("write it like https://deployer.example.com")),
             Some(Ok(url)) if !matches!(url.scheme(), "http" | "https") => {
                 Err(CliError::usage(format!("{value} is reached by neither http nor https")))

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
+use super::times::TimeStyle;
 use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
@@ -18,6 +19,16 @@ use super::{audit, backup, config, demo, init, locks, owners, serve, templates, 
 #[derive(Debug, Parser)]
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct Deployer {
+    /// How times are shown: how long ago, or the moment in UTC
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
+    times: TimeStyle,
     #[command(subcommand)]
     command: Command,
 }
@@ -45,6 +56,7 @@ enum Command {
 
 impl Deployer {
     fn run(self) -> Outcome {
+        self.times.set();
         match self.command {
             Command::Serve(command) => on_runtime(command.run()),
             Command::Demo(command) => on_runtime(command.run()),

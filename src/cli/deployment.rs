@@ -3,22 +3,46 @@
 use super::changes::{self, Shown};
 use super::client::{Change, Detail, Overview};
 use super::diagnostics::{self, Sources};
-use super::output::{self, BAD, BOLD, DIM, GOOD, NOTE};
+use super::output::{BAD, BOLD, DIM, GOOD, NOTE};
+use super::table::{Column, table};
+use super::times::Times;
 use crate::model::deployment::{StageTime, State};
 
-/// A table, a line each.
-pub(super) fn table(deployments: &[Overview]) -> String {
+/// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
+pub(super) fn list(deployments: &[Overview], times: Times) -> String {
+    table(columns(deployments), rows(deployments, times))
+}
+
+fn columns(deployments: &[Overview]) -> [Column; 8] {
+    let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
+    [
+        Column::whole("DEPLOYMENT"),
+        Column::whole("STATE"),
+        Column::middle("APP", 8).drop(if of_one { 3 } else { 0 }),
+        Column::middle("TARGET", 8),
+        Column::middle("TAG", 8),
+        Column::cut("BY", 6).drop(1),
+        Column::whole("WHEN"),
+        Column::cut("SUMMARY", 20).drop(2),
+    ]
+}
+
+fn rows(deployments: &[Overview], times: Times) -> Vec<[String; 8]> {
     let row = |one: &Overview| {
-        let app = one.app.as_deref().unwrap_or(&one.repository);
-        let state = one.state.as_str();
-        [&one.id, state, app, &one.target, &one.tag, &one.actor, &one.summary].map(str::to_owned)
+        let (state, when) = (one.state.as_str(), times.ago(one.received_at));
+        let app = name(one);
+        [&one.id, state, app, &one.target, &one.tag, &one.actor, &when, &one.summary]
+            .map(str::to_owned)
     };
-    let header = ["DEPLOYMENT", "STATE", "APP", "TARGET", "TAG", "BY", "SUMMARY"];
-    output::table(header, deployments.iter().map(row).collect())
+    deployments.iter().map(row).collect()
+}
+
+fn name(one: &Overview) -> &str {
+    one.app.as_deref().unwrap_or(&one.repository)
 }
 
 /// One with all that is known of it.
-pub(super) fn page(detail: &Detail) -> String {
+pub(super) fn page(detail: &Detail, times: Times) -> String {
     let Detail {
         overview,
         stages,
@@ -44,7 +68,7 @@ pub(super) fn page(detail: &Detail) -> String {
         ("repository", &overview.repository),
         ("by", &overview.actor),
         ("template", &template(overview)),
-        ("received", &overview.received_at.to_string()),
+        ("received", &times.ago(overview.received_at)),
         ("page", log_url.as_deref().unwrap_or("-")),
     ] {
         text += &format!("  {DIM}{name:<10}{DIM:#} {value}\n");
@@ -69,7 +93,8 @@ pub(super) fn page(detail: &Detail) -> String {
     if !statuses.is_empty() {
         text += &format!("\n{BOLD}statuses{BOLD:#}\n");
         for status in statuses {
-            text += &format!("  {}  {:<12} {}\n", status.at, status.state, status.description);
+            let at = times.ago(status.at);
+            text += &format!("  {at:<12}  {:<12} {}\n", status.state, status.description);
         }
     }
     text
@@ -100,5 +125,43 @@ pub(super) fn colour(state: State) -> anstyle::Style {
         State::Failed => BAD,
         State::Queued | State::Running | State::Pushing => NOTE,
         State::Superseded | State::Cancelled => DIM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::table::layout;
+    use crate::cli::times::TimeStyle;
+
+    fn deployment(app: &str, tag: &str, state: &str) -> Overview {
+        let json = serde_json::json!({
+            "id": "20261121-115900000-3f9a2c", "state": state, "app": app, "target": "prod-cluster-1",
+            "repository": "acme/shop", "tag": tag, "actor": "octo-developer", "template": null,
+            "summary": "created deployment.yaml, service.yaml, ingress.yaml and 5 more",
+            "received_at": "2026-11-21T09:00:00Z", "finished_at": null, "errors": 0, "warnings": 0,
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn at(deployments: &[Overview], width: usize) -> String {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let times = Times { now, style: TimeStyle::Relative };
+        layout(&columns(deployments), rows(deployments, times), Some(width))
+    }
+
+    #[test]
+    fn a_history_fits_a_terminal_of_80_columns_with_its_times() {
+        let tag = "1.0.202206151506-sha.649008fb";
+        let one =
+            [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
+        insta::assert_snapshot!(at(&one, 80), @"");
+        let all =
+            [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
+        insta::assert_snapshot!(at(&all, 80), @"");
+        for text in [at(&one, 80), at(&all, 80)] {
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.lines().next().unwrap().contains("WHEN") && text.contains("3 h ago"));
+        }
     }
 }

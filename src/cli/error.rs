@@ -76,6 +76,17 @@ impl CliError {
         matches!(self.kind, Kind::Rejected)
     }
 
+    /// Whether it is that the service will not do it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.kind, Kind::Refused)
+    }
+
+    /// The same with the next step of another one.
+    #[must_use]
+    pub fn hint_of(self, other: Self) -> Self {
+        Self { hint: other.hint.or(self.hint), ..self }
+    }
+
     /// Prints it now, because there is more to come; the same without words, for the exit code.
     #[must_use]
     pub fn told(&self) -> Self {

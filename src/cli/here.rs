@@ -7,8 +7,9 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::error::CliError;
+use super::names::Names;
 use super::offline::{self, WAML_FILE};
-use crate::model::id::{AppKey, Namespace, RepoName, Slug};
+use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::Waml;
 
 /// Which app a command is about.
@@ -35,6 +36,12 @@ impl About {
     /// Whether somebody said which app or repository.
     pub(super) fn is_said(&self) -> bool {
         self.app.is_some() || self.whose.repository.is_some()
+    }
+
+    /// The names that somebody said, with a target: those that can be mistyped.
+    pub(super) fn names(&self, target: Option<&TargetName>) -> Names {
+        let app = self.app.as_ref().and_then(|text| key(text).ok());
+        Names { target: target.cloned(), app, repository: self.whose.repository.clone() }
     }
 
     /// The app.
@@ -81,6 +88,11 @@ impl About {
 }
 
 impl Whose {
+    /// The names that somebody said, with a target.
+    pub(super) fn names(&self, target: &TargetName) -> Names {
+        Names { target: Some(target.clone()), app: None, repository: self.repository.clone() }
+    }
+
     /// The service's repository.
     ///
     /// # Errors

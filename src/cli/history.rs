@@ -4,14 +4,14 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ago::ago;
 use super::client::{List, More, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
 use super::output::{self, BOLD, Format, NOTE};
-use crate::clock::Clock;
+use super::table::{Column, table};
+use super::times::Times;
+use super::{offline, times};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 
@@ -26,7 +26,8 @@ Examples:
   bart history                       deployments of the app in this folder
   bart history prod-cluster-1        revisions on a target
   bart history --target dev          deployments to one target
-  bart history --state failed --since 2026-11-01T00:00:00Z
+  bart history --state failed --since 2d
+  bart history --since 2026-11-01 --until 2026-11-08
   bart history --all --limit 50      deployments of every app")]
 pub(super) struct History {
     /// The target whose revisions are shown
@@ -49,14 +50,15 @@ pub(super) struct History {
     /// Only of this image tag
     #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
     tag: Option<ImageTag>,
-    /// Only those received at this time or later: 2026-11-21T05:48:12Z
-    #[arg(long, value_name = "TIME")]
+    /// Only those received at this time or later: `2h`, `2d` (so long ago), 2026-11-21 (from its beginning, UTC),
+    /// 2026-11-21T05:48:12Z
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     since: Option<Timestamp>,
-    /// Only those received before this time
-    #[arg(long, value_name = "TIME")]
+    /// Only those received before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = times::past)]
     until: Option<Timestamp>,
     /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, default_value_t = 20, value_parser = offline::count::<200>)]
     limit: u32,
     /// The `next` of an earlier answer: goes on where that ended
     #[arg(long)]
@@ -112,13 +114,16 @@ impl History {
 
     async fn deployments(&self) -> Outcome {
         let list: List = self.server.get("/api/v1/deployments", &self.query()?).await?;
+        if list.deployments.is_empty() && self.cursor.is_none() {
+            self.server.check_names(&self.about.names(self.only.as_ref())).await?;
+        }
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
         if list.deployments.is_empty() {
             return output::print("no such deployments\n");
         }
-        output::print(&deployment::table(&list.deployments))?;
+        output::print(&deployment::list(&list.deployments, Times::system()))?;
         if let Some(next) = &list.next {
             output::note(&format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n"));
         }
@@ -144,19 +149,24 @@ impl History {
         let app = self.about.app()?;
         let AppKey { namespace, slug } = &app;
         let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
-        let Some(found) = self.server.find::<Revisions>(&path).await? else {
-            return Err(CliError::refused(format!("{app} was never deployed to {target}"))
-                .hint("`bart status` shows where it is"));
+        let names = self.about.names(Some(target));
+        let found = self.server.find::<Revisions>(&path).await;
+        let Some(found) = self.server.suggest(found, &names).await? else {
+            let never = CliError::refused(format!("{app} was never deployed to {target}"))
+                .hint("`bart status` shows where it is");
+            return self.server.suggest(Err(never), &names).await;
         };
         if self.output.is_data() {
             return output::data(self.output, &found);
         }
-        output::print(&format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", table(&found)))
+        output::print(&format!(
+            "{BOLD}{app}{BOLD:#} on {target}\n\n{}",
+            list(&found, Times::system())
+        ))
     }
 }
 
-fn table(found: &Revisions) -> String {
-    let now = Clock::system().now();
+fn list(found: &Revisions, times: Times) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let row = |one: &Revision| {
         let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
@@ -166,12 +176,20 @@ fn table(found: &Revisions) -> String {
             or(&one.tag),
             or(&commit),
             or(&one.actor),
-            one.at.map_or_else(|| "-".to_owned(), |at| ago(now, at)),
+            times.maybe_ago(one.at),
             or(&one.reason),
         ]
     };
-    let header = ["REVISION", "", "TAG", "COMMIT", "BY", "WHEN", "REASON"];
-    let mut text = output::table(header, found.revisions.iter().map(row).collect());
+    let columns = [
+        Column::whole("REVISION"),
+        Column::whole(""),
+        Column::middle("TAG", 8),
+        Column::whole("COMMIT").drop(2),
+        Column::cut("BY", 6).drop(1),
+        Column::whole("WHEN"),
+        Column::cut("REASON", 12).drop(3),
+    ];
+    let mut text = table(columns, found.revisions.iter().map(row).collect());
     if found.hand_edited {
         text += &format!(
             "\n{NOTE}note{NOTE:#}: none of them is live: somebody edited the manifests by hand\n"

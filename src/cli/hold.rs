@@ -8,6 +8,7 @@ use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
 use super::output::{self, BOLD, Format, GOOD};
+use super::times::Times;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
 
@@ -90,11 +91,11 @@ impl Unhold {
         let answer = self.ask.post("release").await?;
         self.ask.print(&answer, |held| {
             format!(
-                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it since {}: {}\n",
+                "{GOOD}released{GOOD:#} {BOLD}{}{BOLD:#} on {}; {} had held it, {}: {}\n",
                 held.app,
                 held.target,
                 held.by,
-                held.since.strftime("%F %H:%M UTC"),
+                Times::system().ago(held.since),
                 held.reason
             )
         })
@@ -105,7 +106,8 @@ impl Ask {
     async fn post(&self, what: &str) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = self.about.app()?;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
-        self.server.post(&path, &serde_json::json!({"reason": self.reason})).await
+        let answer = self.server.post(&path, &serde_json::json!({"reason": self.reason})).await;
+        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
     fn print(&self, answer: &Answer, text: impl Fn(&Placed) -> String) -> Outcome {

@@ -8,8 +8,10 @@ use serde_json::json;
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
 use super::output::{self, BOLD, DIM, Format, GOOD};
+use super::table::{Column, table};
+use super::times::Times;
+use super::{offline, times};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
 use crate::model::removal;
@@ -26,7 +28,7 @@ use crate::model::removal;
 Examples:
   bart lock prod-cluster-1 --reason 'the database moves' --for 2h
   bart lock prod-cluster-1 --app devx/my-app --reason 'under investigation'
-  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22T08:00:00Z
+  bart lock prod-cluster-1 --all --reason 'the cluster is upgraded' --until 2026-11-22
   bart lock --owner squad@example.com --reason 'nobody is on call'
   bart lock --everything --reason 'an incident'
 
@@ -49,11 +51,11 @@ pub(super) struct Lock {
     /// Why; shown to whoever is stopped
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
-    /// Until when: 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `2h`, `90m`
-    #[arg(long = "for", value_name = "DURATION")]
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     server: Server,
@@ -120,6 +122,16 @@ struct Ask<'a> {
     lasting: Option<String>,
 }
 
+/// Those of a list of locks.
+pub(super) const COLUMNS: [Column; 6] = [
+    Column::whole("LOCK"),
+    Column::middle("STOPS", 16),
+    Column::cut("BY", 6).drop(2),
+    Column::whole("SINCE").drop(1),
+    Column::whole("UNTIL"),
+    Column::fold("REASON", 16),
+];
+
 /// A list of locks.
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
@@ -176,12 +188,15 @@ impl Lock {
             until: self.until,
             lasting: self.lasting.map(|lasting| lasting.to_string()),
         };
-        let placed: Placed = self.server.post("/api/v1/locks", &ask).await?;
+        let placed = self.server.post("/api/v1/locks", &ask).await;
+        let names = self.about.names(self.target.as_ref());
+        let placed: Placed = self.server.suggest(placed, &names).await?;
         if self.output.is_data() {
             return output::data(self.output, &placed);
         }
         let Placed { id, scope, until, .. } = placed;
-        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        let until =
+            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!(
             "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
         ))
@@ -236,7 +251,8 @@ impl Unlock {
         if ids.is_empty() {
             let message = format!("{app} on {target} has no lock of its own");
             let hint = format!("`bart locks {target}` shows what else stops it");
-            return Err(CliError::refused(message).hint(hint));
+            let none = CliError::refused(message).hint(hint);
+            return self.server.suggest(Err(none), &self.about.names(Some(&target))).await;
         }
         Ok(ids)
     }
@@ -251,21 +267,25 @@ impl Locks {
             query.push(("app", self.about.app()?.to_string()));
         }
         let list: List = self.server.get("/api/v1/locks", &query).await?;
+        // Locks on everything stop what is not there, too.
+        let named = |lock: &Placed| lock.scope.target.is_some() || lock.scope.app.is_some();
+        if !list.locks.iter().any(named) {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
         if self.output.is_data() {
             return output::data(self.output, &list);
         }
         if list.locks.is_empty() {
             return output::print("nothing is locked\n");
         }
-        output::print(&table(&list.locks))
+        output::print(&self::list(&list.locks, Times::system()))
     }
 }
 
-fn table(locks: &[Placed]) -> String {
+fn list(locks: &[Placed], times: Times) -> String {
     let row = |Placed { id, scope, reason, by, since, until, more: _ }: &Placed| {
-        let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
-        [id.clone(), scope.to_string(), by.clone(), since.to_string(), until, reason.clone()]
+        let until = until.map_or_else(|| "-".to_owned(), |until| times.ahead(until));
+        [id.clone(), scope.to_string(), by.clone(), times.ago(*since), until, reason.clone()]
     };
-    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
-    output::table(header, locks.iter().map(row).collect())
+    table(COLUMNS, locks.iter().map(row).collect())
 }

@@ -6,8 +6,11 @@ use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
+use super::keep_back::COLUMNS;
 use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
+use super::table::table;
+use super::times::{self, Times};
 use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
@@ -35,11 +38,11 @@ pub(super) struct Lock {
     /// Every app of this owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Until when: 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", conflicts_with = "lasting")]
+    /// Until when: 2026-11-22 (its beginning, UTC), 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "lasting", value_parser = times::end)]
     until: Option<Timestamp>,
-    /// For how long: `2h`
-    #[arg(long = "for", value_name = "DURATION")]
+    /// For how long: `90m`, `2h`, `2d`
+    #[arg(long = "for", value_name = "DURATION", value_parser = times::duration)]
     lasting: Option<SignedDuration>,
     #[command(flatten)]
     who: Who,
@@ -106,7 +109,8 @@ impl Lock {
         let shown = scope.to_string();
         let id = operator.lock(scope, &act, until).await.map_err(failed)?;
         operator.close().await;
-        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        let until =
+            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!("{GOOD}locked{GOOD:#} {shown}{until}: {id}\n"))
     }
 
@@ -174,7 +178,7 @@ impl Locks {
                 output::data(data, &json!({"locks": locks.iter().map(as_json).collect::<Vec<_>>()}))
             }
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
-            Format::Text => output::print(&table(&locks)),
+            Format::Text => output::print(&list(&locks, Times::system())),
         }
     }
 }
@@ -193,12 +197,11 @@ fn as_json((id, lock): &(LockId, Placed)) -> Json {
     })
 }
 
-fn table(locks: &[(LockId, Placed)]) -> String {
+fn list(locks: &[(LockId, Placed)], times: Times) -> String {
     let row = |(id, Placed { scope, reason, by, since, until }): &(LockId, Placed)| {
-        let until = until.map_or_else(|| "-".to_owned(), |until| until.to_string());
-        let [id, scope, since] = [id.to_string(), scope.to_string(), since.to_string()];
+        let until = until.map_or_else(|| "-".to_owned(), |until| times.ahead(until));
+        let [id, scope, since] = [id.to_string(), scope.to_string(), times.ago(*since)];
         [id, scope, by.clone(), since, until, reason.clone()]
     };
-    let header = ["LOCK", "STOPS", "BY", "SINCE", "UNTIL", "REASON"];
-    output::table(header, locks.iter().map(row).collect())
+    table(COLUMNS, locks.iter().map(row).collect())
 }

@@ -144,8 +144,11 @@ pub(super) async fn newest(
         Some(Err(error)) => {
             Err(CliError::io(format!("the service names a deployment oddly: {error}")))
         }
-        None => Err(CliError::refused("there is no such deployment yet")
-            .hint("`bart history --all` shows those of every app")),
+        None => {
+            let none = CliError::refused("there is no such deployment yet")
+                .hint("`bart history --all` shows those of every app");
+            server.suggest(Err(none), &about.names(target)).await
+        }
     }
 }
 

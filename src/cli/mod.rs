@@ -42,12 +42,13 @@ pub(crate) mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod here; // which app a command is about
 mod client; // the service's API
+mod names; // did you mean
 mod answers; // what it answers
 mod follow; // its events
-mod columns; // colour in a table
+mod table; // tables that fit the terminal
 mod changes; // what becomes of objects, as a terminal shows it
 mod deployment; // deployments as a terminal shows them
-mod ago; // how long ago
+mod times; // how people write and read times
 mod host; // where the service has its repositories
 mod settings; // what is set up on this machine
 

@@ -9,6 +9,7 @@ use super::client::{Detail, List, Server};
 use super::error::{CliError, Outcome};
 use super::here::{self, About};
 use super::output::{self, Format};
+use super::table::{Column, table};
 use super::{logs, offline};
 use crate::model::id::{DeployId, TargetName};
 
@@ -106,12 +107,13 @@ impl Open {
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         let list: List = self.server.get("/api/v1/deployments", &query).await?;
         let address = list.deployments.into_iter().next().and_then(|one| one.address);
-        address.ok_or_else(|| {
+        let address = address.ok_or_else(|| {
             CliError::refused(
                 "the app has no address there: it has no ingress, or was not deployed",
             )
             .hint("`bart status` shows where it is")
-        })
+        });
+        self.server.suggest(address, &self.about.names(self.target.as_ref())).await
     }
 
     fn link(&self, what: &str) -> Result<Place, CliError> {
@@ -133,6 +135,9 @@ impl Open {
             vec![Place { name: "service".to_owned(), url: self.server.server.clone() }];
         // What is not there cannot be opened.
         let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
+        if found.iter().all(|(_, url)| url.is_none()) {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
         let found = found
             .into_iter()
             .filter_map(|(name, url)| Some(Place { name: name.to_owned(), url: url? }));
@@ -142,7 +147,7 @@ impl Open {
             return output::data(self.output, &places);
         }
         let rows = places.into_iter().map(|place| [place.name, place.url]);
-        output::print(&output::table(["WHAT", "ADDRESS"], rows.collect()))
+        output::print(&table([Column::whole("WHAT"), Column::whole("ADDRESS")], rows.collect()))
     }
 }
 

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
 
 use clap::ValueEnum;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::error::CliError;
@@ -67,20 +66,11 @@ fn write(text: &str) -> Result<(), CliError> {
     out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()).map_err(closed)
 }
 
-/// A table without lines, as wide as the terminal. Only the last column is folded: what is left of
-/// it are names and ids, which people copy.
-pub fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    // Shown before the columns are measured.
-    let rows = rows.into_iter().map(|row| row.map(|cell| reveal_invisible(&cell).into_owned()));
-    table.set_header(header).add_rows(rows);
-    for column in table.column_iter_mut().take(N.saturating_sub(1)) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
-    }
-    // The first cell's padding would set the table off from the text around it.
-    let line = |line: &str| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned() + "\n";
-    table.lines().map(|text| line(&text)).collect()
+/// How many columns the terminal has that results are printed on; nothing where it is none.
+pub fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    let size = out.is_terminal().then(|| terminal_size::terminal_size_of(&out)).flatten();
+    size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
 }
 
 /// Prints a value as JSON on standard output.
@@ -232,18 +222,5 @@ mod tests {
             assert!(!escaped(&json).contains(c), "{c:?}");
             assert_eq!(serde_json::from_str::<[String; 1]>(&escaped(&json)).unwrap()[0], text);
         }
-    }
-
-    #[test]
-    fn a_table_is_measured_with_what_it_shows() {
-        let rows =
-            vec![["a\u{202e}b".to_owned(), "1".to_owned()], ["c".to_owned(), "2".to_owned()]];
-        assert_eq!(table(["KEY", "N"], rows), "KEY         N\na\\u{202e}b  1\nc           2\n");
-    }
-
-    #[test]
-    fn a_table_keeps_its_columns_where_a_line_begins_with_an_empty_cell() {
-        let rows = vec![["a".to_owned(), "1".to_owned()], [String::new(), "2".to_owned()]];
-        assert_eq!(table(["KEY", "N"], rows), "KEY  N\na    1\n     2\n");
     }
 }

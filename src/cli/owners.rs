@@ -7,6 +7,8 @@ use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::locks::Who;
 use super::output::{self, Format, GOOD};
+use super::table::{Column, table};
+use super::times::Times;
 use crate::app::operator::{Operator, Owned};
 use crate::clock::Clock;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
@@ -75,7 +77,7 @@ impl List {
                 output::data(data, &owned.iter().map(as_json).collect::<Vec<_>>())
             }
             Format::Text if owned.is_empty() => output::print("no app has been deployed yet\n"),
-            Format::Text => output::print(&table(&owned)),
+            Format::Text => output::print(&list(&owned, Times::system())),
         }
     }
 }
@@ -135,15 +137,21 @@ fn as_json(owned: &Owned) -> serde_json::Value {
     })
 }
 
-fn table(all: &[Owned]) -> String {
+fn list(all: &[Owned], times: Times) -> String {
     let row = |Owned { target, app, repository, since, moved }: &Owned| {
         let why = moved.as_ref().map_or_else(
             || "deployed it first".to_owned(),
             |moved| format!("moved by {}: {}", moved.by, moved.reason),
         );
         let [target, app] = [target.to_string(), app.to_string()];
-        [target, app, repository.to_string(), since.to_string(), why]
+        [target, app, repository.to_string(), times.ago(*since), why]
     };
-    let header = ["TARGET", "APP", "REPOSITORY", "SINCE", "WHY"];
-    output::table(header, all.iter().map(row).collect())
+    let columns = [
+        Column::middle("TARGET", 8),
+        Column::middle("APP", 12),
+        Column::middle("REPOSITORY", 12),
+        Column::whole("SINCE"),
+        Column::fold("WHY", 17).drop(1),
+    ];
+    table(columns, all.iter().map(row).collect())
 }

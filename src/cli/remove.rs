@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here;
+use super::names::Names;
 use super::offline;
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
+use super::times::Times;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
@@ -99,7 +101,8 @@ impl Remove {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/remove", self.target);
         let ask = Ask { reason: &self.reason, with_data: self.with_data, dry_run };
-        self.server.post(&path, &ask).await
+        let removed = self.server.post(&path, &ask).await;
+        self.server.suggest(removed, &Names::target(&self.target).app(Some(app.clone()))).await
     }
 
     /// Shows what would go, and waits for the app's name.
@@ -131,8 +134,8 @@ fn page(removed: &Removed) -> String {
             short(removed.commit.as_deref())
         ),
         "already-removed" => format!(
-            "{BOLD}{app}{BOLD:#} was removed from {target} before: {} by {}, {} ({})\n",
-            removed.asked_at,
+            "{BOLD}{app}{BOLD:#} was removed from {target} before, {} by {}, {} ({})\n",
+            Times::system().ago(removed.asked_at),
             removed.actor,
             removed.commit.as_deref().map_or("by another's commit".to_owned(), |commit| format!(
                 "commit {}",

@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::{self, Shown};
 use super::client::{Change, Detail, More, Overview, Server};
-use super::deploy::patience;
 use super::error::{CliError, Outcome};
 use super::here::About;
-use super::offline;
 use super::output::{self, BAD, BOLD, DIM, Format, GOOD, NOTE};
+use super::{offline, times};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::removal;
@@ -53,7 +52,7 @@ pub(super) struct Rollback {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait until it is done: `90s`, `15m`, `1h`
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     #[command(flatten)]
     about: About,
@@ -121,7 +120,8 @@ impl Rollback {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
         let ask = Ask { to: self.to.as_ref(), reason: &self.reason, dry_run: self.dry_run };
-        self.server.post(&path, &ask).await
+        let answer = self.server.post(&path, &ask).await;
+        self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
     /// Stopped before the service has answered.

@@ -4,7 +4,7 @@ mod shown; // as text
 
 use std::collections::BTreeSet;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,10 @@ use super::deployment;
 use super::error::{CliError, Outcome};
 use super::follow::Readiness;
 use super::here::{self, About};
+use super::names::Names;
 use super::offline;
 use super::output::{self, Format};
-use crate::clock::Clock;
+use super::times::Times;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 
@@ -38,6 +39,8 @@ Examples:
   bart status                             the app in this folder, on all its targets
   bart status --app devx/my-app -t dev    another one, on one target
   bart status --all                       every app
+  bart status --owner squad@example.com   the apps of a team
+  bart status --state locked              those that a lock stops
   bart status 20261121-054812123-3f9a2c   one deployment
 
 Exit codes: 0 shown, 1 there is no such deployment, 2 wrong usage or no answer; also where a target could not be
@@ -52,6 +55,12 @@ pub(super) struct Status {
     /// Every app
     #[arg(long)]
     all: bool,
+    /// Every app of this owner, as WAMLs say it
+    #[arg(long, value_name = "EMAIL", conflicts_with_all = ["deployment", "app", "repository"])]
+    owner: Option<String>,
+    /// Every app in this state: live, edited (by hand), locked or held
+    #[arg(long, value_enum, conflicts_with_all = ["deployment", "app", "repository"])]
+    state: Option<AppState>,
     #[command(flatten)]
     about: About,
     #[command(flatten)]
@@ -59,6 +68,30 @@ pub(super) struct Status {
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
+}
+
+/// How an app is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AppState {
+    /// A revision is live, as it was pushed.
+    Live,
+    /// Somebody edited what is live by hand.
+    Edited,
+    /// A lock stops deployments of it.
+    Locked,
+    /// Automation is held off it.
+    Held,
+}
+
+impl AppState {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Edited => "edited",
+            Self::Locked => "locked",
+            Self::Held => "held",
+        }
+    }
 }
 
 /// An app on all its targets.
@@ -188,6 +221,10 @@ struct Placed {
     namespace: String,
     app: String,
     live_revision: Option<String>,
+    #[serde(default)]
+    tag: Option<String>,
+    #[serde(default)]
+    at: Option<Timestamp>,
     hosts: Vec<String>,
     owner: Option<String>,
     repository: Option<String>,
@@ -199,12 +236,24 @@ struct Placed {
     more: More,
 }
 
+impl Placed {
+    /// Whether a deployment is of it.
+    fn is_of(&self, one: &Overview) -> bool {
+        let app = format!("{}/{}", self.namespace, self.app);
+        self.target == one.target
+            && one.app.as_ref().map_or_else(
+                || self.repository.as_ref() == Some(&one.repository),
+                |theirs| *theirs == app,
+            )
+    }
+}
+
 impl Status {
     pub(super) async fn run(self) -> Outcome {
         if let Some(id) = &self.deployment {
             return self.one(id).await;
         }
-        if self.all {
+        if self.all || self.owner.is_some() || self.state.is_some() {
             return self.everything().await;
         }
         match self.about.app() {
@@ -221,7 +270,7 @@ impl Status {
         if self.output.is_data() {
             return output::data(self.output, &detail);
         }
-        output::print(&deployment::page(&detail))
+        output::print(&deployment::page(&detail, Times::system()))
     }
 
     async fn app(&self, app: AppKey) -> Outcome {
@@ -246,11 +295,15 @@ impl Status {
             };
             targets.push(Target { target, state, error });
         }
+        let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
+        if !is_known && unknown.is_none() {
+            self.server.check_names(&self.about.names(self.target.as_ref())).await?;
+        }
         let found = OneApp { app: app.to_string(), targets, missing, service };
         if self.output.is_data() {
             output::data(self.output, &found)?;
         } else {
-            output::print(&shown::of_app(&found, Clock::system().now()))?;
+            output::print(&shown::of_app(&found, Times::system()))?;
         }
         unknown.map_or(Ok(()), Err)
     }
@@ -285,10 +338,17 @@ impl Status {
     async fn everything(&self) -> Outcome {
         let service = self.server.ready().await?;
         let on: Vec<_> = self.target.iter().map(|target| ("target", target.to_string())).collect();
-        let Seen { apps, missing, all } = self.or_readiness(self.placed(&on).await, &service)?;
+        let mut which = on.clone();
+        which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
+        which.extend(self.state.iter().map(|state| ("state", state.word().to_owned())));
+        let Seen { apps, missing, all } = self.or_readiness(self.placed(&which).await, &service)?;
+        if apps.is_empty() {
+            let target = self.target.clone();
+            self.server.check_names(&Names { target, ..Names::default() }).await?;
+        }
         let mut notes = Vec::new();
         if !all {
-            notes.push(format!("there are more than {} apps: add --target", apps.len()));
+            notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));
         }
         let mut under_way = Vec::new();
         for state in [State::Pushing, State::Running, State::Queued] {
@@ -305,11 +365,14 @@ impl Status {
             }
             under_way.extend(list.deployments);
         }
+        if self.owner.is_some() || self.state.is_some() {
+            under_way.retain(|one| apps.iter().any(|app| app.is_of(one)));
+        }
         let found = Everything { apps, missing, under_way, notes, service };
         if self.output.is_data() {
             return output::data(self.output, &found);
         }
-        output::print(&shown::of_all(&found))
+        output::print(&shown::of_all(&found, Times::system()))
     }
 
     /// Those apps, page by page.

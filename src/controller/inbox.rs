@@ -6,7 +6,8 @@ use crate::clock::Clock;
 use crate::controller::Wake;
 use crate::model::audit::{By, Entry};
 use crate::model::event::{DeploymentRequest, Event};
-use crate::model::id::{DeliveryId, DeployId};
+use crate::model::id::{AppKey, DeliveryId, DeployId};
+use crate::model::release::Release;
 use crate::store::{Accepted, NewRollback, PendingAnswer, RollbackTurn, Store, StoreError};
 
 /// Where events are handed in. Clones share it.
@@ -28,8 +29,17 @@ pub enum Received {
     Known(DeployId),
 }
 
-/// Who asks us for a deployment, and what of the answer is kept once it has its id.
-type Asked<'a> = (&'a By, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
+/// Who asks us for a deployment, of which app, and what of the answer is kept once it has its id.
+type Asked<'a> = (Act<'a>, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
+
+/// What the audit log is told of a deployment beside the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'a> {
+    /// Who asks.
+    pub by: &'a By,
+    /// The app that the WAML of the commit is of; `None` where it cannot be read.
+    pub app: Option<&'a AppKey>,
+}
 
 /// How often a new id is drawn: they have a millisecond and 24 random bits.
 const DRAWS: usize = 3;
@@ -75,10 +85,10 @@ impl Inbox {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: &By,
+        act: Act<'_>,
         answer: &(dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync),
     ) -> Result<Received, StoreError> {
-        self.accept(delivery, request, Some((by, answer))).await
+        self.accept(delivery, request, Some((act, answer))).await
     }
 
     async fn accept(
@@ -126,16 +136,25 @@ impl Inbox {
     }
 
     /// What the audit log gets of a deployment that somebody asked us for.
-    fn act(&self, request: &DeploymentRequest, deployment: &DeployId, by: &By) -> Entry {
-        let DeploymentRequest { release, target, description, .. } = request;
+    fn act(
+        &self,
+        request: &DeploymentRequest,
+        deployment: &DeployId,
+        Act { by, app }: Act<'_>,
+    ) -> Entry {
+        let DeploymentRequest { release, target, description, git_ref, .. } = request;
+        let Release { repository, commit, tag } = release;
         Entry {
             id: self.clock.deploy_id(),
             at: self.clock.now(),
             by: by.clone(),
             act: "deploy",
             target: Some(target.clone()),
-            app: None,
-            subject: format!("deployment {deployment} of {}:{}", release.repository, release.tag),
+            app: app.cloned(),
+            subject: format!(
+                "deployment {deployment} of {repository}:{tag} at {} ({git_ref})",
+                commit.short()
+            ),
             reason: description.clone(),
             outcome: "accepted".to_owned(),
         }
@@ -152,8 +171,8 @@ impl Inbox {
             let (id, now) = (self.clock.deploy_id(), self.clock.now());
             let stored = match by {
                 None => self.store.accept(delivery, request, &id, now).await,
-                Some((by, answer)) => {
-                    let (entry, kept) = (self.act(request, &id, by), answer(&id));
+                Some((act, answer)) => {
+                    let (entry, kept) = (self.act(request, &id, act), answer(&id));
                     let act = (&entry, kept.as_ref());
                     self.store.accept_act(delivery, request, &id, act, now).await
                 }

@@ -165,7 +165,7 @@ fn view(log: Log, still: bool) -> Page {
     };
     Page {
         style: STYLE,
-        title: format!("{what} to {target}: {}", words::state(state)),
+        title: format!("{what} to {target}: {}", state.as_str()),
         refresh: refresh.filter(|_| !still),
         still: still && refresh.is_some(),
         remark: None,
@@ -173,7 +173,7 @@ fn view(log: Log, still: bool) -> Page {
         what,
         target: target.to_string(),
         production,
-        state: words::state(state),
+        state: state.as_str(),
         look: words::look(state),
         summary,
         tag: tag.to_string(),

@@ -53,7 +53,7 @@ fn row(deployment: Deployment) -> Row {
         target: request.target.to_string(),
         tag: request.release.tag.to_string(),
         actor: request.actor,
-        state: words::state(state),
+        state: state.as_str(),
         look: words::look(state),
         received: words::moment(received_at),
         summary,

@@ -120,7 +120,7 @@ fn took(deployment: &Deployment) -> Option<String> {
 }
 
 fn end(deployment: &Deployment) -> String {
-    let state = words::state(deployment.state);
+    let state = deployment.state.as_str();
     match (deployment.state, deployment.summary.trim()) {
         (_, "") => state.to_owned(),
         // The sentence says it.

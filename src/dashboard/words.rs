@@ -16,19 +16,6 @@ pub(super) fn moment(at: Timestamp) -> Moment {
     Moment { machine: at.to_string(), people: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string() }
 }
 
-/// The state, as a word in a sentence about the deployment.
-pub(super) fn state(state: State) -> &'static str {
-    match state {
-        State::Queued => "waiting",
-        State::Running => "in preparation",
-        State::Pushing => "being pushed",
-        State::Succeeded => "succeeded",
-        State::Failed => "failed",
-        State::Superseded => "superseded",
-        State::Cancelled => "cancelled",
-    }
-}
-
 /// How the state looks: a class of the style sheet.
 pub(super) fn look(state: State) -> &'static str {
     match state {

@@ -70,6 +70,9 @@ const MOST: u32 = 500;
 /// A page that has so many bytes of text goes on with the next one.
 const MOST_BYTES: usize = 1024 * 1024;
 
+/// So many ids are asked for in one statement.
+const AT_ONCE: usize = 200;
+
 const LISTING: &str = "listing deployments";
 
 impl Store {
@@ -97,6 +100,29 @@ impl Store {
             .await
             .map_err(StoreError::doing("reading a deployment"))?;
         row.map(|row| row::picture(&Row::new(row))).transpose()
+    }
+
+    /// Of which image tag deployments were, and when they were received; those that are not known are left out.
+    pub async fn releases(
+        &self,
+        ids: &[DeployId],
+    ) -> Result<BTreeMap<DeployId, (ImageTag, Timestamp)>, StoreError> {
+        let mut found = BTreeMap::new();
+        for some in ids.chunks(AT_ONCE) {
+            let places: Vec<_> = (1..=some.len()).map(|number| format!("${number}")).collect();
+            let places = places.join(", ");
+            let sql =
+                format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
+            // Only placeholders are put into the text.
+            let query = sqlx::query(AssertSqlSafe(sql));
+            let query = some.iter().fold(query, |query, id| query.bind(id.as_str()));
+            let rows = query.fetch_all(&self.pool).await;
+            for row in rows.map_err(StoreError::doing("reading what is live"))? {
+                let row = Row::new(row);
+                found.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
+            }
+        }
+        Ok(found)
     }
 
     /// What is another whenever the picture of a deployment is another; costs less to read.

@@ -3,3 +3,4 @@
 pub mod disk; // whether a folder takes writes
 pub mod lease; // until when something that is held may be acted on
 pub mod text; // characters that nobody sees
+pub mod time_text; // times and durations as people write them

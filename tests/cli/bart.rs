@@ -59,6 +59,29 @@ fn explain_gives_every_origin_as_data() {
 }
 
 #[test]
+fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    canary: {stepWeight: 5}\n";
+    std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();
+    let output = bart(folder.path(), &["explain", "-t", "t", "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let at = |path: &str| json.as_array().unwrap().iter().find(|one| one["path"] == path).unwrap();
+    assert_eq!(
+        at("env[0].value"),
+        &serde_json::json!({
+            "path": "env[0].value", "value": null, "layer": "deploy.t", "file": ".weave.yaml", "line": 11, "column": 32,
+            "removes": {"value": "debug", "layer": "defaults[0]", "file": ".weave.yaml", "line": 8, "column": 30},
+        })
+    );
+    assert_eq!(at("probes.liveness")["removes"]["layer"], "backend-default/defaults.yaml");
+    let why = |path: &str| at(path)["without_effect"].as_str().unwrap().to_owned();
+    assert_eq!(why("scaling.replicas"), "the number of replicas is the autoscaler's");
+    assert!(why("canary.stepWeight").contains("makes nothing of it"));
+    let shown = said(&bart(folder.path(), &["explain", "-t", "t", "env"]));
+    assert!(shown.contains("takes away `debug` of .weave.yaml:8:30"), "{shown}");
+}
+
+#[test]
 fn a_file_and_a_path_may_both_be_named() {
     let folder = example();
     let output =
@@ -149,6 +172,42 @@ fn bad_input_ends_with_code_2_and_a_next_step() {
         let output = bart(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
         assert!(said(&output).contains(message), "{arguments:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn times_are_taken_as_people_write_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = ["--server", "http://127.0.0.1:1"];
+    for arguments in [
+        &["history", "--all", "--since", "2h", "--until", "30m"][..],
+        &["history", "--all", "--since", "2d"],
+        &["history", "--all", "--since", "2026-11-21", "--until", "2026-11-22T08:00"],
+        &["lock", "prod", "--all", "--reason", "x", "--for", "2d"],
+        &["lock", "prod", "--all", "--reason", "x", "--until", "2126-11-22"],
+    ] {
+        let output = bart(folder.path(), &[arguments, &nowhere].concat());
+        assert!(said(&output).contains("cannot reach"), "{arguments:?}: {}", said(&output));
+    }
+    for (arguments, message) in [
+        (&["history", "--all", "--since", "soon"][..], "write it like 2h, 2d, 2026-11-21 or"),
+        (&["history", "--all", "--until", "2 months"], "write it like 2h, 2d, 2026-11-21 or"),
+        (&["history", "--all", "--limit", "x"], "write a number from 1 to 200"),
+        (&["builds", "--limit", "0"], "write a number from 1 to 100"),
+        (&["lock", "prod", "--reason", "x", "--for", "2 moons"], "write it like 90m, 2h or 2d"),
+        (&["lock", "prod", "--reason", "x", "--until", "2h"], "how long is said with --for"),
+        (
+            &["rollback", "prod", "--reason", "x", "--timeout", "soon"],
+            "write it like 90m, 2h or 2d",
+        ),
+        (&["status", "--server", "nonsense"], "nonsense is not an address\n"),
+    ] {
+        let output = bart(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(message), "{arguments:?}: {}", said(&output));
+        for internal in ["failed to parse", "jiff", "invalid digit", "relative URL"] {
+            assert!(!said(&output).contains(internal), "{arguments:?}: {}", said(&output));
+        }
     }
 }
 

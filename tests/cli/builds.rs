@@ -25,8 +25,13 @@ async fn builds_are_listed_newest_first_with_where_each_is_live() {
     let developer = Developer::cloned(&home.state("repos/example/shop.git"));
     let server = [("BART_SERVER", process.address())];
 
+    // Before the first deployment the WAML of the working folder names the image.
     let said = developer.runs(&server, &["builds"]).await;
-    said.ended(1, &["devx/shop was never deployed"]);
+    said.ended(0, &["/acme/shop", "1.10", "1.9"]);
+    let said = developer.runs(&server, &["builds", "--app", "devx/shop", "-t", "dev"]).await;
+    said.ended(0, &["1.10"]);
+    let said = developer.runs(&server, &["builds", "-t", "moon"]).await;
+    said.ended(1, &["devx/shop was never deployed to moon"]);
     developer.runs(&server, &["deploy", "1.9", "dev"]).await.ended(0, &["succeeded"]);
     let list = developer.runs(&server, &["builds", "-o", "json"]).await.ended(0, &[]).json();
     assert_eq!(list["image"], format!("{}/acme/shop", registry.host()));
@@ -39,8 +44,13 @@ async fn builds_are_listed_newest_first_with_where_each_is_live() {
     assert_eq!((&rows[1]["tag"], &rows[1]["live"]), (&json!("1.9"), &json!(["dev"])));
     assert_eq!(rows[1]["commit"], "649008fb649008fb");
     let said = developer.runs(&server, &["builds", "--limit", "1"]).await;
-    said.ended(0, &["TAG", "1.10", "00ff00ff"]);
-    assert!(!said.out.contains("1.9"), "{}", said.out);
+    said.ended(0, &["TAG", "WHEN", "1.10", "00ff00ff", "older ones: add --cursor 1"]);
+    assert!(said.out.contains("1.9"), "what is live is there, however old: {}", said.out);
+    let said = developer.runs(&server, &["builds", "--limit", "1", "--cursor", "1"]).await;
+    said.ended(0, &["1.9", "dev"]);
+    assert!(!said.out.contains("1.10") && !said.err.contains("older ones"), "{said:?}");
+    let said = developer.runs(&server, &["builds", "--cursor", "x"]).await;
+    said.ended(1, &["cursor: \"x\" is not the `next` of a page"]);
     let said = developer.runs(&server, &["builds", "--app", "devx/other"]).await;
     said.ended(1, &["devx/other was never deployed"]);
 }

@@ -73,6 +73,25 @@ async fn tags_come_in_pages_and_only_the_likely_ones_are_looked_at() {
 }
 
 #[tokio::test]
+async fn the_newest_is_found_where_tags_say_nothing_of_their_age() {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    {
+        let mut world = registry.lock();
+        world.page = 1000;
+        for n in 0..200_u32 {
+            // As commits' ids are: no order of names says anything of time.
+            let tag = format!("sha-{:08x}", n.wrapping_mul(0x9e37_79b1));
+            let minutes = if n == 3 { 600 } else { n };
+            let created = format!("2026-01-01T{:02}:{:02}:00Z", minutes / 60, minutes % 60);
+            world.build(&format!("a/b:{tag}"), &created, "649008fb");
+        }
+    }
+    let found = builds(&registry, false, 3).await;
+    assert_eq!(tags(&found)[0], format!("sha-{:08x}", 3_u32.wrapping_mul(0x9e37_79b1)));
+    assert_eq!((found.tags, found.complete), (200, true));
+}
+
+#[tokio::test]
 async fn a_list_without_an_end_is_left() {
     let registry = Registry::start(Entry::Open, &[]).await;
     registry.lock().page = 1;

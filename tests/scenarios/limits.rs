@@ -132,33 +132,29 @@ async fn the_last_requests_of_an_hour_are_for_deployments() {
     deployer.settled().await;
 }
 
-/// Two hundred apps are replaced at once: each is told its end, and what it replaced that it is no longer live, within
-/// the hour, and GitHub's hour is not overdrawn.
+/// Sixty apps are deployed, and replaced at once: more is to be told than GitHub takes in an hour. Each is told its
+/// end within it, and what it replaced that it is no longer live. How two hundred fit into an hour is tried where it
+/// is decided, in `controller/outbox/allowance.rs`.
 #[tokio::test]
-async fn two_hundred_replacing_deployments_are_told_within_the_hour() {
+async fn replacing_deployments_are_told_within_the_hour_and_githubs_hour_is_not_overdrawn() {
     let deployer = Deployer::start_as_app().await;
-    let apps: Vec<_> = (0..MANY).map(|n| app(&deployer, &format!("app-{n}"))).collect();
-    let mut ids = Vec::new();
-    for tag in ["v1", "v2"] {
-        ids.clear();
-        for one in &apps {
-            ids.push(one.deploys(TARGET, tag).await);
-        }
-        deployer.works_for(SignedDuration::from_hours(1)).await;
-        for id in &ids {
-            assert_eq!(deployer.github.told(*id).last().unwrap(), "success", "{tag}");
-        }
-        if tag == "v1" {
-            deployer.works_for(SignedDuration::from_hours(3)).await;
+    let apps: Vec<_> = (0..60).map(|n| app(&deployer, &format!("app-{n}"))).collect();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for one in &apps {
+        first.push(one.deploys(TARGET, "v1").await);
+    }
+    deployer.works_for(SignedDuration::from_mins(20)).await;
+    for one in &apps {
+        second.push(one.deploys(TARGET, "v2").await);
+    }
+    deployer.works_for(SignedDuration::from_mins(35)).await;
+    for (ids, end) in [(&first, "inactive"), (&second, "success")] {
+        for id in ids {
+            assert_eq!(deployer.github.told(*id).last().unwrap(), end);
         }
     }
-    let all = deployer.deployments().await;
-    let replaced = all.iter().filter(|one| one.request.release.tag.as_str() == "v1");
-    for one in replaced {
-        assert_eq!(deployer.github.told(one.request.forge_id).last().unwrap(), "inactive");
-    }
-    eprintln!("at most {} writes in an hour", deployer.github.busiest_hour());
     deployer.settle().await;
+    eprintln!("at most {} writes in an hour", deployer.github.busiest_hour());
     deployer.settled().await;
 }
 

@@ -50,11 +50,13 @@ async fn every_app_is_listed_as_it_is_now() {
     let shop = deploys(&deployer, "shop", "v1").await;
     let cart = deploys(&deployer, "cart", "v1").await;
     let page = get(&deployer, "?limit=1").await;
+    let at = page["apps"][0]["at"].clone();
+    assert!(at.as_str().unwrap().parse::<jiff::Timestamp>().unwrap() <= deployer.clock.now());
     assert_eq!(
         page,
         json!({"apps": [{
             "target": TARGET, "namespace": "devx", "app": "cart", "live_revision": cart,
-            "hosts": ["cart.prod-cluster-1.internal"], "owner": "squad@example.com",
+            "tag": "v1", "at": at, "hosts": ["cart.prod-cluster-1.internal"], "owner": "squad@example.com",
             "repository": "example/cart", "locked": false, "held": false,
         }], "next": "prod-cluster-1/devx/cart", "missing": []})
     );

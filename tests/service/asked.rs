@@ -15,7 +15,7 @@ async fn ask(process: &Process, path: &str, body: Json) -> (u16, Json) {
 #[tokio::test]
 async fn a_deployment_that_is_asked_for_here_is_in_the_audit_log() {
     let home = Home::embedded();
-    home.commit("example/shop", &waml("shop"));
+    let commit = home.commit("example/shop", &waml("shop"));
     let process = home.start().await;
     let wanted = json!({
         "repository": "example/shop", "ref": "main", "tag": "v1", "target": "prod-cluster-1",
@@ -30,7 +30,12 @@ async fn a_deployment_that_is_asked_for_here_is_in_the_audit_log() {
     let entries = log["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 1, "an event is no act: {log}");
     let entry = &entries[0];
-    assert_eq!(entry["subject"], format!("deployment {id} of example/shop:v1"));
+    let what = format!("deployment {id} of example/shop:v1 at {} (main)", &commit[..8]);
+    assert_eq!((&entry["subject"], &entry["app"]), (&json!(what), &json!("devx/shop")));
+    let of_app = process.json("/api/v1/audit?app=devx/shop&act=deploy").await;
+    assert_eq!(of_app["entries"], log["entries"]);
+    let of_other = process.json("/api/v1/audit?app=devx/cart&act=deploy").await;
+    assert_eq!(of_other["entries"], json!([]));
     assert_eq!(
         (&entry["target"], &entry["reason"]),
         (&json!("prod-cluster-1"), &json!("the first"))

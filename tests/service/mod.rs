@@ -20,6 +20,7 @@ mod hand_edits; // what somebody changed beside us
 mod keep_back; // bart keeps back, stops and asks
 mod large_rows; // records of hostile deployments
 mod lifecycle; // first start, end, logs and metrics
+mod mistyped; // did you mean
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
 mod overload; // attacks without the secret

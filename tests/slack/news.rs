@@ -20,7 +20,7 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
     let text = told.text.replace(id.as_str(), "ID").replace(&sha, "SHA").replace(&sha[..8], "SH");
     assert_snapshot!(text, @r"
     ❌ shop v2 was not deployed to prod-cluster-1
-    Rejected, because of these 3 things; nothing was changed:
+    Rejected, because of these 2 things; nothing was changed:
     *App*
     My App (devx/shop)
     *Target*
@@ -33,13 +33,10 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
     @U00000001
     .weave.yaml:12:77
     no service has the port 81 [ingress]
-    → use one of shop:8000 (http)
-    .weave.yaml:16:5
-    no request to the app would be counted: it has no ingress that leads to a port, and no `grpc` [slo]
-    → add an `ingress`, or `grpc` where the app serves gRPC; or remove `slo`
+    → write `servicePort: 8000` for `http` of shop
     .weave.yaml:18:5
     `deploy.prod-cluster-1` has no key `colour` [unknown-key]
-    → use one of `template`, `image`, `command`, `args`, `env`, `secrets`, `service`, `ingress`, `resources`, `scaling`, `autoscaling`, `probes`, `slo`, `alerts`, `iam`, `vault`, `grpc`, `database`, `redis`, `cron` and 7 more
+    → remove it, or look for the right word in the documentation of this file
     deployment ID
     ");
     let good = &office.deployer.deployments().await[0].id;

@@ -2,14 +2,20 @@
 
 use crate::app::backend::Backend;
 use crate::facts::NotKnown;
+use crate::model::id::DeployId;
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Listed, Placed, Spot};
+use crate::model::target::Clusters;
 use crate::server::ports::{self, AppLine, AppsPage, AppsQuery};
 use crate::store::StoreError;
 
 impl ports::Apps for Backend {
+    fn clusters(&self) -> &Clusters {
+        &self.world.clusters
+    }
+
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
-        let AppsQuery { target, app, after, limit } = query;
+        let AppsQuery { target, app, owner, state, after, limit } = query;
         let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
         // One more tells whether there is another page.
         let facts = &self.world.facts;
@@ -21,16 +27,31 @@ impl ports::Apps for Backend {
         let locks =
             self.store.locks(self.world.clock.now()).await.map_err(|error| unread(&error))?;
         let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
+        let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
+        let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
         let line = |placed: Placed| {
+            let known = placed.live.as_ref().and_then(|id| made.get(id));
+            let at = placed.live.as_ref().and_then(DeployId::time);
             let Spot { target, app } = &placed.spot;
             let (spot, owner) = (&placed.spot, placed.owner.as_deref());
             AppLine {
                 locked: locks.iter().any(|(_, lock)| stops(&lock.scope, spot, owner)),
                 held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
+                tag: known.map(|(tag, _)| tag.clone()),
+                at: known.map(|(_, at)| *at).or(at),
                 placed,
             }
         };
-        Ok(AppsPage { apps: apps.into_iter().map(line).collect(), next, missing })
+        // A page of those that are left may be short; `next` leads on all the same.
+        let of_owner = |line: &AppLine| {
+            let theirs = line.placed.owner.as_deref();
+            owner
+                .as_ref()
+                .is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
+        };
+        let in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
+        let apps = apps.into_iter().map(line).filter(|line| of_owner(line) && in_state(line));
+        Ok(AppsPage { apps: apps.collect(), next, missing })
     }
 }
 

@@ -5,15 +5,15 @@ use jiff::Timestamp;
 use crate::app::backend::Backend;
 use crate::app::builds;
 use crate::clock;
-use crate::controller::inbox::Received;
+use crate::controller::inbox::{Act, Received};
 use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::audit::By;
 use crate::model::event::DeploymentRequest;
-use crate::model::id::{DeliveryId, DeployId, TargetName};
+use crate::model::id::{AppKey, DeliveryId, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
-    self, Asked, Builds, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
+    self, Asked, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
 };
 use crate::store::Reply;
 
@@ -41,6 +41,7 @@ impl ports::Host for Backend {
             ))
         })?;
         let release = Release { repository, commit, tag };
+        let app = self.app_of(&release).await;
         for _ in 0..DRAWS {
             let forge_id = number(self.world.clock.now());
             let request = DeploymentRequest {
@@ -57,7 +58,10 @@ impl ports::Host for Backend {
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
             let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });
-            let received = self.inbox.deploy(&delivery, &request, &by, &answer).await;
+            let received = self
+                .inbox
+                .deploy(&delivery, &request, Act { by: &by, app: app.as_ref() }, &answer)
+                .await;
             let received = received.map_err(Fault::new)?;
             if let Received::New(id) = received {
                 return Ok(Asked { id, forge_id });
@@ -72,6 +76,27 @@ impl ports::Host for Backend {
 
     async fn builds(&self, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
         builds::of_app(&self.world, query).await
+    }
+
+    async fn builds_of_waml(
+        &self,
+        request: BuildsOfWaml,
+        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+    ) -> Result<Builds, NoBuilds> {
+        builds::of_waml(&self.world, request, seen).await
+    }
+}
+
+impl Backend {
+    /// The app that the WAML of a commit is of, for the audit log. The deployment itself says what is wrong with one
+    /// that cannot be read.
+    async fn app_of(&self, release: &Release) -> Option<AppKey> {
+        let Release { repository, commit, tag: _ } = release;
+        let (path, limit) = (&self.world.waml.path, self.world.waml.max_bytes);
+        let bytes = self.world.forge.file(repository, commit, path, limit).await.ok()?;
+        let this = self.world.clone();
+        let waml = self.world.planners.beside(move || this.parse(&bytes)).await.ok()?;
+        Some(waml.ok()?.app.clone())
     }
 }
 

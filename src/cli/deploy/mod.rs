@@ -29,9 +29,12 @@ use super::here::Whose;
 use super::host::Host;
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
+use super::table::{Column, table};
+use super::times;
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::violation::Severity;
 use crate::support::text::refuse_invisible;
 
 /// How often a terminal is drawn anew.
@@ -86,7 +89,7 @@ pub(super) struct Deploy {
     #[arg(long)]
     no_wait: bool,
     /// How long to wait for their ends: `90s`, `15m`, `1h`
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = times::patience)]
     timeout: Duration,
     /// A folder of templates with `apps/` in it to check with, instead of the built-in ones
     #[arg(long, value_name = "DIR")]
@@ -113,14 +116,6 @@ struct Became {
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<Detail>,
-}
-
-/// A time to wait for.
-pub(super) fn patience(text: &str) -> Result<Duration, String> {
-    let parsed =
-        text.parse::<jiff::SignedDuration>().map_err(|_| "write it like 15m".to_owned())?;
-    let patience = Duration::try_from(parsed).map_err(|_| "it is before now".to_owned())?;
-    if patience > Duration::from_hours(24) { Err("at most a day".to_owned()) } else { Ok(patience) }
 }
 
 impl Deploy {
@@ -281,7 +276,9 @@ fn created(all: &[Became]) -> String {
         let id = one.id.clone().unwrap_or_else(|| "-".to_owned());
         [one.target.clone(), one.forge_id.to_string(), id]
     };
-    output::table(["TARGET", "CREATED", "DEPLOYMENT"], all.iter().map(row).collect())
+    let columns =
+        [Column::middle("TARGET", 12), Column::whole("CREATED"), Column::whole("DEPLOYMENT")];
+    table(columns, all.iter().map(row).collect())
 }
 
 /// What a command ends with that has asked for a part, and followed it: who stopped waiting has the last word.
@@ -306,7 +303,9 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     let (target, id) = (&one.target, &detail.overview.id);
     let mut violations = diagnostics::render(&detail.violations, &sources);
     violations += &diagnostics::left_out(detail.violations_left_out);
-    format!("\nwhat is wrong on {target}, deployment {id}:\n\n{violations}")
+    let stops = detail.violations.iter().any(|one| one.severity == Severity::Error);
+    let heading = if stops { "what is wrong on" } else { "warnings for" };
+    format!("\n{heading} {target}, deployment {id}:\n\n{violations}")
 }
 
 /// Whether all is well.

@@ -104,7 +104,9 @@ impl Plan {
         let mut plans = Vec::new();
         for target in targets {
             ask.target = target.to_string();
-            let planned: Planned = self.server.consult("/api/v1/plan", &ask).await?;
+            let planned = self.server.consult("/api/v1/plan", &ask).await;
+            let names = self.whose.names(&target);
+            let planned: Planned = self.server.suggest(planned, &names).await?;
             if !self.output.is_data() {
                 let gap = if plans.is_empty() { "" } else { "\n" };
                 output::print(&format!("{gap}{}", page::of(&planned, self.diff, &sources)))?;

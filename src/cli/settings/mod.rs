@@ -29,6 +29,8 @@ pub(super) struct File {
     pub(super) server: Option<String>,
     /// How results are printed: `text`, `json` or `yaml`.
     pub(super) output: Option<Output>,
+    /// How times are shown: `relative` or `absolute`.
+    pub(super) times: Option<Times>,
     /// What `bart login` presents to GitHub, where the service does not say.
     #[schemars(extend("format" = "line"))]
     pub(super) github_client_id: Option<String>,
@@ -41,6 +43,14 @@ pub(super) enum Output {
     Text,
     Json,
     Yaml,
+}
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Times {
+    Relative,
+    Absolute,
 }
 
 /// The settings.
@@ -105,6 +115,9 @@ impl Settings {
         if let Some(output) = self.file.output {
             values.push(("output", output.word().to_owned()));
         }
+        if let Some(times) = self.file.times {
+            values.push(("times", times.word().to_owned()));
+        }
         values.iter().fold(command, |command, (id, value)| with_default(command, id, value))
     }
 }
@@ -119,6 +132,15 @@ fn with_default(command: clap::Command, id: &'static str, value: &str) -> clap::
         command
     };
     command.mut_subcommands(move |inner| with_default(inner, id, &value))
+}
+
+impl Times {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Relative => "relative",
+            Self::Absolute => "absolute",
+        }
+    }
 }
 
 impl Output {

@@ -1,28 +1,45 @@
 //! Where apps are, as a terminal shows it. Pure.
 
-use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use super::{App, Back, Everything, Hold, Lock, OneApp, Placed, Target};
-use crate::cli::ago::ago;
 use crate::cli::client::Overview;
-use crate::cli::columns;
 use crate::cli::deployment;
 use crate::cli::follow::Readiness;
-use crate::cli::output::{self, BAD, BOLD, DIM, NOTE};
+use crate::cli::output::{BAD, BOLD, DIM, NOTE};
+use crate::cli::table::{Column, table};
+use crate::cli::times::Times;
 use crate::model::deployment::State;
 
 /// An app on its targets.
-pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
+const TARGETS: [Column; 5] = [
+    Column::middle("TARGET", 10),
+    Column::middle("LIVE", 10),
+    Column::whole("WHEN"),
+    Column::cut("BY", 6).drop(1),
+    Column::fold("STATE", 24).paint(words),
+];
+/// All apps.
+const APPS: [Column; 6] = [
+    Column::middle("APP", 10),
+    Column::middle("TARGET", 8),
+    Column::middle("LIVE", 10),
+    Column::whole("WHEN"),
+    Column::cut("OWNER", 12).drop(1),
+    Column::fold("STATE", 14).paint(words),
+];
+
+/// An app on its targets.
+pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     let known = found.targets.iter().find_map(|target| target.state.as_ref());
     let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
     let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
     let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, whose.join("  "));
-    let rows: Vec<_> = found.targets.iter().map(|target| row(target, now)).collect();
+    let rows: Vec<_> = found.targets.iter().map(|target| row(target, times)).collect();
     if rows.is_empty() {
         text += "it is on no target yet\n";
     } else {
-        text += &coloured(&output::table(["TARGET", "LIVE", "SINCE", "BY", "STATE"], rows));
+        text += &table(TARGETS, rows);
     }
     text += &found.missing.iter().map(missing).collect::<String>();
     let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
@@ -35,7 +52,7 @@ pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
         states().filter_map(|(t, app)| Some((t, app.live.as_ref()?.rollback.as_ref()?)))
     {
         let Back { id: _, from, by, reason, at, more: _ } = back;
-        let when = at.map_or(String::new(), |at| format!(", {}", ago(now, at)));
+        let when = at.map_or(String::new(), |at| format!(", {}", times.ago(at)));
         let from = from.as_ref().map_or(String::new(), |from| format!(", from {from}"));
         text +=
             &format!("\n{BOLD}rolled back{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
@@ -44,19 +61,23 @@ pub(super) fn of_app(found: &OneApp, now: Timestamp) -> String {
         states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l))).collect();
     if !locks.is_empty() {
         text += &format!("\n{BOLD}locked{BOLD:#}\n");
-        text += &locks.iter().map(|(target, lock)| locked(target, lock, now)).collect::<String>();
+        text += &locks.iter().map(|(target, lock)| locked(target, lock, times)).collect::<String>();
     }
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
         let Hold { by, reason, since, more: _ } = hold;
-        text +=
-            &format!("\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n", ago(now, *since));
+        text += &format!(
+            "\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n",
+            times.ago(*since)
+        );
     }
     text + &waits(&found.service)
 }
 
-/// The table with the words of its last column coloured.
-fn coloured(table: &str) -> String {
-    columns::last(table, "STATE", |cell| cell.split(", ").map(word).collect::<Vec<_>>().join(", "))
+/// The words of a state in colour.
+fn words(cell: &str) -> String {
+    let cell_words = cell.trim_end_matches(',').split(", ").map(word).collect::<Vec<_>>();
+    let comma = if cell.ends_with(',') { "," } else { "" };
+    cell_words.join(", ") + comma
 }
 
 fn word(word: &str) -> String {
@@ -71,7 +92,7 @@ fn word(word: &str) -> String {
 }
 
 /// One target's line.
-fn row(target: &Target, now: Timestamp) -> [String; 5] {
+fn row(target: &Target, times: Times) -> [String; 5] {
     let none = || "-".to_owned();
     let Some(app) = &target.state else {
         let why = target.error.as_ref().map(|why| format!("unknown: {why}"));
@@ -82,7 +103,7 @@ fn row(target: &Target, now: Timestamp) -> [String; 5] {
     [
         target.target.clone(),
         live.map_or_else(none, |live| live.tag.clone().unwrap_or_else(|| live.revision.clone())),
-        live.and_then(|live| live.at).map_or_else(none, |at| ago(now, at)),
+        live.and_then(|live| live.at).map_or_else(none, |at| times.ago(at)),
         live.and_then(|live| live.actor.clone()).unwrap_or_else(none),
         state(app),
     ]
@@ -119,7 +140,7 @@ fn going(one: &Overview) -> String {
     format!("  {id}  {colour}{state}{colour:#}  {tag} to {target} by {actor}: {summary}\n")
 }
 
-fn locked(target: &str, lock: &Lock, now: Timestamp) -> String {
+fn locked(target: &str, lock: &Lock, times: Times) -> String {
     let Lock { id, scope, reason, by, since, until, more: _ } = lock;
     let named = |key: &str| scope.get(key).and_then(Json::as_str);
     let what = match (named("app"), named("owner"), named("target")) {
@@ -128,8 +149,8 @@ fn locked(target: &str, lock: &Lock, now: Timestamp) -> String {
         (_, _, Some(_)) => "all on it",
         _ => "everything",
     };
-    let until = until.map_or(String::new(), |at| format!(", until {at}"));
-    format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", ago(now, *since))
+    let until = until.map_or(String::new(), |at| format!(", ends {}", times.ahead(at)));
+    format!("  {target}  {id}  {what}, by {by}, {}{until}: {reason}\n", times.ago(*since))
 }
 
 /// A repository that could not be looked at.
@@ -151,27 +172,26 @@ pub(super) fn waits(service: &Readiness) -> String {
 }
 
 /// All apps.
-pub(super) fn of_all(found: &Everything) -> String {
+pub(super) fn of_all(found: &Everything, times: Times) -> String {
     let row = |one: &Placed| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut state = Vec::new();
-        state.extend(one.live_revision.is_none().then_some("edited by hand"));
+        state.push(if one.live_revision.is_none() { "edited by hand" } else { "live" });
         state.extend(one.locked.then_some("locked"));
         state.extend(one.held.then_some("held"));
+        let live = one.tag.as_ref().or(one.live_revision.as_ref());
         [
             format!("{}/{}", one.namespace, one.app),
             one.target.clone(),
-            or(&one.live_revision),
+            live.cloned().unwrap_or_else(|| "-".to_owned()),
+            times.maybe_ago(one.at),
             or(&one.owner),
             state.join(", "),
         ]
     };
     let mut text = match found.apps.as_slice() {
-        [] => "no app is on any target yet\n".to_owned(),
-        apps => {
-            let header = ["APP", "TARGET", "LIVE REVISION", "OWNER", "STATE"];
-            coloured(&output::table(header, apps.iter().map(row).collect()))
-        }
+        [] => "there is no such app on any target\n".to_owned(),
+        apps => table(APPS, apps.iter().map(row).collect()),
     };
     text += &found.missing.iter().map(missing).collect::<String>();
     if !found.under_way.is_empty() {
@@ -187,6 +207,12 @@ pub(super) fn of_all(found: &Everything) -> String {
 mod tests {
     use super::*;
     use crate::cli::client::More;
+    use crate::cli::table::layout;
+    use crate::cli::times::TimeStyle;
+
+    fn times() -> Times {
+        Times { now: "2026-11-21T12:00:00Z".parse().unwrap(), style: TimeStyle::Relative }
+    }
 
     fn ready(ready: bool) -> Readiness {
         let checks = serde_json::json!({"ready": ready, "checks": [
@@ -222,7 +248,6 @@ mod tests {
 
     #[test]
     fn an_app_is_shown_with_all_that_stands_in_its_way() {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let lock = serde_json::json!({"id": "0123abcd", "scope": {"target": "prod"}, "reason": "books",
             "by": "Jo", "since": "2026-11-21T10:00:00Z", "until": "2026-11-22T00:00:00Z"});
         let full = serde_json::json!({"locks": [lock], "under_way": [deployment("queued")],
@@ -246,11 +271,11 @@ mod tests {
             missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
             service: ready(false),
         };
-        let text = anstream::adapter::strip_str(&of_app(&found, now)).to_string();
+        let text = anstream::adapter::strip_str(&of_app(&found, times())).to_string();
         insta::assert_snapshot!(text, @"
         devx/shop  acme/shop  squad@example.com
 
-        TARGET  LIVE  SINCE    BY     STATE
+        TARGET  LIVE  WHEN     BY     STATE
         dev     -     -        -      never deployed
         far     -     -        -      unknown: no answer
         prod    1.10  3 h ago  alice  live, rolled back, 1.11 queued, locked, held, Argo CD not told
@@ -264,7 +289,7 @@ mod tests {
           prod  by ann, 30 min ago, from 20261121-110000000-3f9a2c: 1.11 loses orders
 
         locked
-          prod  0123abcd  all on it, by Jo, 2 h ago, until 2026-11-22T00:00:00Z: books
+          prod  0123abcd  all on it, by Jo, 2 h ago, ends in 12 h: books
 
         held
           prod  by ann, 30 min ago: 1.11 loses orders
@@ -276,11 +301,31 @@ mod tests {
 
     #[test]
     fn only_states_are_coloured() {
-        let table = "APP            STATE\ndevx/unlocked  locked, unlocked failed\n";
-        let wanted = format!(
-            "APP            STATE\ndevx/unlocked  {NOTE}locked{NOTE:#}, {BAD}unlocked failed{BAD:#}\n"
+        assert_eq!(
+            words("locked, unlocked failed,"),
+            format!("{NOTE}locked{NOTE:#}, {BAD}unlocked failed{BAD:#},")
         );
-        assert_eq!(coloured(table), wanted);
+        let row = ["devx/locked", "dev", "1.0", "-", "-", "held"].map(str::to_owned);
+        let text = layout(&APPS, vec![row], None);
+        assert!(text.contains("devx/locked  ") && text.contains(&format!("{NOTE}held{NOTE:#}")));
+    }
+
+    #[test]
+    fn tables_of_long_names_fit_80_columns() {
+        let state = "live, rolled back, 1.0.202206151506-sha.649008fb queued, locked, held";
+        let tag = "1.0.202206151506-sha.649008fb";
+        let owner = "a-squad-with-a-long-name@example.com";
+        let targets = ["prod-cluster-europe-west-1", tag, "10 days ago", "octo-developer", state];
+        let apps =
+            ["payments/checkout-service", "prod-cluster-1", tag, "10 days ago", owner, state];
+        for text in [
+            layout(&TARGETS, vec![targets.map(str::to_owned)], Some(80)),
+            layout(&APPS, vec![apps.map(str::to_owned)], Some(80)),
+        ] {
+            let text = anstream::adapter::strip_str(&text).to_string();
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains("10 days ago") && text.lines().count() < 9, "{text}");
+        }
     }
 
     #[test]
@@ -299,6 +344,8 @@ mod tests {
             namespace: "devx".to_owned(),
             app: app.to_owned(),
             live_revision: live.map(str::to_owned),
+            tag: live.map(|_| "1.10".to_owned()),
+            at: live.map(|_| "2026-11-21T09:00:00Z".parse().unwrap()),
             hosts: Vec::new(),
             owner: live.map(|_| "squad@example.com".to_owned()),
             repository: None,
@@ -316,11 +363,11 @@ mod tests {
             notes: vec!["there are more than 2000 apps: add --target".to_owned()],
             service: ready(true),
         };
-        let text = anstream::adapter::strip_str(&of_all(&found)).to_string();
+        let text = anstream::adapter::strip_str(&of_all(&found, times())).to_string();
         insta::assert_snapshot!(text, @"
-        APP        TARGET  LIVE REVISION              OWNER              STATE
-        devx/cart  prod    -                          -                  edited by hand
-        devx/shop  prod    20261121-090000000-3f9a2c  squad@example.com  locked, held
+        APP        TARGET  LIVE  WHEN     OWNER              STATE
+        devx/cart  prod    -     -        -                  edited by hand
+        devx/shop  prod    1.10  3 h ago  squad@example.com  live, locked, held
         missing: what is in far: it cannot be reached
 
         under way

@@ -12,6 +12,7 @@ use crate::catalogue;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::output::{self, BAD, BOLD, Format, GOOD};
+use crate::cli::table::{Column, table};
 use crate::cli::{config, offline};
 use crate::model::facts::Facts;
 use crate::model::violation::Violation;
@@ -146,7 +147,7 @@ impl Told {
         let shown = self.impacts.iter().filter(|impact| impact.verdict != Verdict::Unchanged);
         let shown: Vec<&impact::Impact> = shown.collect();
         if !shown.is_empty() {
-            text += &table(&shown);
+            text += &list(&shown);
         }
         for impact in shown.iter().filter(|impact| diff && !impact.objects.is_empty()) {
             text += &format!("\n{BOLD}{} on {}{BOLD:#}\n", impact.app, impact.target);
@@ -188,14 +189,20 @@ impl Told {
     }
 }
 
-fn table(impacts: &[&impact::Impact]) -> String {
+fn list(impacts: &[&impact::Impact]) -> String {
     let row = |impact: &&impact::Impact| {
         let pods = if impact.restarts.is_empty() { "" } else { "restart" };
         let (verdict, about) = (impact.verdict.as_str(), about(impact));
         [&impact.app, &impact.target, verdict, pods, &about].map(str::to_owned)
     };
-    let header = ["APP", "TARGET", "RESULT", "PODS", "ABOUT"];
-    output::table(header, impacts.iter().map(row).collect())
+    let columns = [
+        Column::middle("APP", 12),
+        Column::middle("TARGET", 8),
+        Column::whole("RESULT"),
+        Column::whole("PODS"),
+        Column::fold("ABOUT", 20),
+    ];
+    table(columns, impacts.iter().map(row).collect())
 }
 
 /// The objects that change, or why there are none.

@@ -36,6 +36,9 @@ const MANIFEST_BYTES: usize = 1024 * 1024;
 const CONFIG_BYTES: usize = 1024 * 1024;
 /// Images that are looked at for one answer, where their times are not known beforehand.
 const LOOKED_AT: usize = 60;
+/// So many where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the list. What was
+/// looked at is remembered, and what is not known in time is left out.
+const MOST_LOOKED_AT: usize = 300;
 /// How many at once; the client has a bound of its own over all of them.
 const AT_ONCE: usize = 8;
 
@@ -100,7 +103,8 @@ impl Registries {
             question.not_known(&format!("did not list its tags within {:?}", patience / 2))
         })??;
         let looked_at = if listing.times.is_empty() { LOOKED_AT.max(most) } else { most };
-        let likely = tags::likely(&listing.tags, &listing.times, looked_at);
+        let mut likely = tags::likely(&listing.tags, &listing.times, looked_at);
+        likely.extend(tags::undated(&listing.tags, &listing.times, &likely, MOST_LOOKED_AT));
         let all_likely = likely.len() == listing.tags.len();
         let (mut builds, all_seen) = question.look(&likely, patience / 2).await;
         for build in &mut builds {
@@ -113,6 +117,21 @@ impl Registries {
         let complete = cut.is_none() && all_likely && all_seen;
         let notes = cut.map(Cut::note).into_iter().collect();
         Ok(Builds { builds, tags: listing.tags.len(), complete, notes })
+    }
+}
+
+impl Registries {
+    /// The images of these tags beside that one, of those that there are and that answer within `patience`.
+    pub async fn builds_of(
+        &self,
+        image: &Image,
+        tags: &[String],
+        patience: Duration,
+        now: Timestamp,
+    ) -> Vec<Build> {
+        let Ok(question) = self.question(image, now) else { return Vec::new() };
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        question.look(&tags, patience).await.0
     }
 }
 

@@ -101,6 +101,21 @@ pub(super) fn likely<'a>(
     all.filter(|tag| seen.insert(*tag)).take(most).collect()
 }
 
+/// Further tags whose text says nothing of their age, the last of the list first: with those that are chosen already at
+/// most so many.
+pub(super) fn undated<'a>(
+    tags: &'a [String],
+    times: &BTreeMap<String, Timestamp>,
+    chosen: &[&str],
+    most: usize,
+) -> Vec<&'a str> {
+    let chosen: HashSet<&str> = chosen.iter().copied().collect();
+    let silent =
+        |tag: &&str| !times.contains_key(*tag) && !is_version(tag) && !chosen.contains(tag);
+    let rest = tags.iter().rev().map(String::as_str).filter(silent);
+    rest.take(most.saturating_sub(chosen.len())).collect()
+}
+
 fn is_version(tag: &str) -> bool {
     let text = tag.strip_prefix(['v', 'V']).unwrap_or(tag);
     // A commit's id may begin with a digit, and is no number for all that.
@@ -176,6 +191,15 @@ mod tests {
         let only = own(&["1.0.202206151506-sha.649008fb", "1.0.202206160900-sha.00000000"]);
         assert_eq!(likely(&only, &none, 1), ["1.0.202206160900-sha.00000000"]);
         assert_eq!(likely(&tags, &none, 50).len(), 7, "each once");
+    }
+
+    #[test]
+    fn of_commits_and_branches_as_many_are_looked_at_as_there_may_be() {
+        let tags = own(&["0a1b2c3d4e5f", "1.9", "f00dfeed", "main"]);
+        let none = BTreeMap::new();
+        assert_eq!(undated(&tags, &none, &["main", "1.9"], 4), ["f00dfeed", "0a1b2c3d4e5f"]);
+        assert_eq!(undated(&tags, &none, &["main", "1.9"], 3), ["f00dfeed"]);
+        assert_eq!(undated(&tags, &none, &["main", "1.9"], 1), Vec::<&str>::new());
     }
 
     proptest::proptest! {

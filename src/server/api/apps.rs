@@ -107,12 +107,20 @@ pub(super) fn unread(error: &JsonRejection) -> Problem {
         JsonRejection::MissingJsonContentType(_) => {
             Problem::new(Kind::UnsupportedMediaType, "send application/json")
         }
-        JsonRejection::JsonDataError(error) => Problem::new(Kind::Unprocessable, error.body_text()),
+        JsonRejection::JsonDataError(error) => {
+            Problem::new(Kind::Unprocessable, own_words("the JSON is wrong", &error.body_text()))
+        }
         JsonRejection::BytesRejection(_) => {
             Problem::new(Kind::TooLarge, "the body is too large, or broke off")
         }
-        other => path::bad(other.body_text()),
+        other => path::bad(own_words("the body is not JSON", &other.body_text())),
     }
+}
+
+/// What is wrong where, without how the library begins its sentence.
+fn own_words(what: &str, text: &str) -> String {
+    let place = text.split_once(": ").map_or(text, |(_, place)| place);
+    format!("{what}: {place}")
 }
 
 fn refused(error: NotRemoved) -> Problem {

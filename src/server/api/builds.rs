@@ -1,27 +1,31 @@
 //! `/api/v1/builds`: what could be deployed, and where it is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::model::id::TargetName;
+use crate::model::id::{AppKey, IdError, RepoName, TargetName};
 use crate::server::Shared;
+use crate::server::api::apps::unread;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Is, Operation, Parameter};
-use crate::server::ports::{Backend, Build, Builds, BuildsQuery, NoBuilds};
+use crate::server::ports::{Backend, Build, Builds, BuildsOfWaml, BuildsQuery, NoBuilds};
 use crate::server::problem::{Kind, Problem};
 
 const DEFAULT_LIMIT: u32 = 20;
 /// Each build of most registries is a question or three.
 const MOST: u32 = 100;
 
-const KNOWN: &str = "app, target, limit";
+/// A registry is not asked about older ones, page by page.
+const OLDEST: u32 = 1_000;
+
+const KNOWN: &str = "app, target, limit, cursor";
 
 /// The newest builds.
 #[derive(Serialize, JsonSchema)]
@@ -29,8 +33,10 @@ const KNOWN: &str = "app, target, limit";
 pub(super) struct ListView {
     /// Without a tag.
     image: String,
-    /// Newest first.
+    /// Newest first. On the first page those that are live are there, however old they are.
     builds: Vec<BuildView>,
+    /// The `cursor` of the next page; null on the last.
+    next: Option<String>,
     /// How many tags the registry lists.
     tags: usize,
     /// Whether all of them were looked at; if not, newer builds may be missing.
@@ -60,7 +66,37 @@ const QUERY: &[Parameter] = &[
     Parameter::text("app", "The app, `namespace/slug`."),
     Parameter::text("target", "The cluster whose WAML section names the image; absent: any."),
     Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
+    Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
+
+/// Whose builds are wanted, where the app was perhaps never deployed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "BuildsRequest")]
+pub(super) struct Ask {
+    /// The service's repository, `OWNER/NAME`.
+    repository: String,
+    /// The text of its WAML, which names the image.
+    waml: String,
+    /// The cluster whose section of the WAML names the image; absent: the first.
+    #[serde(default)]
+    target: Option<String>,
+    /// At most so many; 20 where it is absent.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// The `next` of the page before.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// What is said of [`of_waml`].
+pub(super) fn of_waml_operation() -> Operation {
+    Operation::reads("listBuildsOfWaml", "What could be deployed of the app of a WAML.")
+        .about("For an app that was never deployed. Nothing is recorded.")
+        .takes::<Ask>()
+        .gives::<ListView>(200, "The newest builds of its image.")
+}
 
 /// What is said of [`list`].
 pub(super) fn operation() -> Operation {
@@ -84,11 +120,47 @@ pub(super) async fn list<B: Backend>(
         Some(target) => shared.may(&caller, Scope::Read, &on(target)).await?,
         None => sees_any(&shared, &caller, &query).await?,
     }
-    let mut builds = shared.state.backend.builds(&query).await.map_err(refused)?;
+    let builds = shared.state.backend.builds(&query).await.map_err(refused)?;
+    shown(&shared, &caller, &query.app, builds).await
+}
+
+/// The newest builds of the app of a WAML.
+pub(super) async fn of_waml<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    ask: Result<Json<Ask>, JsonRejection>,
+) -> Result<Json<ListView>, Problem> {
+    let Json(ask) = ask.map_err(|error| unread(&error))?;
+    let request = read_ask(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
+    let subject = Subject::Repository(request.repository.clone(), request.target.clone());
+    shared.may(&caller, Scope::Read, &subject).await?;
+    // A repository may have apps that a token is not for, and a WAML may name any.
+    let (rights, app) = (caller.rights(), Mutex::new(None));
+    let seen = |key: &AppKey, target: &TargetName| {
+        *app.lock().unwrap_or_else(PoisonError::into_inner) = Some(key.clone());
+        let subject = Subject::App(target.clone(), key.clone());
+        rights.is_none_or(|rights| rights.hold(Scope::Read, &subject, &[]))
+    };
+    let builds = shared.state.backend.builds_of_waml(request, seen).await.map_err(refused)?;
+    let app = app.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match app {
+        Some(app) => shown(&shared, &caller, &app, builds).await,
+        None => Ok(Json(view(builds))),
+    }
+}
+
+/// The builds, with the targets that the caller may see.
+async fn shown<B: Backend>(
+    shared: &Shared<B>,
+    caller: &Caller,
+    app: &AppKey,
+    mut builds: Builds,
+) -> Result<Json<ListView>, Problem> {
+    let on = |target: TargetName| Subject::App(target, app.clone());
     let live = builds.builds.iter().flat_map(|one| &one.live);
     let named: Vec<TargetName> =
         live.chain(builds.unknown.iter().map(|(target, _)| target)).cloned().collect();
-    let seen = shared.seen(&caller, named, |target| on(target.clone())).await?;
+    let seen = shared.seen(caller, named, |target| on(target.clone())).await?;
     for build in &mut builds.builds {
         build.live.retain(|target| seen.contains(target));
     }
@@ -122,22 +194,46 @@ async fn sees_any<B: Backend>(
 /// Reads the parameters, each at most once; the message says which one is wrong.
 fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
     query::once(pairs)?;
-    let (mut app, mut target, mut limit) = (None, None, DEFAULT_LIMIT);
+    let (mut app, mut target, mut limit, mut after) = (None, None, DEFAULT_LIMIT, 0);
     for (name, value) in pairs {
         match name.as_str() {
             "app" => app = Some(query::app(value)?),
             "target" => target = Some(query::id(name, value, TargetName::parse)?),
             "limit" => limit = query::limit(value)?.min(MOST),
+            "cursor" => after = cursor(value)?,
             _ => return Err(format!("{} is not known: use {KNOWN}", query::shown(name))),
         }
     }
     let app = app.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
-    Ok(BuildsQuery { app, target, limit })
+    Ok(BuildsQuery { app, target, limit, after })
+}
+
+fn read_ask(ask: Ask) -> Result<BuildsOfWaml, String> {
+    let Ask { repository, waml, target, limit, cursor: place } = ask;
+    let text = |error: IdError| error.to_string();
+    Ok(BuildsOfWaml {
+        repository: RepoName::parse(repository).map_err(text)?,
+        waml,
+        target: target.map(TargetName::parse).transpose().map_err(text)?,
+        limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST),
+        after: place.map_or(Ok(0), |place| cursor(&place))?,
+    })
+}
+
+fn cursor(value: &str) -> Result<u32, String> {
+    let number = value.parse().ok().filter(|number| *number <= OLDEST);
+    number.ok_or_else(|| {
+        format!("cursor: {} is not the `next` of a page; builds beyond the newest {OLDEST} are not listed", query::shown(value))
+    })
 }
 
 fn refused(error: NoBuilds) -> Problem {
     match error {
         NoBuilds::Unknown(detail) => Problem::new(Kind::NotFound, detail),
+        NoBuilds::Hidden(app) => Problem::new(
+            Kind::Forbidden,
+            format!("the token may not see {app}, of which the WAML is"),
+        ),
         NoBuilds::NoImage(detail) => Problem::new(Kind::Unprocessable, detail),
         NoBuilds::NotKnown(detail) => Problem::new(Kind::Unavailable, detail),
         NoBuilds::Fault(error) => {
@@ -148,7 +244,7 @@ fn refused(error: NoBuilds) -> Problem {
 }
 
 fn view(builds: Builds) -> ListView {
-    let Builds { image, builds, tags, complete, unknown, notes } = builds;
+    let Builds { image, builds, next, tags, complete, unknown, notes } = builds;
     let unknown = unknown.into_iter();
     let unknown =
         unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
@@ -158,7 +254,8 @@ fn view(builds: Builds) -> ListView {
         let live = live.into_iter().map(String::from).collect();
         BuildView { tag, digest, created, commit, live }
     };
-    ListView { image, builds: builds.into_iter().map(one).collect(), tags, complete, notes }
+    let next = next.filter(|next| *next <= OLDEST).map(|next| next.to_string());
+    ListView { image, builds: builds.into_iter().map(one).collect(), next, tags, complete, notes }
 }
 
 #[cfg(test)]
@@ -172,8 +269,9 @@ mod tests {
 
     #[test]
     fn all_parameters_are_read() {
-        let BuildsQuery { app, target, limit } =
-            pairs(&[("app", "devx/shop"), ("target", "prod"), ("limit", "200")]).unwrap();
+        let given = [("app", "devx/shop"), ("target", "prod"), ("limit", "200"), ("cursor", "40")];
+        let BuildsQuery { app, target, limit, after } = pairs(&given).unwrap();
+        assert_eq!(after, 40);
         assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
         assert_eq!(limit, MOST, "a question of a registry is dear");
         assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().limit, DEFAULT_LIMIT);
@@ -186,6 +284,7 @@ mod tests {
             (&[("app", "shop")][..], "app: \"shop\" is not NAMESPACE/SLUG"),
             (&[("app", "A/b")][..], "app: "),
             (&[("app", "a/b"), ("app", "a/b")][..], "\"app\" is given twice"),
+            (&[("app", "a/b"), ("cursor", "x")][..], "cursor: \"x\" is not the `next` of a page"),
             (&[("app", "a/b"), ("state", "x")][..], "\"state\" is not known: use app, target"),
         ] {
             let said = pairs(all).unwrap_err();

@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::id::TargetName;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
@@ -23,6 +24,7 @@ use crate::server::openapi::{Operation, Parameter};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::find_invisible;
+use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
 const KNOWN: &str = "target, owner, app";
 
@@ -39,12 +41,24 @@ pub(super) struct Ask {
     /// Why; shown to whoever is stopped.
     reason: String,
     /// Until when; absent: until it is taken away.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "moment")]
     until: Option<Timestamp>,
-    /// For how long: `2h`.
-    #[serde(default, rename = "for")]
+    /// For how long: `2h`, `2d`.
+    #[serde(default, rename = "for", deserialize_with = "duration")]
     #[schemars(with = "Option<String>")]
     lasting: Option<SignedDuration>,
+}
+
+/// Reads when a lock ends; what is wrong is said in our words.
+fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    time_text::moment(&text).map(Some).ok_or_else(|| D::Error::custom(MOMENTS))
+}
+
+/// Reads how long it lasts.
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    time_text::duration(&text).map(Some).ok_or_else(|| D::Error::custom(DURATIONS))
 }
 
 /// Why a lock is taken away.

@@ -20,6 +20,7 @@ mod app; // one app, and its revisions
 mod app_view; // as callers see them
 mod apps; // what people do with an app
 mod placed; // what is where
+mod targets; // which clusters there are
 mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
@@ -64,6 +65,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/deployments/{id}", deployments::one::<B>, deployments::one_operation())
         .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
         .get("/apps", placed::list::<B>, placed::operation())
+        .get("/targets", targets::list::<B>, targets::operation())
         .get(APP, app::one::<B>, app::one_operation())
         .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
         .get(
@@ -77,6 +79,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
         .post("/deployments", host::create::<B>, host::create_operation())
         .get("/builds", builds::list::<B>, builds::operation())
+        .post("/builds", builds::of_waml::<B>, builds::of_waml_operation())
         .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
         .get("/locks", locks::list::<B>, locks::list_operation())
         .post("/locks", locks::place::<B>, locks::place_operation())

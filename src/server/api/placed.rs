@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,13 +15,15 @@ use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Subject};
 use crate::server::openapi::{Operation, Parameter};
-use crate::server::ports::{AppLine, AppsPage, AppsQuery, Backend};
+use crate::server::ports::{AppLine, AppState, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the list of apps.
 pub(super) const APPS: &[Parameter] = &[
     Parameter::text("target", "Only on this target."),
     Parameter::text("app", "Only this app: `NAMESPACE/SLUG`."),
+    Parameter::text("owner", "Only of this owner: an e-mail address, as its Application says."),
+    Parameter::text("state", "Only such: `live`, `edited` by hand, `locked` or `held`."),
     query::LIMIT,
     query::CURSOR,
 ];
@@ -59,6 +62,10 @@ struct View {
     app: String,
     /// The deploy id of the revision that `latest` has; null where somebody edited it by hand.
     live_revision: Option<String>,
+    /// The image tag of that revision; null where the service does not know it.
+    tag: Option<String>,
+    /// When that revision was made.
+    at: Option<Timestamp>,
     /// The hosts that it is reached at.
     hosts: Vec<String>,
     /// The owning team's e-mail address, as the app's Application says.
@@ -108,12 +115,22 @@ fn read(pairs: &[(String, String)]) -> Result<AppsQuery, String> {
         match name.as_str() {
             "target" => query.target = Some(query::id(name, value, TargetName::parse)?),
             "app" => query.app = Some(query::app(value)?),
+            "owner" => query.owner = Some(value.clone()),
+            "state" => query.state = Some(state(value)?),
             "cursor" => query.after = Some(cursor(value)?),
             "limit" => query.limit = query::limit(value)?,
             _ => return Err(query::unknown(name, APPS)),
         }
     }
     Ok(query)
+}
+
+fn state(value: &str) -> Result<AppState, String> {
+    let found = AppState::ALL.into_iter().find(|state| state.as_str() == value);
+    found.ok_or_else(|| {
+        let words = AppState::ALL.map(AppState::as_str).join(", ");
+        format!("state: {} is not a state of an app: use {words}", query::shown(value))
+    })
 }
 
 fn cursor(value: &str) -> Result<Spot, String> {
@@ -123,13 +140,15 @@ fn cursor(value: &str) -> Result<Spot, String> {
 
 fn view(page: AppsPage) -> ListView {
     let AppsPage { apps, next, missing } = page;
-    let one = |AppLine { placed, locked, held }: AppLine| {
+    let one = |AppLine { placed, locked, held, tag, at }: AppLine| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
             target: target.into(),
             namespace: app.namespace.into(),
             app: app.slug.into(),
             live_revision: live.map(String::from),
+            tag: tag.map(String::from),
+            at,
             hosts: hosts.into_iter().collect(),
             owner,
             repository: repository.map(String::from),
@@ -159,10 +178,13 @@ mod tests {
         let query = pairs(&[
             ("target", "prod"),
             ("app", "devx/shop"),
+            ("owner", "squad@example.com"),
+            ("state", "held"),
             ("limit", "7"),
             ("cursor", "prod/devx/shop"),
         ]);
-        let AppsQuery { target, app, after, limit } = query.unwrap();
+        let AppsQuery { target, app, owner, state, after, limit } = query.unwrap();
+        assert_eq!((owner.as_deref(), state), (Some("squad@example.com"), Some(AppState::Held)));
         assert_eq!(app.unwrap().to_string(), "devx/shop");
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
         assert_eq!(after, Spot::parse("prod/devx/shop"));
@@ -174,7 +196,12 @@ mod tests {
         for (name, value, says) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
-            ("state", "failed", "\"state\" is not known: use target, app, limit, cursor"),
+            (
+                "state",
+                "failed",
+                "state: \"failed\" is not a state of an app: use live, edited, locked, held",
+            ),
+            ("stat", "live", "\"stat\" is not known: use target, app, owner, state, limit, cursor"),
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
         }

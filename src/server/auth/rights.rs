@@ -72,6 +72,11 @@ impl Rights {
         scope <= self.scope && self.reach(scope, subject, deployed)
     }
 
+    /// Whether they are for something on that target.
+    pub(in crate::server) fn reach_target(&self, target: &TargetName) -> bool {
+        self.targets.have(target.as_str())
+    }
+
     /// Whether what is known of a repository matters.
     pub(super) fn ask_of_apps(&self, subject: &Subject) -> bool {
         match subject {

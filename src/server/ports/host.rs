@@ -72,6 +72,23 @@ pub struct BuildsQuery {
     pub target: Option<TargetName>,
     /// At most so many; at least 1.
     pub limit: u32,
+    /// After so many of the newest.
+    pub after: u32,
+}
+
+/// Builds of the app of a WAML, which may never have been deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildsOfWaml {
+    /// The service's repository.
+    pub repository: RepoName,
+    /// The text of the WAML.
+    pub waml: String,
+    /// The target whose section names the image; the first of the WAML, where none is named.
+    pub target: Option<TargetName>,
+    /// At most so many; at least 1.
+    pub limit: u32,
+    /// After so many of the newest.
+    pub after: u32,
 }
 
 /// Builds of an app's image, newest first.
@@ -79,8 +96,10 @@ pub struct BuildsQuery {
 pub struct Builds {
     /// The image, without a tag.
     pub image: String,
-    /// The builds.
+    /// The builds: of the first page the newest, and beyond the limit those that are live; of others the next ones.
     pub builds: Vec<Build>,
+    /// The `after` of the next page, if there is one.
+    pub next: Option<u32>,
     /// How many tags the registry lists.
     pub tags: usize,
     /// Whether all of them were looked at; if not, newer ones may be missing.
@@ -112,6 +131,9 @@ pub enum NoBuilds {
     /// The app was never deployed, so nobody knows its image.
     #[error("{0}")]
     Unknown(String),
+    /// The caller may not see the app of the WAML.
+    #[error("the WAML is of {0}")]
+    Hidden(AppKey),
     /// What is known of the app names no image that may be asked for.
     #[error("{0}")]
     NoImage(String),
@@ -144,4 +166,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// The newest builds of an app.
     fn builds(&self, query: &BuildsQuery) -> impl Future<Output = Result<Builds, NoBuilds>> + Send;
+
+    /// The newest builds of the app of a WAML, if it may be seen.
+    fn builds_of_waml(
+        &self,
+        request: BuildsOfWaml,
+        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+    ) -> impl Future<Output = Result<Builds, NoBuilds>> + Send;
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::{Answer, Fake, World, now, world, world_with};
 use crate::model::audit::By;
-use crate::model::id::{DeployId, TargetName};
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
 use crate::server::ports::{self, CodeHost, Host};
@@ -62,6 +62,7 @@ impl Host for Fake {
                     commit: None,
                     live: vec!["prod".parse().unwrap()],
                 }],
+                next: None,
                 tags: 1,
                 complete: true,
                 unknown: vec![("prod".parse().unwrap(), "it is down".to_owned())],
@@ -69,6 +70,23 @@ impl Host for Fake {
             }),
         }
     }
+
+    async fn builds_of_waml(
+        &self,
+        request: ports::BuildsOfWaml,
+        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+    ) -> Result<ports::Builds, ports::NoBuilds> {
+        let app = super::visitors::app(&request.waml);
+        let target = request.target.unwrap_or_else(|| "prod".parse().unwrap());
+        if !seen(&app, &target) {
+            return Err(ports::NoBuilds::Hidden(app));
+        }
+        self.builds(&query_of(&app)).await
+    }
+}
+
+fn query_of(app: &AppKey) -> ports::BuildsQuery {
+    ports::BuildsQuery { app: app.clone(), target: None, limit: 1, after: 0 }
 }
 
 impl World {

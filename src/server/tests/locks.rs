@@ -201,6 +201,14 @@ async fn a_lock_that_cannot_be_meant_is_not_placed() {
     ] {
         world.said("/api/v1/locks", &body).await.problem(422, "unprocessable");
     }
+    for (key, wrong, says) in [
+        ("for", "2 months", "for: write it like 90m, 2h or 2d"),
+        ("until", "tomorrow", "until: write it like 2026-11-22"),
+    ] {
+        let body = json!({"scope": everything, "reason": "x", key: wrong});
+        let said = world.said("/api/v1/locks", &body).await.problem(422, "unprocessable");
+        assert!(said.starts_with(&format!("the JSON is wrong: {says}")), "{said}");
+    }
     for query in ["targets=prod", "target=a&target=b", "app=shop", "owner="] {
         world.get(&format!("/api/v1/locks?{query}")).await.problem(400, "bad-request");
     }

@@ -55,3 +55,45 @@ async fn builds_tell_who_may_not_see_an_app_neither_that_it_is_nor_where() {
         assert_eq!(answer["notes"].to_string().contains("on prod"), token != "dev", "{token}");
     }
 }
+
+#[tokio::test]
+async fn targets_are_listed_as_far_as_a_token_is_for_them() {
+    let tokens = Tokens(vec![
+        limited("dev", Scope::Read, &["dev*"], &["devx/*"]),
+        Token::of_text("all", "all"),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    let target = |name: &str| json!({"name": name, "environment": "development"});
+    for (token, wanted) in [
+        ("dev", json!({"targets": [target("dev")], "any": false, "complete": false})),
+        (
+            "all",
+            json!({"targets": [target("dev"), target("prod")], "any": false, "complete": true}),
+        ),
+    ] {
+        assert_eq!(world.get_as(token, "/api/v1/targets").await.json(), wanted, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn builds_of_a_waml_are_for_who_may_see_its_repository_and_its_app() {
+    let tokens = Tokens(vec![
+        limited("devx", Scope::Read, &["*"], &["devx/*"]),
+        limited("dev", Scope::Read, &["dev"], &["*"]),
+        Token::of_text("all", "all"),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    world.fake.owns("acme/shop", "prod", "devx/shop");
+    let builds = async |token: &str, body: serde_json::Value| {
+        let request = request(Method::POST, "/api/v1/builds", token);
+        world.send(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    let of = |app: &str| json!({"repository": "acme/shop", "target": "prod", "waml": app});
+    assert_eq!(builds("devx", of("devx/shop")).await.status, 200);
+    let said = builds("devx", of("pay/web")).await.problem(403, "forbidden");
+    assert!(said.contains("pay/web"), "{said}");
+    builds("dev", of("devx/shop")).await.problem(403, "forbidden");
+    assert_eq!(builds("all", of("devx/shop")).await.json()["builds"][0]["live"], json!(["prod"]));
+    let wrong = json!({"repository": "acme/shop", "waml": "devx/shop", "cursor": "x"});
+    builds("all", wrong).await.problem(422, "unprocessable");
+}

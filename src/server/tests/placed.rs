@@ -1,18 +1,28 @@
 //! `/api/v1/apps`: what is where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::world::{Fake, World, world, world_with};
-use crate::model::id::{DeployId, RepoName};
+use super::world::{Fake, World, now, world, world_with};
+use crate::model::id::{DeployId, ImageTag, RepoName, TargetName};
 use crate::model::placed::{Placed, Spot};
+use crate::model::target::{Clusters, Target};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
 use crate::server::ports::{AppLine, Apps, AppsPage, AppsQuery};
 
 /// The apps `shop` and `cart` on `prod`, and `shop` on `dev`.
 impl Apps for Fake {
+    fn clusters(&self) -> &Clusters {
+        static CLUSTERS: LazyLock<Clusters> = LazyLock::new(|| {
+            let names = ["dev", "prod"].map(|name| TargetName::parse(name).unwrap());
+            Clusters::Known(names.map(|name| (name.clone(), Target::unconfigured(name))).into())
+        });
+        &CLUSTERS
+    }
+
     async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
         self.trouble().await.map_err(|_| "m.git does not answer".to_owned())?;
         let spots = ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"];
@@ -28,9 +38,13 @@ impl Apps for Fake {
         let line = |spot: Spot| AppLine {
             locked: spot.app.slug.as_str() == "cart",
             held: spot.target.as_str() == "dev",
+            tag: (spot.app.slug.as_str() == "shop").then(|| ImageTag::parse("1.10").unwrap()),
+            at: (spot.app.slug.as_str() == "shop").then(now),
             placed: placed(spot),
         };
-        Ok(AppsPage { apps: spots.into_iter().map(line).collect(), next, missing })
+        let in_state = |line: &AppLine| query.state.is_none_or(|state| line.is(state));
+        let apps = spots.into_iter().map(line).filter(in_state).collect();
+        Ok(AppsPage { apps, next, missing })
     }
 }
 
@@ -65,9 +79,10 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
         json,
         json!({"apps": [
             {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
-             "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false},
+             "tag": null, "at": null, "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false},
             {"target": "prod", "namespace": "devx", "app": "shop",
-             "live_revision": "20261121-054812123-3f9a2c", "hosts": hosts,
+             "live_revision": "20261121-054812123-3f9a2c", "tag": "1.10",
+             "at": "2026-11-21T05:48:12Z", "hosts": hosts,
              "owner": "squad@example.com", "repository": "acme/shop", "locked": false, "held": false},
         ], "next": null, "missing": []})
     );
@@ -94,14 +109,15 @@ async fn pages_follow_one_another_without_a_gap() {
     assert_eq!(all, ["dev/devx/shop", "prod/devx/cart", "prod/devx/shop"]);
     assert_eq!(list(&world, "?target=dev").await.0, ["dev/devx/shop"]);
     assert_eq!(list(&world, "?app=devx/shop").await.0, ["dev/devx/shop", "prod/devx/shop"]);
+    assert_eq!(list(&world, "?state=edited").await.0, ["prod/devx/cart"]);
     assert_eq!(list(&world, "?target=test").await, (vec![], Value::Null));
 }
 
 #[tokio::test]
 async fn what_is_wrong_is_said() {
     let world = world();
-    let wrong = world.get("/api/v1/apps?state=live").await;
-    assert!(wrong.problem(400, "bad-request").contains("target, app, limit, cursor"));
+    let wrong = world.get("/api/v1/apps?sate=live").await;
+    assert!(wrong.problem(400, "bad-request").contains("target, app, owner, state, limit, cursor"));
     world.fake.inner.lock().unwrap().broken = true;
     let away = world.get("/api/v1/apps").await;
     assert_eq!(away.problem(503, "unavailable"), "m.git does not answer");

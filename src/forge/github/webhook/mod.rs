@@ -135,8 +135,8 @@ fn shown(text: &str) -> String {
     format!("\"{cut}\"{more}")
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let rules = Rules {
         previews: Some(rules::PreviewRules { forks: true, always: true }),
@@ -144,17 +144,21 @@ pub(crate) fn fuzz(data: &[u8]) {
     };
     let form: Vec<u8> = data.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect();
     let form = [b"payload=", form.as_slice()].concat();
-    for event in ["deployment", "pull_request", "push"] {
+    for event in ["deployment", "pull_request", "push", "check_run"] {
         let json = parse(event, ContentType::Json, data, &rules);
         let form = parse(event, ContentType::Form, &form, &rules);
         assert_eq!(format!("{json:?}"), format!("{form:?}"));
     }
     let _ = parse("deployment", ContentType::Form, data, &rules);
     let secret = secrecy::SecretString::from("secret");
-    let header = String::from_utf8_lossy(data);
-    let _ = signature::verify(&secret, data, Some(&header));
-    let signed = signature::sign(&secret, data);
-    assert_eq!(signature::verify(&secret, data, Some(&signed)), Ok(()));
+    let verified = |header: &str| {
+        let mut verifier = signature::Verifier::begin([&secret], Some(header))?;
+        // A body comes in pieces of any size.
+        data.chunks(7).for_each(|part| verifier.update(part));
+        verifier.finish()
+    };
+    let _ = verified(&String::from_utf8_lossy(data));
+    assert_eq!(verified(&signature::sign(&secret, data)), Ok(()));
 }
 
 #[cfg(test)]

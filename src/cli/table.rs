@@ -1,0 +1,334 @@
+//! A table that fits the terminal: columns are folded, cut or left out, in an order that each table says. Where the
+//! output is no terminal, nothing is cut. Colour is put on after the layout, in which it would count as characters.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::output;
+use crate::support::text::reveal_invisible;
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// One column, and what may happen to it where there is no room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    header: &'static str,
+    fit: Fit,
+    /// A greater one goes before a lesser one; 0 stays.
+    drop: u8,
+    paint: Option<fn(&str) -> String>,
+}
+
+/// How a column gets narrower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// Not at all: ids are copied.
+    Whole,
+    /// Its end is cut, to so many characters at least.
+    Cut(usize),
+    /// Its middle is cut: names and tags differ at their ends.
+    Middle(usize),
+    /// It takes more lines, of so many characters at least.
+    Fold(usize),
+}
+
+/// A column that is shown.
+struct Shown<'a> {
+    place: usize,
+    column: &'a Column,
+    width: usize,
+}
+
+impl Column {
+    /// One that is never cut.
+    pub(super) const fn whole(header: &'static str) -> Self {
+        Self { header, fit: Fit::Whole, drop: 0, paint: None }
+    }
+
+    /// One whose end may be cut.
+    pub(super) const fn cut(header: &'static str, least: usize) -> Self {
+        Self { fit: Fit::Cut(least), ..Self::whole(header) }
+    }
+
+    /// One whose middle may be cut.
+    pub(super) const fn middle(header: &'static str, least: usize) -> Self {
+        Self { fit: Fit::Middle(least), ..Self::whole(header) }
+    }
+
+    /// One that may take more lines.
+    pub(super) const fn fold(header: &'static str, least: usize) -> Self {
+        Self { fit: Fit::Fold(least), ..Self::whole(header) }
+    }
+
+    /// The same, left out where there is no room; the greatest number goes first.
+    pub(super) const fn drop(self, order: u8) -> Self {
+        Self { drop: order, ..self }
+    }
+
+    /// The same in colour.
+    pub(super) const fn paint(self, paint: fn(&str) -> String) -> Self {
+        Self { paint: Some(paint), ..self }
+    }
+
+    /// How narrow it may get, if it is so wide.
+    fn least(&self, width: usize) -> usize {
+        match self.fit {
+            Fit::Whole => width,
+            Fit::Cut(least) | Fit::Middle(least) | Fit::Fold(least) => {
+                width.min(least.max(self.header.width()))
+            }
+        }
+    }
+
+    /// The lines of a cell.
+    fn lines<'a>(&self, text: &'a str, width: usize) -> Vec<Cow<'a, str>> {
+        if text.width() <= width {
+            return vec![text.into()];
+        }
+        match self.fit {
+            Fit::Whole => vec![text.into()],
+            Fit::Cut(_) => vec![cut(text, width, 0).into()],
+            Fit::Middle(_) => vec![cut(text, width, width.saturating_sub(1) / 2).into()],
+            Fit::Fold(_) => folded(text, width).into_iter().map(Cow::Owned).collect(),
+        }
+    }
+}
+
+/// The table, as wide as the terminal.
+pub(super) fn table<const N: usize>(columns: [Column; N], rows: Vec<[String; N]>) -> String {
+    layout(&columns, rows, output::width())
+}
+
+/// The table in that width. Pure.
+pub(super) fn layout<const N: usize>(
+    columns: &[Column; N],
+    rows: Vec<[String; N]>,
+    width: Option<usize>,
+) -> String {
+    // Shown before the columns are measured.
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.map(shown).into()).collect();
+    let mut fitted: Vec<Shown<'_>> = columns
+        .iter()
+        .enumerate()
+        .map(|(place, column)| {
+            let cells = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.width());
+            let width = cells.max().unwrap_or(0).max(column.header.width());
+            Shown { place, column, width }
+        })
+        .collect();
+    if let Some(width) = width {
+        fit(&mut fitted, width);
+    }
+    let header = fitted.iter().map(|one| (vec![Cow::Borrowed(one.column.header)], one, false));
+    let mut text = row_text(&header.collect::<Vec<_>>());
+    for row in &rows {
+        let cells = fitted.iter().map(|one| {
+            let cell = row.get(one.place).map_or("", String::as_str);
+            (one.column.lines(cell, one.width), one, true)
+        });
+        text += &row_text(&cells.collect::<Vec<_>>());
+    }
+    text
+}
+
+/// A cell is one line, with everything seen that is in it.
+fn shown(cell: String) -> String {
+    let cell = if cell.contains(['\n', '\t', '\r']) {
+        cell.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        cell
+    };
+    reveal_invisible(&cell).into_owned()
+}
+
+/// Makes the columns narrower, and leaves some out, until they fit as well as they can.
+fn fit(columns: &mut Vec<Shown<'_>>, width: usize) {
+    loop {
+        let total = columns.iter().map(|one| one.width + GAP).sum::<usize>();
+        let over = total.saturating_sub(GAP).saturating_sub(width);
+        let slack: usize = columns.iter().map(|one| one.width - one.column.least(one.width)).sum();
+        let dropped = columns.iter().enumerate().max_by_key(|(_, one)| one.column.drop);
+        match dropped.map(|(at, one)| (at, one.column.drop)) {
+            _ if over <= slack => return shrink(columns, over),
+            Some((at, 1..)) => drop(columns.remove(at)),
+            Some((_, 0)) | None => return shrink(columns, slack),
+        }
+    }
+}
+
+/// Takes so many characters: what can be folded loses nothing, so it goes first; then the widest.
+fn shrink(columns: &mut [Shown<'_>], over: usize) {
+    for _ in 0..over {
+        let narrower = columns.iter_mut().filter(|one| one.width > one.column.least(one.width));
+        let folds = |one: &Shown<'_>| matches!(one.column.fit, Fit::Fold(_));
+        if let Some(one) = narrower.max_by_key(|one| (folds(one), one.width)) {
+            one.width -= 1;
+        }
+    }
+}
+
+/// The lines of one row.
+fn row_text(cells: &[(Vec<Cow<'_, str>>, &Shown<'_>, bool)]) -> String {
+    let height = cells.iter().map(|(lines, ..)| lines.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for n in 0..height {
+        let mut line = String::new();
+        for (lines, one, painted) in cells {
+            let piece = lines.get(n).map_or("", |piece| piece.as_ref());
+            let blank = (one.width + GAP).saturating_sub(piece.width());
+            match one.column.paint.filter(|_| *painted && !piece.is_empty()) {
+                Some(paint) => line += &paint(piece),
+                None => line += piece,
+            }
+            line.extend(std::iter::repeat_n(' ', blank));
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// The text with what is too much replaced by `…`, which keeps so many characters of its end.
+fn cut(text: &str, width: usize, end: usize) -> String {
+    let taken = |chars: &mut dyn Iterator<Item = char>, mut left: usize| -> Vec<char> {
+        let fits = |c: &char| {
+            let wide = c.width().unwrap_or(0);
+            let fits = wide <= left;
+            left = left.saturating_sub(wide);
+            fits
+        };
+        chars.take_while(fits).collect()
+    };
+    let mut last = taken(&mut text.chars().rev(), end);
+    last.reverse();
+    let first = taken(&mut text.chars(), width.saturating_sub(end + 1));
+    first.into_iter().chain(['…']).chain(last).collect()
+}
+
+/// The text in lines: parts of a list stay together where they can, then words, and what is longer is broken.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let separator = if text.contains(", ") { ", " } else { " " };
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split_inclusive(separator) {
+        let bare = part.trim_end();
+        match lines.last_mut() {
+            Some(line) if line.width() + bare.width() <= width => line.push_str(part),
+            _ if bare.width() <= width => lines.push(part.to_owned()),
+            _ if separator != " " => lines.extend(folded(bare, width)),
+            _ => lines.extend(broken(bare, width)),
+        }
+        // What follows a broken word begins behind a blank.
+        if let Some(line) = lines.last_mut().filter(|line| !line.ends_with(' ') && part != bare) {
+            line.push(' ');
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn broken(word: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for c in word.chars() {
+        let is_full =
+            lines.last().is_some_and(|line| line.width() + c.width().unwrap_or(0) > width.max(1));
+        if is_full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(c);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 5] = [
+        Column::whole("ID"),
+        Column::middle("TAG", 8),
+        Column::cut("BY", 4).drop(1),
+        Column::whole("WHEN").drop(2),
+        Column::fold("STATE", 12),
+    ];
+
+    fn row(cells: [&str; 5]) -> [String; 5] {
+        cells.map(str::to_owned)
+    }
+
+    fn rows() -> Vec<[String; 5]> {
+        vec![
+            row([
+                "20261121-a",
+                "1.0.202206151506-sha.649008fb",
+                "alice-in-chains",
+                "3 h ago",
+                "live, rolled back, locked",
+            ]),
+            row(["20261121-b", "1.0", "bo", "-", ""]),
+        ]
+    }
+
+    #[test]
+    fn where_there_is_room_or_no_terminal_nothing_is_cut() {
+        let wide = layout(&COLUMNS, rows(), None);
+        assert_eq!(wide, layout(&COLUMNS, rows(), Some(200)));
+        insta::assert_snapshot!(wide, @r"
+        ID          TAG                            BY               WHEN     STATE
+        20261121-a  1.0.202206151506-sha.649008fb  alice-in-chains  3 h ago  live, rolled back, locked
+        20261121-b  1.0                            bo               -
+        ");
+    }
+
+    #[test]
+    fn first_it_is_folded_then_cut_then_columns_go() {
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(80)), @r"
+        ID          TAG                            BY               WHEN     STATE
+        20261121-a  1.0.202206151506-sha.649008fb  alice-in-chains  3 h ago  live,
+                                                                             rolled back,
+        ");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(56)), @"");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(36)), @"");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal_and_none_has_one_letter() {
+        for width in 34..130 {
+            let text = layout(&COLUMNS, rows(), Some(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            assert!(text.lines().count() <= 6, "{width}:\n{text}");
+        }
+        let narrow = layout(&COLUMNS, rows(), Some(1));
+        assert!(narrow.contains("20261121-a"), "ids are whole: {narrow}");
+    }
+
+    #[test]
+    fn a_table_is_measured_with_what_it_shows_and_as_it_is_seen() {
+        let columns = [Column::whole("KEY"), Column::whole("N")];
+        let cells = |key: &str, n: &str| [key.to_owned(), n.to_owned()];
+        let rows = vec![cells("a\u{202e}b", "1"), cells("漢字", "2"), cells("a\nb", "3")];
+        let wanted = "KEY         N\na\\u{202e}b  1\n漢字        2\na b         3\n";
+        assert_eq!(layout(&columns, rows, None), wanted);
+    }
+
+    #[test]
+    fn only_cells_are_coloured_and_only_those_of_their_column() {
+        let columns =
+            [Column::whole("A"), Column::fold("STATE", 7).paint(|cell| format!("<{cell}>"))];
+        let rows = vec![["locked".to_owned(), "locked, failed".to_owned()]];
+        assert_eq!(
+            layout(&columns, rows, Some(16)),
+            "A       STATE\nlocked  <locked,>\n        <failed>\n"
+        );
+    }
+
+    #[test]
+    fn a_cell_is_cut_where_it_says_least() {
+        assert_eq!(cut("1.0.202206151506-sha.649008fb", 13, 6), "1.0.20…9008fb");
+        assert_eq!(cut("a long sentence", 8, 0), "a long …");
+        assert_eq!(cut("漢字漢字", 5, 0), "漢字…");
+        assert_eq!(folded("one two-and-more three", 8), ["one", "two-and-", "more", "three"]);
+    }
+}

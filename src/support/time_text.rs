@@ -1,0 +1,61 @@
+//! Reads times and durations as people write them: `2026-11-21T08:00:00Z`, `2026-11-21`, `2h`, `2d`.
+//!
+//! Without a zone a time is in UTC, and a day is its beginning. A duration has minutes, hours, days and weeks; a day
+//! has 24 hours. Who is told what is wrong is the caller's matter: no message of the parser's goes to people.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+
+/// What a wrong duration is answered with.
+pub const DURATIONS: &str = "write it like 90m, 2h or 2d";
+/// What a wrong moment is answered with.
+pub const MOMENTS: &str = "write it like 2026-11-22 or 2026-11-22T08:00:00Z";
+
+/// Reads a moment, or the beginning of a day.
+pub fn moment(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let day = || text.parse::<Date>().ok().map(|day| day.to_datetime(Time::midnight()));
+    let civil = || text.parse::<DateTime>().ok().or_else(day);
+    let utc = || Some(civil()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    text.parse::<Timestamp>().ok().or_else(utc)
+}
+
+/// Reads a duration; neither months nor years, which are of no one length. It is negative where the text says so.
+pub fn duration(text: &str) -> Option<SignedDuration> {
+    let span: Span = text.trim().parse().ok()?;
+    span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_and_days_are_read_in_utc() {
+        for (text, wanted) in [
+            ("2026-11-21T05:48:12Z", "2026-11-21T05:48:12Z"),
+            ("2026-11-21T05:48:12+01:00", "2026-11-21T04:48:12Z"),
+            ("2026-11-21T05:48", "2026-11-21T05:48:00Z"),
+            (" 2026-11-21 05:48 ", "2026-11-21T05:48:00Z"),
+            ("2026-11-21", "2026-11-21T00:00:00Z"),
+        ] {
+            assert_eq!(moment(text), Some(wanted.parse().unwrap()), "{text}");
+        }
+        for text in ["", "x", "2h", "2026-13-01", "2026-11-21T25:00", "-"] {
+            assert_eq!(moment(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_have_days_and_weeks_and_nothing_without_a_length() {
+        for (text, hours) in
+            [("2h", 2), ("2d", 48), ("1w", 168), ("1d 12h", 36), ("PT2H", 2), ("2 days ago", -48)]
+        {
+            assert_eq!(duration(text), Some(SignedDuration::from_hours(hours)), "{text}");
+        }
+        for text in ["", "2", "1y", "2months", "two hours", "99999999999999d"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}
