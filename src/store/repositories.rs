@@ -87,7 +87,9 @@ async fn retire_namesakes(
     .map_err(StoreError::doing(DOING))?;
     for row in rows.into_iter().map(Row::new) {
         let (theirs, other): (RepoName, i64) = (row.id("name")?, row.number("number")?);
+        // A name that is as long as one may be has no room for more.
         let retired = RepoName::parse(format!("{theirs}.former-{other}"))
+            .or_else(|_| RepoName::parse(format!("{}/former-{other}", theirs.owner())))
             .map_err(|error| row.corrupt("name", &error))?;
         rename(store, write, &theirs, &retired).await?;
         tracing::warn!(%theirs, %retired, "another repository has this name now, and none of its apps");
