@@ -25,7 +25,14 @@ pub struct Bart {
     #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
     config: Option<PathBuf>,
     /// How times are shown: how long ago, or the moment in UTC
-    #[arg(long, global = true, value_name = "STYLE", value_enum, default_value_t, hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     times: TimeStyle,
     #[command(subcommand)]
     command: Command,

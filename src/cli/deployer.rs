@@ -20,7 +20,14 @@ use super::{audit, backup, config, demo, init, locks, owners, serve, templates, 
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct Deployer {
     /// How times are shown: how long ago, or the moment in UTC
-    #[arg(long, global = true, value_name = "STYLE", value_enum, default_value_t, hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     times: TimeStyle,
     #[command(subcommand)]
     command: Command,

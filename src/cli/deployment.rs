@@ -153,9 +153,11 @@ mod tests {
     #[test]
     fn a_history_fits_a_terminal_of_80_columns_with_its_times() {
         let tag = "1.0.202206151506-sha.649008fb";
-        let one = [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
+        let one =
+            [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
         insta::assert_snapshot!(at(&one, 80), @"");
-        let all = [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
+        let all =
+            [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
         insta::assert_snapshot!(at(&all, 80), @"");
         for text in [at(&one, 80), at(&all, 80)] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

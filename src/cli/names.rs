@@ -204,9 +204,11 @@ fn judge_app(app: &AppKey, known: &Known) -> Option<CliError> {
     let slugs = suggest::nearest(slug, beside.map(|(_, slug)| slug.as_str()));
     let near = match slugs {
         Some(slug) => Some(format!("{namespace}/{slug}")),
-        None => known.apps.iter().find(|(_, theirs)| theirs == slug).map(|(namespace, slug)| {
-            format!("{namespace}/{slug}")
-        }),
+        None => known
+            .apps
+            .iter()
+            .find(|(_, theirs)| theirs == slug)
+            .map(|(namespace, slug)| format!("{namespace}/{slug}")),
     };
     Some(unknown(format!("there is no app `{app}`"), &near?))
 }

@@ -230,9 +230,10 @@ fn cursor(value: &str) -> Result<u32, String> {
 fn refused(error: NoBuilds) -> Problem {
     match error {
         NoBuilds::Unknown(detail) => Problem::new(Kind::NotFound, detail),
-        NoBuilds::Hidden(app) => {
-            Problem::new(Kind::Forbidden, format!("the token may not see {app}, of which the WAML is"))
-        }
+        NoBuilds::Hidden(app) => Problem::new(
+            Kind::Forbidden,
+            format!("the token may not see {app}, of which the WAML is"),
+        ),
         NoBuilds::NoImage(detail) => Problem::new(Kind::Unprocessable, detail),
         NoBuilds::NotKnown(detail) => Problem::new(Kind::Unavailable, detail),
         NoBuilds::Fault(error) => {

@@ -196,7 +196,11 @@ mod tests {
         for (name, value, says) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
-            ("state", "failed", "state: \"failed\" is not a state of an app: use live, edited, locked, held"),
+            (
+                "state",
+                "failed",
+                "state: \"failed\" is not a state of an app: use live, edited, locked, held",
+            ),
             ("stat", "live", "\"stat\" is not known: use target, app, owner, state, limit, cursor"),
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
