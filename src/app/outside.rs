@@ -22,6 +22,7 @@ use crate::controller::outside::{
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
+use crate::forge::delivery::Limited;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository, OnItsWay};
@@ -355,5 +356,17 @@ impl Outside for World {
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
         tell::tell(self, message, now).await
+    }
+
+    async fn confirm(&self, message: &Message) -> Result<bool, NotDelivered> {
+        tell::confirm(self, message).await
+    }
+
+    fn limited(&self) -> Limited {
+        self.forge.limited()
+    }
+
+    fn has_limits(&self) -> bool {
+        self.forge.names_limits()
     }
 }

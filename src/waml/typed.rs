@@ -217,9 +217,9 @@ impl Walk<'_> {
         let mut complete = true;
         // What a misspelled key was meant to be is not missing.
         let misspelled = |name: &str| {
-            let unknown = map.keys().filter(|key| !object.fields.contains_key(*key));
+            let mut unknown = map.keys().filter(|key| !object.fields.contains_key(*key));
             let fields = || object.fields.keys().map(String::as_str);
-            unknown.into_iter().any(|key| suggest::nearest(key, fields()) == Some(name))
+            unknown.any(|key| suggest::nearest(key, fields()) == Some(name))
         };
         for (name, field) in object.fields.iter().filter(|(_, field)| field.required) {
             complete &= json.contains_key(name);

@@ -51,7 +51,7 @@ fn no_value_of_a_variable_is_printed_beside_what_is_wrong() {
         "a value and a secret",
     );
     // A secret at the wrong place, and in a file that is no YAML.
-    shows_nothing(&format!("env: [{{name: {token}-x, value: x}}]"), "is not a legal name");
+    shows_nothing(&format!("env: [{{name: {token}/x, value: x}}]"), "is not a legal name");
     shows_nothing(&format!("env: [{{name: A, value: \"{token}\"]"), "not YAML");
 }
 
