@@ -126,6 +126,7 @@ async fn a_person_who_names_somebody_else_is_mentioned_all_the_same() {
         .await;
     office.settle().await;
     assert_eq!(office.squad()[0].called, [mallory.as_str()]);
+    assert_eq!(office.slack.read(&mallory).len(), 1);
     office.closes().await;
 }
 

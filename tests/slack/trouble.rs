@@ -102,7 +102,7 @@ async fn blocks_that_slack_does_not_take_are_told_as_text() {
         let [told] =
             if form == "hook" { office.deploys() } else { office.squad() }.try_into().unwrap();
         assert!(
-            told.text.starts_with(&format!("shop v1 was not deployed to {TARGET}\n")),
+            told.text.starts_with(&format!("❌ shop v1 was not deployed to {TARGET}\n")),
             "{told:?}"
         );
         assert!(told.text.contains(".weave.yaml:12:77") && told.text.contains("Log: https://"));
