@@ -150,4 +150,59 @@ mod tests {
             assert_eq!(Asked { tags, gzip: false }.has(&tag), has);
         }
     }
+
+    async fn ask(path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
+        let large = || async { axum::Json(vec!["the same text again and again"; 200]) };
+        let gone = || async { Problem::new(Kind::NotFound, "there is none") };
+        let stream = || async {
+            let parts = futures::stream::iter([Ok::<_, std::io::Error>("{}")]);
+            ([(CONTENT_TYPE, "application/json")], Body::from_stream(parts))
+        };
+        let router = axum::Router::new()
+            .route("/large", axum::routing::get(large).post(large))
+            .route("/gone", axum::routing::get(gone))
+            .route("/stream", axum::routing::get(stream))
+            .layer(axum::middleware::from_fn(conditional));
+        let (method, path) = path.split_once(' ').unwrap();
+        let request = Request::builder().method(method).uri(path);
+        let request = headers.iter().fold(request, |all, (name, value)| all.header(*name, *value));
+        let request = request.body(Body::empty()).unwrap();
+        let answer = tower::ServiceExt::oneshot(router, request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        (parts.status, parts.headers, to_bytes(body, LARGEST).await.unwrap().to_vec())
+    }
+
+    #[tokio::test]
+    async fn what_the_caller_has_is_not_sent_again() {
+        let (status, headers, body) = ask("GET /large", &[]).await;
+        let tag = headers[ETAG].to_str().unwrap().to_owned();
+        assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (StatusCode::OK, "private, no-cache"));
+        assert!(body.len() > WORTH_IT && !headers.contains_key(CONTENT_ENCODING));
+        let (status, headers, body) = ask("GET /large", &[("if-none-match", &tag)]).await;
+        assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
+        assert_eq!(headers[ETAG].to_str().unwrap(), tag);
+        let (status, _, _) = ask("GET /large", &[("if-none-match", "W/\"other\"")]).await;
+        assert_eq!(status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn who_takes_gzip_gets_less_of_the_same() {
+        use std::io::Read as _;
+        let (_, plain, whole) = ask("GET /large", &[]).await;
+        let (status, headers, body) = ask("GET /large", &[("accept-encoding", "br, gzip")]).await;
+        assert_eq!((status, headers[CONTENT_ENCODING].to_str().unwrap()), (StatusCode::OK, "gzip"));
+        assert_eq!((headers.get(ETAG), headers.get(VARY)), (plain.get(ETAG), plain.get(VARY)));
+        let mut read = Vec::new();
+        flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, whole);
+        assert!(body.len() * 4 < whole.len());
+    }
+
+    #[tokio::test]
+    async fn errors_streams_and_acts_are_as_they_were() {
+        for path in ["GET /gone", "GET /stream", "POST /large"] {
+            let (_, headers, _) = ask(path, &[("accept-encoding", "gzip")]).await;
+            assert!(!headers.contains_key(ETAG) && !headers.contains_key(CONTENT_ENCODING), "{path}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value as Json, json};
 
+use crate::harness::developer::Developer;
 use crate::harness::events::{Event, waml};
 use crate::harness::git::Bare;
 use crate::harness::git_host::GitHost;
@@ -200,4 +201,24 @@ async fn a_plan_is_read_before_the_deed() {
     assert!(whose.contains("--repository OWNER/NAME"), "{whose}");
     assert_eq!(process.deployments().await.len(), 1, "nothing was deployed by that");
     assert_eq!(home.manifests().commits(), 1);
+}
+
+#[tokio::test]
+async fn the_hold_that_a_deployment_ends_is_named_before_it_does() {
+    let home = Home::embedded();
+    home.commit("example/shop", &waml("shop"));
+    let process = home.start().await;
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (server, target) = ([("BART_SERVER", process.address())], "prod-cluster-1");
+    developer.runs(&server, &["deploy", "v1", target]).await.ended(0, &["succeeded"]);
+    let plan = developer.runs(&server, &["plan", "v2", target]).await;
+    assert!(!plan.out.contains("holds automation"), "{}", plan.out);
+    let hold = ["hold", target, "--reason", "we watch v1"];
+    developer.runs(&server, &hold).await.ended(0, &["held"]);
+    let plan = developer.runs(&server, &["plan", "v2", target]).await;
+    plan.ended(0, &["holds automation off it (we watch v1)", "ends the hold"]);
+    let deploy = developer.runs(&server, &["deploy", "v2", target]).await;
+    deploy.ended(0, &["prod-cluster-1 is held by", "we watch v1", "ends the hold", "succeeded"]);
+    let again = developer.runs(&server, &["deploy", "v3", target]).await.ended(0, &[]).err.clone();
+    assert!(!again.contains("is held by"), "{again}");
 }

@@ -6,6 +6,7 @@
 
 mod tree; // which commit, and whether others have it
 mod early; // what would be refused anyway
+mod holds; // what the deployment will end
 mod github; // GitHub Deployments
 mod made; // deployments asked for, one after the other
 mod follow; // looked for, and followed to the end
@@ -128,6 +129,7 @@ impl Deploy {
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: List = self.server.get("/api/v1/deployments", &query).await?;
         let maker = self.maker(host, &repository, &tree)?;
+        holds::tell(&self.server, &tree, &self.targets).await;
         let stop = interrupts();
         let set = maker.all(&self.targets, &stop).await;
         set.tell(&self.tag, &tree.git_ref);

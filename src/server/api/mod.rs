@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
 use crate::server::Shared;
 use crate::server::auth::{Door, admitted};
+use crate::server::conditional::conditional;
 use crate::server::openapi::{self, Routes};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
@@ -18,7 +19,7 @@ mod app_view; // as callers see them
 mod apps; // what people do with an app
 mod placed; // what is where
 mod targets; // which clusters there are
-mod deployments; // what happened
+pub(super) mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
 mod audit; // who did what
@@ -48,6 +49,7 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         .merge(free)
         .merge(openapi::served(BASE, described))
+        .layer(from_fn(conditional))
 }
 
 /// Those that stay open, which have bounds of their own.
