@@ -25,7 +25,14 @@ pub struct Bart {
     #[arg(long, global = true, value_name = "FILE", env = settings::VARIABLE, hide_short_help = true)]
     config: Option<PathBuf>,
     /// How times are shown: how long ago, or the moment in UTC
-    #[arg(long, global = true, value_name = "STYLE", value_enum, default_value_t, hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     times: TimeStyle,
     #[command(subcommand)]
     command: Command,
@@ -92,8 +99,8 @@ impl Bart {
         // Everything else takes its defaults from the settings.
         let settings = settings?;
         match command {
-            Command::Validate(command) => command.run(),
-            Command::Render(command) => command.run(),
+            Command::Validate(command) => deployer::on_runtime(command.run()),
+            Command::Render(command) => deployer::on_runtime(command.run()),
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Deploy(command) => deployer::on_runtime(command.run()),

@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
 use super::times::TimeStyle;
-use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
+use super::{
+    audit, backup, config, demo, init, locks, owners, platform, serve, templates, validators,
+};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -20,7 +22,14 @@ use super::{audit, backup, config, demo, init, locks, owners, serve, templates, 
 #[command(name = "the-deployer", version, arg_required_else_help = true)]
 pub struct Deployer {
     /// How times are shown: how long ago, or the moment in UTC
-    #[arg(long, global = true, value_name = "STYLE", value_enum, default_value_t, hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "STYLE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     times: TimeStyle,
     #[command(subcommand)]
     command: Command,
@@ -33,6 +42,9 @@ enum Command {
     Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
+    /// What the clusters of the configuration offer, for planning elsewhere
+    #[command(subcommand)]
+    Platform(platform::PlatformCommand),
     #[command(subcommand)]
     Owners(owners::Owners),
     Lock(locks::Lock),
@@ -55,6 +67,7 @@ impl Deployer {
             Command::Demo(command) => on_runtime(command.run()),
             Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
+            Command::Platform(command) => command.run(),
             Command::Owners(command) => on_runtime(command.run()),
             Command::Lock(command) => on_runtime(command.run()),
             Command::Unlock(command) => on_runtime(command.run()),

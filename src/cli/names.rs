@@ -106,7 +106,7 @@ impl Server {
     ) -> Result<T, CliError> {
         match result {
             Err(error) if error.is_refusal() => match self.mistyped(names).await {
-                Some(mistyped) => Err(error.hint_of(mistyped)),
+                Some(mistyped) => Err(error.explained_by(&mistyped)),
                 None => Err(error),
             },
             result => result,
@@ -204,9 +204,11 @@ fn judge_app(app: &AppKey, known: &Known) -> Option<CliError> {
     let slugs = suggest::nearest(slug, beside.map(|(_, slug)| slug.as_str()));
     let near = match slugs {
         Some(slug) => Some(format!("{namespace}/{slug}")),
-        None => known.apps.iter().find(|(_, theirs)| theirs == slug).map(|(namespace, slug)| {
-            format!("{namespace}/{slug}")
-        }),
+        None => known
+            .apps
+            .iter()
+            .find(|(_, theirs)| theirs == slug)
+            .map(|(namespace, slug)| format!("{namespace}/{slug}")),
     };
     Some(unknown(format!("there is no app `{app}`"), &near?))
 }

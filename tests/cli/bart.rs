@@ -25,6 +25,7 @@ fn a_valid_file_is_praised_with_its_warnings() {
        = help: remove `redisDown`, or set it only where the app has what it is about
 
     1 warning
+    note: what targets offer is not known here (no service is named), so nothing is refused for it: see --server and --platform
     ");
 }
 
@@ -173,7 +174,10 @@ fn times_are_taken_as_people_write_them() {
         (&["builds", "--limit", "0"], "write a number from 1 to 100"),
         (&["lock", "prod", "--reason", "x", "--for", "2 moons"], "write it like 90m, 2h or 2d"),
         (&["lock", "prod", "--reason", "x", "--until", "2h"], "how long is said with --for"),
-        (&["rollback", "prod", "--reason", "x", "--timeout", "soon"], "write it like 90m, 2h or 2d"),
+        (
+            &["rollback", "prod", "--reason", "x", "--timeout", "soon"],
+            "write it like 90m, 2h or 2d",
+        ),
         (&["status", "--server", "nonsense"], "nonsense is not an address\n"),
     ] {
         let output = bart(folder.path(), arguments);

@@ -65,6 +65,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
         .get("/apps", placed::list::<B>, placed::operation())
         .get("/targets", targets::list::<B>, targets::operation())
+        .get("/platform", targets::platform::<B>, targets::platform_operation())
         .get(APP, app::one::<B>, app::one_operation())
         .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
         .get(
