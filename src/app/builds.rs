@@ -104,9 +104,13 @@ async fn listed(world: &World, asked: Asked) -> Result<Builds, NoBuilds> {
         let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
         let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
         let looked_up = world.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
-        notes.extend(missing.iter().filter(|tag| !looked_up.iter().any(|one| one.tag == **tag)).map(
-            |tag| format!("{tag} is live, and the registry does not have it any more, or did not answer"),
-        ));
+        notes.extend(
+            missing.iter().filter(|tag| !looked_up.iter().any(|one| one.tag == **tag)).map(|tag| {
+                format!(
+                    "{tag} is live, and the registry does not have it any more, or did not answer"
+                )
+            }),
+        );
         builds.extend(looked_up);
         builds.sort_by_key(|one| std::cmp::Reverse(one.created));
     }

@@ -192,7 +192,12 @@ impl Gatherer {
     }
 
     /// The images of these tags, of those that there are and that answer in time.
-    pub async fn builds_of(&self, image: &Image, tags: &[String], patience: Duration) -> Vec<Build> {
+    pub async fn builds_of(
+        &self,
+        image: &Image,
+        tags: &[String],
+        patience: Duration,
+    ) -> Vec<Build> {
         self.0.registries.builds_of(image, tags, patience, self.0.clock.now()).await
     }
 

@@ -10,8 +10,8 @@ use crate::forge::error::ForgeError;
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
-use crate::model::rollback::Hold;
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::Hold;
 use crate::pipeline::dry_run::{self, DryRun, Outcome};
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, questions};
@@ -183,9 +183,7 @@ impl Asked<'_> {
                 "deployment {id} is under way or waits, and may change what is live"
             ));
         }
-        if ours
-            && let Some(hold) = self.world.store.hold(target, app).await.map_err(Fault::new)?
-        {
+        if ours && let Some(hold) = self.world.store.hold(target, app).await.map_err(Fault::new)? {
             let Hold { by, reason, .. } = hold;
             notes.push(format!(
                 "{by} holds automation off it ({reason}): a person's deployment of another release ends \

@@ -115,7 +115,8 @@ impl Builds {
     fn ask(&self, app: &AppKey) -> Option<Ask> {
         let found = here::waml().ok().filter(|found| found.app == *app)?;
         let target = self.target.as_ref();
-        let named = target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
+        let named =
+            target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
         let (_, bytes) = here::waml_text().ok()?;
         named.then_some(())?;
         Some(Ask {
@@ -158,9 +159,10 @@ fn notes(list: &List) -> String {
     let all = some.iter().chain(&list.notes);
     let notes: String = all.map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
     let older = list.next.as_ref();
-    notes + &older.map_or_else(String::new, |next| {
-        format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n")
-    })
+    notes
+        + &older.map_or_else(String::new, |next| {
+            format!("{NOTE}older ones{NOTE:#}: add --cursor {next}\n")
+        })
 }
 
 #[cfg(test)]

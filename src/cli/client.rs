@@ -75,8 +75,8 @@ fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
 /// # Errors
 /// When everybody on the way could read it.
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
-    let url = Url::parse(address)
-        .map_err(|_| CliError::usage(format!("{address} is not an address")))?;
+    let url =
+        Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     if url.scheme() == "https" || (url.scheme() == "http" && here) {

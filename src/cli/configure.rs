@@ -118,7 +118,10 @@ fn list(settings: &Settings, format: Format) -> Outcome {
     let row = |(key, value): (&str, Option<String>)| {
         [key.to_owned(), value.unwrap_or_else(|| "(not set)".to_owned())]
     };
-    output::print(&table([Column::whole("KEY"), Column::whole("VALUE")], all.into_iter().map(row).collect()))
+    output::print(&table(
+        [Column::whole("KEY"), Column::whole("VALUE")],
+        all.into_iter().map(row).collect(),
+    ))
 }
 
 impl Key {

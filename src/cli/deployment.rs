@@ -154,14 +154,20 @@ mod tests {
     #[test]
     fn a_history_fits_a_terminal_of_80_columns_with_its_times() {
         let tag = "1.0.202206151506-sha.649008fb";
-        let one = [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
+        let one =
+            [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
         insta::assert_snapshot!(at(&one, 80), @r"
-        DEPLOYMENT                 STATE      TARGET          TAG              WHEN
+        DEPLOYMENT                 STATE      TARGET          TAG                WHEN
         20261121-115900000-3f9a2c  succeeded  prod-cluster-1  1.0.2022…649008fb  3 h ago
-        20261121-115900000-3f9a2c  failed     prod-cluster-1  1.0              3 h ago
+        20261121-115900000-3f9a2c  failed     prod-cluster-1  1.0                3 h ago
         ");
-        let all = [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
-        insta::assert_snapshot!(at(&all, 80), @"");
+        let all =
+            [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
+        insta::assert_snapshot!(at(&all, 80), @r"
+        DEPLOYMENT                 STATE       APP        TARGET      TAG        WHEN
+        20261121-115900000-3f9a2c  superseded  devx/shop  prod-…er-1  1.0.…08fb  3 h ago
+        20261121-115900000-3f9a2c  failed      pay/till   prod-…er-1  1.0        3 h ago
+        ");
         for text in [at(&one, 80), at(&all, 80)] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.lines().next().unwrap().contains("WHEN") && text.contains("3 h ago"));

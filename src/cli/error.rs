@@ -94,10 +94,10 @@ impl CliError {
         matches!(self.kind, Kind::Forbidden)
     }
 
-    /// The same with the next step of another one.
+    /// The same with what another one says as the next step.
     #[must_use]
-    pub fn hint_of(self, other: Self) -> Self {
-        Self { hint: other.hint.or(self.hint), ..self }
+    pub fn explained_by(self, other: &Self) -> Self {
+        Self { hint: Some(other.whole()), ..self }
     }
 
     /// Prints it now, because there is more to come; the same without words, for the exit code.

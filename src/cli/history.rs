@@ -8,10 +8,10 @@ use super::client::{List, More, Server};
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
+use super::output::{self, BOLD, Format, NOTE};
 use super::table::{Column, table};
 use super::times::Times;
 use super::{offline, times};
-use super::output::{self, BOLD, Format, NOTE};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 
@@ -159,7 +159,10 @@ impl History {
         if self.output.is_data() {
             return output::data(self.output, &found);
         }
-        output::print(&format!("{BOLD}{app}{BOLD:#} on {target}\n\n{}", list(&found, Times::system())))
+        output::print(&format!(
+            "{BOLD}{app}{BOLD:#} on {target}\n\n{}",
+            list(&found, Times::system())
+        ))
     }
 }
 

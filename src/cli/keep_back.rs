@@ -8,10 +8,10 @@ use serde_json::json;
 use super::client::{More, Server};
 use super::error::{CliError, Outcome};
 use super::here::About;
+use super::output::{self, BOLD, DIM, Format, GOOD};
 use super::table::{Column, table};
 use super::times::Times;
 use super::{offline, times};
-use super::output::{self, BOLD, DIM, Format, GOOD};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
 use crate::model::removal;
@@ -195,7 +195,8 @@ impl Lock {
             return output::data(self.output, &placed);
         }
         let Placed { id, scope, until, .. } = placed;
-        let until = until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
+        let until =
+            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!(
             "{GOOD}locked{GOOD:#} {BOLD}{scope}{BOLD:#}{until}: {id}\n{DIM}`bart unlock {id} --reason TEXT` takes it away{DIM:#}\n"
         ))

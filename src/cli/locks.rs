@@ -6,9 +6,9 @@ use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
+use super::keep_back::COLUMNS;
 use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
-use super::keep_back::COLUMNS;
 use super::table::table;
 use super::times::{self, Times};
 use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
@@ -109,7 +109,8 @@ impl Lock {
         let shown = scope.to_string();
         let id = operator.lock(scope, &act, until).await.map_err(failed)?;
         operator.close().await;
-        let until = until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
+        let until =
+            until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!("{GOOD}locked{GOOD:#} {shown}{until}: {id}\n"))
     }
 
@@ -160,7 +161,10 @@ impl Unlock {
 fn why_gone(id: &LockId, found: Unlocked) -> String {
     match found {
         Unlocked::Before { lock: _, by, at, why } => {
-            format!("there is no lock {id} any more: {by} took it away at {at}: {why}")
+            format!(
+                "there is no lock {id} any more: {by} took it away, {}: {why}",
+                Times::system().ago(at)
+            )
         }
         Unlocked::RanOut(_) => format!("there is no lock {id} any more: it ran out by itself"),
         Unlocked::Yes(_) | Unlocked::NotThere => format!("there is no lock {id}"),

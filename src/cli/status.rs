@@ -295,7 +295,8 @@ impl Status {
                 Ok(state) => (state, None),
                 Err(error) => (None, Some(error)),
             };
-            let (why, hidden) = (error.as_ref().map(ToString::to_string), is_hidden(error.as_ref()));
+            let (why, hidden) =
+                (error.as_ref().map(ToString::to_string), is_hidden(error.as_ref()));
             targets.push(Target { target, state, error: why, hidden });
             match error {
                 Some(error) if hidden => _ = forbidden.get_or_insert(error),
@@ -308,7 +309,7 @@ impl Status {
             unknown = unknown.or(forbidden);
         }
         let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
-        if !is_known && unknown.as_ref().is_none_or(CliError::is_forbidden) {
+        if !is_known {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;
         }
         let found = OneApp { app: app.to_string(), targets, missing, service };
@@ -353,11 +354,12 @@ impl Status {
         let mut which = on.clone();
         which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         which.extend(self.state.iter().map(|state| ("state", state.word().to_owned())));
-        let Seen { apps, missing, all } = self.or_readiness(self.placed(&which).await, &service)?;
-        if apps.is_empty() {
+        let placed = self.placed(&which).await;
+        if placed.as_ref().map_or(true, |seen| seen.apps.is_empty()) {
             let target = self.target.clone();
             self.server.check_names(&Names { target, ..Names::default() }).await?;
         }
+        let Seen { apps, missing, all } = self.or_readiness(placed, &service)?;
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));

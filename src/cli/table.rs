@@ -260,7 +260,13 @@ mod tests {
 
     fn rows() -> Vec<[String; 5]> {
         vec![
-            row(["20261121-a", "1.0.202206151506-sha.649008fb", "alice-in-chains", "3 h ago", "live, rolled back, locked"]),
+            row([
+                "20261121-a",
+                "1.0.202206151506-sha.649008fb",
+                "alice-in-chains",
+                "3 h ago",
+                "live, rolled back, locked",
+            ]),
             row(["20261121-b", "1.0", "bo", "-", ""]),
         ]
     }
@@ -285,8 +291,20 @@ mod tests {
                                                                             locked
         20261121-b  1.0                           bo               -
         ");
-        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(56)), @"");
-        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(36)), @"");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(56)), @r"
+        ID          TAG         BY         WHEN     STATE
+        20261121-a  1.0.2…08fb  alice-in…  3 h ago  live,
+                                                    rolled back,
+                                                    locked
+        20261121-b  1.0         bo         -
+        ");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(36)), @r"
+        ID          TAG         STATE
+        20261121-a  1.0.2…08fb  live,
+                                rolled back,
+                                locked
+        20261121-b  1.0
+        ");
     }
 
     #[test]
@@ -311,9 +329,13 @@ mod tests {
 
     #[test]
     fn only_cells_are_coloured_and_only_those_of_their_column() {
-        let columns = [Column::whole("A"), Column::fold("STATE", 7).paint(|cell| format!("<{cell}>"))];
+        let columns =
+            [Column::whole("A"), Column::fold("STATE", 7).paint(|cell| format!("<{cell}>"))];
         let rows = vec![["locked".to_owned(), "locked, failed".to_owned()]];
-        assert_eq!(layout(&columns, rows, Some(16)), "A       STATE\nlocked  <locked,>\n        <failed>\n");
+        assert_eq!(
+            layout(&columns, rows, Some(16)),
+            "A       STATE\nlocked  <locked,>\n        <failed>\n"
+        );
     }
 
     #[test]

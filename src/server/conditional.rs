@@ -34,8 +34,12 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
     let asked = Asked::of(request.headers());
     let response = next.run(request).await;
-    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-    if response.status() != StatusCode::OK || !is_json || response.body().size_hint().exact().is_none() {
+    let is_json =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if response.status() != StatusCode::OK
+        || !is_json
+        || response.body().size_hint().exact().is_none()
+    {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -176,7 +180,10 @@ mod tests {
     async fn what_the_caller_has_is_not_sent_again() {
         let (status, headers, body) = ask("GET /large", &[]).await;
         let tag = headers[ETAG].to_str().unwrap().to_owned();
-        assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (StatusCode::OK, "private, no-cache"));
+        assert_eq!(
+            (status, headers[CACHE_CONTROL].to_str().unwrap()),
+            (StatusCode::OK, "private, no-cache")
+        );
         assert!(body.len() > WORTH_IT && !headers.contains_key(CONTENT_ENCODING));
         let (status, headers, body) = ask("GET /large", &[("if-none-match", &tag)]).await;
         assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
@@ -202,7 +209,10 @@ mod tests {
     async fn errors_streams_and_acts_are_as_they_were() {
         for path in ["GET /gone", "GET /stream", "POST /large"] {
             let (_, headers, _) = ask(path, &[("accept-encoding", "gzip")]).await;
-            assert!(!headers.contains_key(ETAG) && !headers.contains_key(CONTENT_ENCODING), "{path}");
+            assert!(
+                !headers.contains_key(ETAG) && !headers.contains_key(CONTENT_ENCODING),
+                "{path}"
+            );
         }
     }
 }

@@ -111,7 +111,8 @@ impl Store {
         for some in ids.chunks(AT_ONCE) {
             let places: Vec<_> = (1..=some.len()).map(|number| format!("${number}")).collect();
             let places = places.join(", ");
-            let sql = format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
+            let sql =
+                format!("SELECT id, tag, received_at FROM deployments WHERE id IN ({places})");
             // Only placeholders are put into the text.
             let query = sqlx::query(AssertSqlSafe(sql));
             let query = some.iter().fold(query, |query, id| query.bind(id.as_str()));

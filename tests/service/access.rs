@@ -7,8 +7,8 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 use the_deployer::clock::Clock;
 
-use crate::harness::events::waml;
 use crate::harness::developer::Developer;
+use crate::harness::events::waml;
 use crate::harness::git::hermetic;
 use crate::harness::github::{Ask, Fault, World};
 use crate::harness::process::{Home, Process};
@@ -226,7 +226,7 @@ async fn a_token_for_one_target_is_shown_that_one_and_told_of_the_rest_in_a_line
     let token = made["token"].as_str().unwrap().to_owned();
     let home = Home::configured(&format!("auth: {{tokens: [{}]}}\n", made["config"]));
     let process = home.start().await;
-    let text = crate::harness::events::waml("shop");
+    let text = waml("shop");
     home.commit("example/shop", &text.replace("deploy:\n", "deploy:\n  dev: {}\n  prod-2: {}\n"));
     let developer = Developer::cloned(&home.state("repos/example/shop.git"));
     let variables = [("BART_SERVER", process.address()), ("BART_TOKEN", &token)];

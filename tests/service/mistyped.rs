@@ -97,6 +97,8 @@ async fn where_any_name_is_a_target_a_slip_of_a_known_one_is_told_all_the_same()
     let deployer = service("").await;
     let slip = bart(&deployer, &["status", "-t", "prod-ue", "--app", "devx/shop"]).await;
     slip.ended(1, &["nothing was deployed to a target `prod-ue`", "did you mean `prod-eu`?"]);
-    bart(&deployer, &["status", "-t", "moon", "--app", "devx/shop"]).await.ended(0, &["never deployed"]);
+    bart(&deployer, &["status", "-t", "moon", "--app", "devx/shop"])
+        .await
+        .ended(0, &["never deployed"]);
     deployer.settled().await;
 }

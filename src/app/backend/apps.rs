@@ -45,7 +45,9 @@ impl ports::Apps for Backend {
         // A page of those that are left may be short; `next` leads on all the same.
         let of_owner = |line: &AppLine| {
             let theirs = line.placed.owner.as_deref();
-            owner.as_ref().is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
+            owner
+                .as_ref()
+                .is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
         };
         let in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
         let apps = apps.into_iter().map(line).filter(|line| of_owner(line) && in_state(line));

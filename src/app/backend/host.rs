@@ -56,7 +56,10 @@ impl ports::Host for Backend {
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
             let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });
-            let received = self.inbox.deploy(&delivery, &request, Act { by: &by, app: app.as_ref() }, &answer).await;
+            let received = self
+                .inbox
+                .deploy(&delivery, &request, Act { by: &by, app: app.as_ref() }, &answer)
+                .await;
             let received = received.map_err(Fault::new)?;
             if let Received::New(id) = received {
                 return Ok(Asked { id, forge_id });

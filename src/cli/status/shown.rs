@@ -70,8 +70,10 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     }
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
         let Hold { by, reason, since, more: _ } = hold;
-        text +=
-            &format!("\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n", times.ago(*since));
+        text += &format!(
+            "\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n",
+            times.ago(*since)
+        );
     }
     text + &waits(&found.service)
 }
@@ -262,7 +264,12 @@ mod tests {
                      "by": "ann", "reason": "1.11 loses orders", "at": "2026-11-21T11:30:00Z"}}});
         let edited =
             serde_json::json!({"live": null, "hand_edited": true, "last": deployment("failed")});
-        let target = |name: &str, state| Target { target: name.to_owned(), state, error: None, hidden: false };
+        let target = |name: &str, state| Target {
+            target: name.to_owned(),
+            state,
+            error: None,
+            hidden: false,
+        };
         let found = OneApp {
             app: "devx/shop".to_owned(),
             targets: vec![
@@ -322,7 +329,8 @@ mod tests {
         let tag = "1.0.202206151506-sha.649008fb";
         let owner = "a-squad-with-a-long-name@example.com";
         let targets = ["prod-cluster-europe-west-1", tag, "10 days ago", "octo-developer", state];
-        let apps = ["payments/checkout-service", "prod-cluster-1", tag, "10 days ago", owner, state];
+        let apps =
+            ["payments/checkout-service", "prod-cluster-1", tag, "10 days ago", owner, state];
         for text in [
             layout(&TARGETS, vec![targets.map(str::to_owned)], Some(80)),
             layout(&APPS, vec![apps.map(str::to_owned)], Some(80)),

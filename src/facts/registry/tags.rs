@@ -110,7 +110,8 @@ pub(super) fn undated<'a>(
     most: usize,
 ) -> Vec<&'a str> {
     let chosen: HashSet<&str> = chosen.iter().copied().collect();
-    let silent = |tag: &&str| !times.contains_key(*tag) && !is_version(tag) && !chosen.contains(tag);
+    let silent =
+        |tag: &&str| !times.contains_key(*tag) && !is_version(tag) && !chosen.contains(tag);
     let rest = tags.iter().rev().map(String::as_str).filter(silent);
     rest.take(most.saturating_sub(chosen.len())).collect()
 }

@@ -64,7 +64,11 @@ struct BuildView {
 /// What the list may be asked.
 const QUERY: &[Parameter] = &[
     Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
-    Parameter::text("target", Form::TARGET, "The cluster whose WAML section names the image; absent: any."),
+    Parameter::text(
+        "target",
+        Form::TARGET,
+        "The cluster whose WAML section names the image; absent: any.",
+    ),
     Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
     Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
@@ -106,7 +110,7 @@ pub(super) fn operation() -> Operation {
     Operation::reads("listBuilds", "What could be deployed of an app, and where it is live.")
         .query(QUERY)
         .gives::<ListView>(200, "The newest builds of its image.")
-        .fails(&[Kind::NotFound])
+        .fails(&[Kind::NotFound, Kind::Unprocessable])
 }
 
 /// The newest builds of an app, from the registry of its image.
@@ -233,9 +237,10 @@ fn cursor(value: &str) -> Result<u32, String> {
 fn refused(error: NoBuilds) -> Problem {
     match error {
         NoBuilds::Unknown(detail) => Problem::new(Kind::NotFound, detail),
-        NoBuilds::Hidden(app) => {
-            Problem::new(Kind::Forbidden, format!("the token may not see {app}, of which the WAML is"))
-        }
+        NoBuilds::Hidden(app) => Problem::new(
+            Kind::Forbidden,
+            format!("the token may not see {app}, of which the WAML is"),
+        ),
         NoBuilds::NoImage(detail) => Problem::new(Kind::Unprocessable, detail),
         NoBuilds::NotKnown(detail) => Problem::new(Kind::Unavailable, detail),
         NoBuilds::Fault(error) => {

@@ -22,7 +22,11 @@ use crate::server::problem::{Kind, Problem};
 pub(super) const APPS: &[Parameter] = &[
     Parameter::text("target", Form::TARGET, "Only on this target."),
     Parameter::text("app", Form::APP, "Only this app: `NAMESPACE/SLUG`."),
-    Parameter::text("owner", Form::OWNER, "Only of this owner: an e-mail address, as its Application says."),
+    Parameter::text(
+        "owner",
+        Form::OWNER,
+        "Only of this owner: an e-mail address, as its Application says.",
+    ),
     Parameter::of(
         "state",
         Is::Words(&["live", "edited", "locked", "held"]),
@@ -207,7 +211,11 @@ mod tests {
         for (name, value, says) in [
             ("limit", "0", "limit: \"0\" is not a number from 1 to 200"),
             ("cursor", "../x", "cursor: \"../x\" is not the `next` of a page"),
-            ("state", "failed", "state: \"failed\" is not a state of an app: use live, edited, locked, held"),
+            (
+                "state",
+                "failed",
+                "state: \"failed\" is not a state of an app: use live, edited, locked, held",
+            ),
             ("stat", "live", "\"stat\" is not known: use target, app, owner, state, limit, cursor"),
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);

@@ -22,7 +22,20 @@ use crate::server::problem::{Kind, Problem};
 /// A deployment that somebody thinks of.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "PlanRequest")]
+#[schemars(
+    rename = "PlanRequest",
+    extend(
+        "anyOf" = [
+            {"required": ["commit"], "properties": {"commit": {"type": "string"}}},
+            {"required": ["ref"], "properties": {"ref": {"type": "string"}}},
+            {"required": ["waml"], "properties": {"waml": {"type": "string"}}},
+        ],
+        "not" = {
+            "required": ["commit", "ref"],
+            "properties": {"commit": {"type": "string"}, "ref": {"type": "string"}},
+        }
+    )
+)]
 pub(super) struct Ask {
     /// The service's repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]

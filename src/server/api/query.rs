@@ -32,9 +32,14 @@ pub(super) const CURSOR: Parameter = Parameter::text(
 /// The parameters of the list of deployments.
 pub(super) const DEPLOYMENTS: &[Parameter] = &[
     Parameter::text("target", Form::TARGET, "Only to this target."),
-    Parameter::text("repository", Form::REPOSITORY, "Only of this service's repository: `OWNER/NAME`."),
     Parameter::text(
-        "app", Form::APP,
+        "repository",
+        Form::REPOSITORY,
+        "Only of this service's repository: `OWNER/NAME`.",
+    ),
+    Parameter::text(
+        "app",
+        Form::APP,
         "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
     ),
     Parameter::of("state", Is::State, "Only in this state."),

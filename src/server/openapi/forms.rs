@@ -120,9 +120,7 @@ mod tests {
     use proptest::test_runner::TestRunner;
 
     use super::*;
-    use crate::model::id::{
-        CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName,
-    };
+    use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
     use crate::model::lock::LockId;
     use crate::model::placed::Spot;
     use crate::model::removal::reason;
@@ -131,7 +129,9 @@ mod tests {
     /// Every text of the form, within its length, is taken by the parser.
     fn hold(form: Form, parses: impl Fn(String) -> bool) {
         let inside = form.pattern.trim_start_matches('^').trim_end_matches('$');
-        let texts = string_regex(&inside.replace("$|^", "|").replace("\\u", "\\u")).unwrap();
+        // Shorter ones of the same form: most of the others are longer than a name may be.
+        let inside = inside.replace("$|^", "|").replace("{0,61}", "{0,6}").replace(")*", "){0,2}");
+        let texts = string_regex(&inside).unwrap();
         let mut runner = TestRunner::deterministic();
         let mut held = 0;
         for _ in 0..400 {

@@ -120,7 +120,9 @@ impl Operation {
 
     /// Whether it answers with JSON, and so can be asked whether that has changed.
     pub(super) fn is_json(&self) -> bool {
-        self.answers.iter().any(|one| one.content.is_some_and(|(kind, _)| kind == "application/json"))
+        self.answers
+            .iter()
+            .any(|one| one.content.is_some_and(|(kind, _)| kind == "application/json"))
     }
 
     /// With more to know.

@@ -17,7 +17,9 @@ pub use app::{App, AppNow, History, NotShown, Revision, RevisionFiles, Synced};
 pub use apps::{AppLine, AppState, Apps, AppsPage, AppsQuery};
 pub use audit::{AuditLog, IdempotencyKeys};
 pub use condition::{Check, Condition};
-pub use host::{Asked, Build, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted};
+pub use host::{
+    Asked, Build, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted,
+};
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};
 pub use plans::{At, NotPlanned, Plan, PlanRequest, Plans};

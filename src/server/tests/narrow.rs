@@ -66,7 +66,10 @@ async fn targets_are_listed_as_far_as_a_token_is_for_them() {
     let target = |name: &str| json!({"name": name, "environment": "development"});
     for (token, wanted) in [
         ("dev", json!({"targets": [target("dev")], "any": false, "complete": false})),
-        ("all", json!({"targets": [target("dev"), target("prod")], "any": false, "complete": true})),
+        (
+            "all",
+            json!({"targets": [target("dev"), target("prod")], "any": false, "complete": true}),
+        ),
     ] {
         assert_eq!(world.get_as(token, "/api/v1/targets").await.json(), wanted, "{token}");
     }
