@@ -23,3 +23,5 @@ pub mod app; // builds everything; the only file that names concrete adapters
 pub mod cli; // one file per command
 pub mod clock; // the only file that asks what time it is
 pub mod telemetry; // logs, spans, metrics
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing; // readers of foreign bytes, for libFuzzer

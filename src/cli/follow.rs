@@ -287,5 +287,26 @@ impl Parser {
     }
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+/// Any stream is read, and how it is cut into pieces changes nothing.
+pub(crate) fn fuzz(data: &[u8]) {
+    let Some((size, stream)) = data.split_first() else { return };
+    let events = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let (mut parser, mut events) = (Parser::default(), Vec::new());
+        for piece in pieces {
+            if !parser.take(piece) {
+                break;
+            }
+            events.extend(std::iter::from_fn(|| parser.next()));
+        }
+        events
+    };
+    let whole = events(&mut std::iter::once(stream));
+    assert_eq!(events(&mut stream.chunks(usize::from(*size).max(1))), whole);
+    for event in whole {
+        let _ = read(&event.data);
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ mod validators;
 mod templates;
 pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
-mod diagnostics; // violations as a compiler shows them
+pub(crate) mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
 mod platform; // what targets offer
 mod here; // which app a command is about
@@ -52,3 +52,6 @@ mod deployment; // deployments as a terminal shows them
 mod times; // how people write and read times
 mod host; // where the service has its repositories
 mod settings; // what is set up on this machine
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use self::follow::fuzz as fuzz_event_stream;

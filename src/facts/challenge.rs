@@ -90,6 +90,17 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+/// Any header is read, and who gives tokens always has an address.
+pub(crate) fn fuzz(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for challenge in read(text.split('\n')) {
+        if let Challenge::Bearer(Bearer { realm, .. }) = challenge {
+            assert!(!realm.is_empty());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,8 @@ mod cache; // answers, for a while
 mod challenge; // how a registry says who gives tokens
 mod http; // one question, asked at most twice
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::facts::challenge::fuzz as fuzz_challenge;
 pub use crate::facts::http::Patience;
 
 /// Why something could not be found out: who was asked, and what went wrong. One line for people,

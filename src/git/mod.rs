@@ -72,6 +72,9 @@ mod tree;
 mod wire;
 pub mod writer;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::git::push::report::fuzz as fuzz_report;
+
 /// Where programs that we start are looked for. The path of our own process is not handed on, as
 /// nothing of its environment is.
 const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin";

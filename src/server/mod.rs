@@ -33,6 +33,9 @@ mod body; // the body of a webhook
 mod body_budget; // how many bodies are read at once
 mod webhook; // /webhooks/github
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::server::api::fuzz_query;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

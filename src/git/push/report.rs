@@ -65,10 +65,11 @@ pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
     read(answer, reference).word != Word::None
 }
 
-/// Status and printed text: on two bands of one stream, or the status alone.
+/// Status and printed text: on two bands of one stream, or the status alone. The first line tells which, so
+/// that no line that follows makes another thing of what was read before it.
 fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut status, mut printed) = (Vec::new(), Vec::new());
-    let mut lines = Lines(answer);
+    let (mut lines, mut banded) = (Lines(answer), false);
     while let Ok(line) = lines.next() {
         let Line::Data(data) = line else { continue };
         match data.split_first() {
@@ -77,8 +78,10 @@ fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
                 let room = PRINTED_LIMIT.saturating_sub(printed.len());
                 printed.extend(text.iter().take(room));
             }
+            _ if banded => {}
             _ => return (answer.to_vec(), printed),
         }
+        banded = true;
     }
     (status, printed)
 }
@@ -139,6 +142,22 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
             return Oid::from_str(id).map(Some).map_err(|_| NoList::Broken);
         }
     }
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+/// Any answer is read, and what the service takes as told once is not told otherwise by the bytes that follow.
+pub(crate) fn fuzz(data: &[u8]) {
+    const REFERENCE: &str = "refs/heads/main";
+    let Some((cut, answer)) = data.split_first() else { return };
+    let whole = read(answer, REFERENCE);
+    assert!(whole.printed.len() <= PRINTED_LIMIT, "{} bytes printed", whole.printed.len());
+    let end = answer.len() * usize::from(*cut) / 255;
+    let part = answer.get(..end).unwrap_or_default();
+    if is_told(part, REFERENCE) {
+        assert_eq!(read(part, REFERENCE).word, whole.word, "told after {end} bytes");
+    }
+    let _ = words_without_a_report(answer, REFERENCE);
+    let _ = advertised(answer, REFERENCE);
 }
 
 #[cfg(test)]

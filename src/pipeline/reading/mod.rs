@@ -7,6 +7,9 @@ pub mod application; // whose an app is
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::pipeline::reading::rule::fuzz as fuzz_rule;
+
 use crate::model::facts::LiveObject;
 use crate::model::revision::ManifestFile;
 use crate::waml::node::Node;

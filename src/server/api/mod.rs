@@ -1,5 +1,8 @@
 //! `/api/v1`: what happened, and what people do, as JSON.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use crate::server::api::query::fuzz as fuzz_query;
+
 use std::sync::Arc;
 
 use axum::Router;

@@ -133,5 +133,27 @@ fn shown(text: &str) -> String {
     format!("\"{cut}\"{more}")
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+/// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.
+pub(crate) fn fuzz(data: &[u8]) {
+    let rules = Rules {
+        previews: Some(rules::PreviewRules { forks: true, always: true }),
+        ..Rules::default()
+    };
+    let form: Vec<u8> = data.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect();
+    let form = [b"payload=", form.as_slice()].concat();
+    for event in ["deployment", "pull_request", "push"] {
+        let json = parse(event, ContentType::Json, data, &rules);
+        let form = parse(event, ContentType::Form, &form, &rules);
+        assert_eq!(format!("{json:?}"), format!("{form:?}"));
+    }
+    let _ = parse("deployment", ContentType::Form, data, &rules);
+    let secret = secrecy::SecretString::from("secret");
+    let header = String::from_utf8_lossy(data);
+    let _ = signature::verify(&secret, data, Some(&header));
+    let signed = signature::sign(&secret, data);
+    assert_eq!(signature::verify(&secret, data, Some(&signed)), Ok(()));
+}
+
 #[cfg(test)]
 mod tests;
