@@ -40,6 +40,10 @@ load *arguments:
     cargo build --profile fast
     cargo bench --profile fast --bench manifests -- {{ arguments }}
 
+# Bytes that break a promise of a reader: `just fuzz`, `just fuzz 600 waml`, `just fuzz keep`; docs/testing.md
+fuzz *arguments:
+    ci/fuzz {{ arguments }}
+
 # Crashes, stopped replicas, races and overload, half an hour of them: docs/testing.md
 chaos *arguments:
     THE_DEPLOYER_CHAOS="{{ arguments }}" THE_DEPLOYER_TEST_REQUIRE_ALL=1 cargo test --test suite chaos::command::rounds -- --exact --nocapture

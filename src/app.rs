@@ -15,6 +15,7 @@ mod health; // whether what the service writes to takes writes
 mod home; // the storage folder, for one process at a time
 pub mod operator; // what an operator does to the database by hand
 mod intake; // what comes in is counted, and some of it is a hint
+mod limits; // what people are told while the code host limits us
 mod outside; // what a job asks of the world
 mod plan; // what a deployment would do
 mod planning; // what deployments, previews and dry runs share
@@ -191,6 +192,7 @@ impl App {
             sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
         let backend = Backend {
             inbox: controller.inbox(),
+            controller: controller.clone(),
             previews: previews.clone(),
             store: store.clone(),
             world: world.clone(),

@@ -121,11 +121,11 @@ deployment() {
     if [[ $1 == $glob ]]; then production=true; else [[ $production == true ]] || production=false; fi
   done
   jq -n --arg ref "$ref" --arg environment "$1" --arg tag "$tag" --arg request "$2" --arg task "$task" \
-    --arg description "$description" --argjson production "$production" \
+    --arg description "$description" --argjson production "$production" --arg actor "${GITHUB_ACTOR-}" \
     --arg contexts "${INPUT_REQUIRED_CONTEXTS-}" '
     ($contexts | split("\n") | map(gsub("^\\s+|\\s+$"; "")) | map(select(. != ""))) as $contexts |
     {ref: $ref, environment: $environment, task: $task, auto_merge: false,
-     payload: {tag: $tag, request: $request},
+     payload: ({tag: $tag, request: $request} + (if $actor == "" then {} else {actor: $actor} end)),
      description: (if ($description | length) > 140 then $description[:139] + "…" else $description end)}
     + (if $contexts == ["*"] then {} else {required_contexts: $contexts} end)
     + (if $production == null then {} else {production_environment: $production} end)'

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::settings::{self, Credentials, Settings};
-use crate::controller::outbox::pace::{Rate, Rates};
+use crate::controller::outbox::pace::{Hourly, Rate, Rates};
 use crate::model::notice::Audience;
 
 /// GitHub wants a second between writes, takes bursts, and no more than 80 calls a minute that make
@@ -11,6 +11,9 @@ use crate::model::notice::Audience;
 /// Enterprise Server may be set to the same, and statuses that are behind are left out anyway. Two of
 /// the eighty are left for rollbacks, which take a call more than the one that was waited for.
 const GITHUB: Rate = Rate { burst: 18, every: Duration::from_secs(1) };
+
+/// The same page: 500 an hour. Twenty are left for previews and what is repeated.
+const GITHUB_HOURLY: u32 = 480;
 
 /// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
 pub(super) fn audience(settings: &Settings) -> Audience {
@@ -26,9 +29,12 @@ pub(super) fn audience(settings: &Settings) -> Audience {
 
 /// How fast they are told.
 pub(super) fn rates(settings: &Settings) -> Rates {
-    let forge = match settings.forge {
-        settings::Forge::Local { .. } => Rate::FREE,
-        settings::Forge::GitHub { .. } => GITHUB,
+    let (forge, forge_hourly) = match &settings.forge {
+        settings::Forge::Local { .. } => (Rate::FREE, None),
+        settings::Forge::GitHub { credentials, .. } => {
+            let by_owner = matches!(credentials, Credentials::App(_));
+            (GITHUB, Some(Hourly { most: GITHUB_HOURLY, by_owner }))
+        }
     };
-    Rates { forge, ..Rates::default() }
+    Rates { forge, forge_hourly, ..Rates::default() }
 }

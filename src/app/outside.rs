@@ -22,6 +22,7 @@ use crate::controller::outside::{
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
+use crate::forge::delivery::Limited;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository, OnItsWay};
@@ -140,7 +141,10 @@ impl World {
         request: &DeploymentRequest,
         bytes: &[u8],
     ) -> Result<(Input, Option<Questions>), NotPlanned> {
-        let waml = self.parse(bytes).map_err(|rejection| rejected(rejection, None, None))?;
+        let waml = self.parse(bytes).map_err(|rejection| {
+            let all = self.all_violations(rejection, bytes, Some(&request.target));
+            rejected(all, None, None)
+        })?;
         let input = Input {
             waml: Arc::new(waml),
             target: request.target.clone(),
@@ -352,5 +356,17 @@ impl Outside for World {
 
     async fn tell(&self, message: &Message, now: Timestamp) -> Result<Delivered, NotDelivered> {
         tell::tell(self, message, now).await
+    }
+
+    async fn confirm(&self, message: &Message) -> Result<bool, NotDelivered> {
+        tell::confirm(self, message).await
+    }
+
+    fn limited(&self) -> Limited {
+        self.forge.limited()
+    }
+
+    fn has_limits(&self) -> bool {
+        self.forge.names_limits()
     }
 }

@@ -27,8 +27,12 @@ pub(super) async fn plan(
     let planners = world.planners.for_dry_run().ok_or(NotPlanned::Busy)?;
     let commit = commit(world, &request).await?;
     let bytes = waml(world, &request, commit.as_ref()).await?;
-    let this = world.clone();
-    match planners.beside(move || this.parse(&bytes)).await? {
+    let (this, target) = (world.clone(), request.target.clone());
+    let parse = move || {
+        let waml = this.parse(&bytes);
+        waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
+    };
+    match planners.beside(parse).await? {
         Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
         Ok(waml) => {
             Asked { world, planners, request, commit, waml: Arc::new(waml) }.planned().await

@@ -15,6 +15,7 @@ use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::violation::Rejection;
+use crate::pipeline::all_violations;
 use crate::store::Filter;
 use crate::waml::Waml;
 use crate::waml::yaml::Budget;
@@ -107,6 +108,19 @@ impl World {
     pub(super) fn parse(&self, bytes: &[u8]) -> Result<Waml, Rejection> {
         let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
         Waml::parse_within(&self.waml.path, bytes, &budget)
+    }
+
+    /// All that is wrong with a WAML that [`World::parse`] refuses: for a target, or all that it names.
+    pub(super) fn all_violations(
+        &self,
+        rejection: Rejection,
+        bytes: &[u8],
+        target: Option<&TargetName>,
+    ) -> Rejection {
+        let budget = Budget { bytes: self.waml.max_bytes, ..Budget::default() };
+        let draft = Waml::parse_draft(&self.waml.path, bytes, &budget);
+        let templates = self.templates.now();
+        all_violations::of_unnamed(rejection, draft.as_ref(), target, &templates, &self.clusters)
     }
 
     /// What the app's `latest` holds on the target; empty where nothing is deployed.

@@ -77,7 +77,9 @@ impl Previewer for World {
         let this = self.clone();
         let parsed = self.planners.beside(move || {
             let before = before.and_then(|bytes| this.parse(&bytes).ok());
-            this.parse(&bytes).map(|waml| (Arc::new(waml), before))
+            let waml = this.parse(&bytes);
+            let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
+            waml.map(|waml| (Arc::new(waml), before))
         });
         let (waml, before) = match parsed.await? {
             Ok(both) => both,

@@ -1,5 +1,8 @@
 //! `bart explain`: where every value comes from.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -9,11 +12,17 @@ use super::output::{self, Format};
 use super::table::{Column, table};
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
+use crate::pipeline::effect::without_effect;
+use crate::pipeline::merge::Merged;
+use crate::pipeline::templates::Template;
 use crate::pipeline::{default, merge};
 use crate::waml::Waml;
-use crate::waml::node::{Node, Path, Value};
+use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::section::{Section, always_exists};
 
 /// Shows every value that a target ends up with: where it is written, and in which layer.
+///
+/// What a `null` took away stands behind them, and a value that does nothing says why.
 ///
 /// The layers are the header, each matching `defaults[n]`, `deploy.<target>`, and the template's
 /// defaults.yaml. PATH narrows it down: `env`, `resources.limits`, `ingress[0].paths[0]`.
@@ -39,6 +48,22 @@ pub(super) struct Explain {
 #[derive(Debug, Serialize)]
 struct Explained {
     path: String,
+    value: serde_json::Value,
+    layer: String,
+    file: String,
+    line: u32,
+    column: u32,
+    /// Why the value does nothing, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_effect: Option<String>,
+    /// What the `null` that is written here took away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removes: Option<Removed>,
+}
+
+/// A value that is not there because of a `null`.
+#[derive(Debug, Serialize)]
+struct Removed {
     value: serde_json::Value,
     layer: String,
     file: String,
@@ -94,20 +119,71 @@ fn values(
     }
     let merged = merge::layers(waml, target)?;
     let template = world.templates.choose(&merged)?;
+    let removals = removals(&merged, &template.defaults);
     let complete = default::fill(merged, &template.defaults);
     let mut found = Vec::new();
-    let mut visit = |at: &Path, node: &Node| {
-        if is_within(&at.to_string(), part) {
-            found.push(explained(at, node));
-        }
-    };
+    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node));
     for (key, entry) in waml.root.as_map().into_iter().flatten() {
         if !matches!(key.as_str(), "defaults" | "deploy" | "template") {
             entry.node.leaves(&mut Path::root().key(key), &mut visit);
         }
     }
     complete.tree.leaves(&mut Path::root(), &mut visit);
+    mark(&mut found, &complete.tree, &template);
+    found.extend(removals);
+    found.retain(|value| is_within(&value.path, part));
     Ok(found)
+}
+
+/// Says of values that do nothing why that is.
+fn mark(values: &mut [Explained], tree: &Node, template: &Template) {
+    let section = Section::reader().read(&mut tree.clone(), &Path::root(), &mut Vec::new());
+    for one in section.iter().flat_map(|section| without_effect(section, tree)) {
+        let path = one.path.to_string();
+        for value in values.iter_mut().filter(|value| value.path == path) {
+            value.without_effect = Some(one.why.clone());
+        }
+    }
+    for (part, _) in tree.as_map().into_iter().flatten() {
+        if template.uses(part) || matches!(part.as_str(), "template" | "removes") {
+            continue;
+        }
+        for value in values.iter_mut().filter(|value| is_within(&value.path, part)) {
+            let why = format!("the template `{}` makes nothing of it", template.id());
+            value.without_effect.get_or_insert(why);
+        }
+    }
+}
+
+/// Each `null` of the layers, with what it takes away: of an earlier layer, or else of the template.
+fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
+    let mut before: HashMap<Arc<str>, Option<Node>> = HashMap::new();
+    let mut found = Vec::new();
+    merged.tree.leaves(&mut Path::root(), &mut |path, node| {
+        if !node.is_null() {
+            return;
+        }
+        let layer = &node.origin.layer;
+        let earlier = before
+            .entry(layer.clone())
+            .or_insert_with(|| merge::layers_before(merged.waml, &merged.target, layer));
+        let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
+        let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
+        let Explained { value, layer, file, line, column, .. } = explained(path, removed);
+        let removes = Some(Removed { value, layer, file, line, column });
+        found.push(Explained { removes, ..explained(path, node) });
+    });
+    found
+}
+
+/// The template's default for a place: a map over a list is for each of its elements.
+fn default_at<'d>(defaults: &'d Node, path: &Path) -> Option<&'d Node> {
+    let is_part = matches!(path.0.as_slice(), [Step::Key(part)] if !always_exists(part));
+    let found = path.0.iter().try_fold(defaults, |node, step| match step {
+        Step::Key(key) => node.get(key),
+        Step::Index(_) => node.as_map().map(|_| node),
+    });
+    found.filter(|_| !is_part)
 }
 
 /// Compared as written, because a key may hold dots: `annotations.prometheus.io/scrape`.
@@ -130,12 +206,15 @@ fn explained(path: &Path, node: &Node) -> Explained {
         file: origin.position.file.to_string(),
         line: origin.position.line,
         column: origin.position.column,
+        without_effect: None,
+        removes: None,
     }
 }
 
 fn list(values: &[Explained]) -> String {
-    let row = |Explained { path, value, layer, file, line, column }: &Explained| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let row = |one: &Explained| {
+        let Explained { path, layer, file, line, column, .. } = one;
+        let value = one.value.as_str().map_or_else(|| one.value.to_string(), str::to_owned);
         // The file says which template it is.
         let layer = if layer == file { "template" } else { layer.as_str() };
         [path.clone(), value, format!("{file}:{line}:{column}"), layer.to_owned()]
@@ -146,5 +225,30 @@ fn list(values: &[Explained]) -> String {
         Column::middle("WRITTEN AT", 16),
         Column::cut("LAYER", 8).drop(1),
     ];
-    table(columns, values.iter().map(row).collect())
+    if values.iter().all(|one| note(one).is_empty()) {
+        return table(columns, values.iter().map(row).collect());
+    }
+    let [path, value, place, layer] = columns;
+    let columns = [path, value, place, layer, Column::fold("NOTE", 20)];
+    let noted = values.iter().map(|one| {
+        let [path, value, place, layer] = row(one);
+        [path, value, place, layer, note(one)]
+    });
+    table(columns, noted.collect())
+}
+
+/// What the value does not do, or what the `null` did.
+fn note(one: &Explained) -> String {
+    match (&one.removes, &one.without_effect) {
+        (Some(Removed { value, file, line, column, .. }), _) => {
+            let value = match value {
+                serde_json::Value::String(text) => format!("`{text}`"),
+                serde_json::Value::Array(_) => "a list".to_owned(),
+                _ => "a map".to_owned(),
+            };
+            format!("takes away {value} of {file}:{line}:{column}")
+        }
+        (None, Some(why)) => format!("does nothing: {why}"),
+        (None, None) => String::new(),
+    }
 }

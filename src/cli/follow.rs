@@ -287,8 +287,8 @@ impl Parser {
     }
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any stream is read, and how it is cut into pieces changes nothing.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Some((size, stream)) = data.split_first() else { return };
     let events = |pieces: &mut dyn Iterator<Item = &[u8]>| {

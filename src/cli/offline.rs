@@ -12,10 +12,13 @@ use super::output::{self, Format};
 use crate::catalogue;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
+use crate::model::target::Clusters;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
+use crate::pipeline::all_violations;
 use crate::pipeline::templates::Templates;
 use crate::waml::Waml;
+use crate::waml::yaml::Budget;
 
 /// The file of a service's repository.
 pub(crate) const WAML_FILE: &str = ".weave.yaml";
@@ -49,7 +52,7 @@ impl Source {
         let mut sources = Sources::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        Ok(World { waml: Waml::parse(&name, &bytes).map(Arc::new), templates, sources })
+        Ok(World { waml: parse(&name, &bytes, None, &templates), templates, sources })
     }
 
     /// How violations name the file.
@@ -60,6 +63,23 @@ impl Source {
             self.file.display().to_string()
         }
     }
+}
+
+/// Reads a WAML; where it does not say which app it is, all else that is wrong with it is told too, for
+/// one target or for all of them.
+///
+/// # Errors
+/// All violations.
+pub(crate) fn parse(
+    name: &str,
+    bytes: &[u8],
+    target: Option<&TargetName>,
+    templates: &Templates,
+) -> Result<Arc<Waml>, Rejection> {
+    Waml::parse(name, bytes).map(Arc::new).map_err(|rejection| {
+        let draft = Waml::parse_draft(name, bytes, &Budget::default());
+        all_violations::of_unnamed(rejection, draft.as_ref(), target, templates, &Clusters::any())
+    })
 }
 
 /// The templates of a folder, or the built-in ones; their texts are added for pointing into.

@@ -52,8 +52,11 @@ impl Validate {
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
-                let targets = self.targets(waml);
-                let all = targets.iter().flat_map(|target| of_target(waml, target, &world, &known));
+                // What stands under a name that no target can have is looked at too.
+                let whole = std::sync::Arc::new((**waml).clone().with_misnamed_targets());
+                let targets = self.targets(&whole);
+                let all =
+                    targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
                 once(all.chain(waml.violations.clone()))
             }
         };

@@ -62,7 +62,9 @@ impl Inbox {
         event: &Event,
     ) -> Result<Received, StoreError> {
         match event {
-            Event::Ping | Event::Push(_) | Event::Refused(_) => Ok(Received::Nothing),
+            Event::Ping | Event::Push(_) | Event::Rerun(_) | Event::Refused(_) => {
+                Ok(Received::Nothing)
+            }
             // The loop of previews looks for itself.
             Event::PullRequest(request) => {
                 let noted = self.store.note_pull_request(request, self.clock.now()).await?;

@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::forge::delivery::Limited;
 use crate::model::deployment::Stage;
 use crate::store::{Depth, Waiting};
 
@@ -21,6 +22,7 @@ pub struct Metrics {
     outbox: Family<StateLabel, Gauge>,
     oldest: Gauge,
     senders: Senders,
+    limited: Family<RequestsLabel, Gauge>,
 }
 
 /// How it stands with each family that is told.
@@ -35,6 +37,11 @@ struct Senders {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FamilyLabel {
     family: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestsLabel {
+    requests: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,7 +73,8 @@ impl Metrics {
     /// Metrics that the registry knows.
     pub fn new(registry: &mut Registry) -> Self {
         let new = Self::unregistered();
-        let Self { stages, attempts, reports, queue, outbox, oldest, senders } = new.clone();
+        let Self { stages, attempts, reports, queue, outbox, oldest, senders, limited } =
+            new.clone();
         registry.register_with_unit(
             "stage_duration",
             "How long a stage of a deployment took",
@@ -84,6 +92,12 @@ impl Metrics {
             oldest,
         );
         senders.register(registry);
+        registry.register_with_unit(
+            "forge_limited_until_timestamp",
+            "Until when the forge wants no such requests, since the epoch; 0 while it takes them",
+            Unit::Seconds,
+            limited,
+        );
         new
     }
 
@@ -97,6 +111,7 @@ impl Metrics {
             outbox: Family::default(),
             oldest: Gauge::default(),
             senders: Senders::default(),
+            limited: Family::default(),
         }
     }
 
@@ -131,6 +146,15 @@ impl Metrics {
         let since = waiting.and_then(|one| one.oldest);
         oldest.get_or_create(&label).set(since.map_or(0, |since| seconds(since, now)));
         closed.get_or_create(&label).set(closed_until.map_or(0, Timestamp::as_second));
+    }
+
+    /// Until when the forge wants no requests, no writes, and until when its hour is used up.
+    pub(super) fn limited(&self, limited: Limited, hour_used_up: Option<Timestamp>) {
+        let Limited { everything, writes } = limited;
+        for (requests, until) in [("all", everything), ("writes", writes), ("hour", hour_used_up)] {
+            let until = until.map_or(0, Timestamp::as_second);
+            self.limited.get_or_create(&RequestsLabel { requests }).set(until);
+        }
     }
 
     pub(super) fn depth(&self, depth: &Depth, now: Timestamp) {

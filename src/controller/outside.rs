@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::controller::stages::Stages;
+use crate::forge::delivery::Limited;
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
@@ -78,6 +79,25 @@ pub trait Outside: Send + Sync + 'static {
         message: &Message,
         now: Timestamp,
     ) -> impl Future<Output = Result<Delivered, NotDelivered>> + Send;
+
+    /// Looks whether an end that was told is what people see, and tells it again where something before it
+    /// was applied late; whether that was so.
+    fn confirm(
+        &self,
+        _message: &Message,
+    ) -> impl Future<Output = Result<bool, NotDelivered>> + Send {
+        async { Ok(false) }
+    }
+
+    /// Until when the forge wants no requests, as far as it said.
+    fn limited(&self) -> Limited {
+        Limited::default()
+    }
+
+    /// Whether the forge has limits at all.
+    fn has_limits(&self) -> bool {
+        true
+    }
 }
 
 /// How telling ended well.

@@ -117,6 +117,11 @@ impl<O: Outside> Controller<O> {
         }
     }
 
+    /// Until when even ends have to wait, because the forge's hour is used up.
+    pub async fn hour_used_up_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.0.hour_used_up_until(self.0.clock.now()).await
+    }
+
     /// Brings the gauges up to date.
     pub async fn measure(&self) -> Result<(), StoreError> {
         self.0.measure().await
@@ -224,6 +229,7 @@ impl<O: Outside> Parts<O> {
             let of = waiting.iter().find(|one| one.family.to_string() == name);
             self.metrics.outbox(&name, of, sender.closed_until(now), now);
         }
+        self.metrics.limited(self.outside.limited(), self.hour_used_up_until(now).await?);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::dashboard::stages::{self, Bar};
 use crate::dashboard::words::{self, Moment, Part};
 use crate::dashboard::{NoPage, Places, STYLE};
 use crate::model::deployment::{Contact, Deployment, Pushed};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{CommitSha, RepoName};
 use crate::model::release::Release;
 use crate::model::violation::{Severity, Violation, Violations};
@@ -39,6 +39,8 @@ struct Page {
     refresh: Option<u32>,
     /// Whether a reader has stopped that.
     still: bool,
+    /// What whoever looks should know.
+    remark: Option<String>,
     id: String,
     what: String,
     target: String,
@@ -105,8 +107,16 @@ struct Push {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(log: Log, still: bool) -> Result<String, NoPage> {
-    Ok(view(log, still).render()?)
+pub fn page(log: Log, still: bool, remark: Option<String>) -> Result<String, NoPage> {
+    Ok(Page { remark, ..view(log, still) }.render()?)
+}
+
+/// Who asked, and for whom a program did.
+fn who(actor: String, recipient: Recipient) -> String {
+    match recipient {
+        Recipient::Login(login) => format!("{login}, by {actor}"),
+        Recipient::Actor | Recipient::Nobody => actor,
+    }
 }
 
 /// Takes the record apart; a new field asks here whether it is to be seen.
@@ -141,6 +151,8 @@ fn view(log: Log, still: bool) -> Page {
         description,
         production,
         automatic: _,
+        recipient,
+        identity: _,
     } = request;
     let Release { repository, commit, tag } = release;
     let left_out = [Severity::Error, Severity::Warning].map(|one| violations.left_out_of(one));
@@ -156,6 +168,7 @@ fn view(log: Log, still: bool) -> Page {
         title: format!("{what} to {target}: {}", state.as_str()),
         refresh: refresh.filter(|_| !still),
         still: still && refresh.is_some(),
+        remark: None,
         id: id.to_string(),
         what,
         target: target.to_string(),
@@ -173,7 +186,7 @@ fn view(log: Log, still: bool) -> Page {
         ),
         // A commit that was asked for by itself is of no branch.
         git_ref: Some(git_ref).filter(|name| name != commit.as_str()).unwrap_or_default(),
-        actor,
+        actor: who(actor, recipient),
         back_to: rollback.map(|rollback| rollback.to.to_string()),
         description,
         received: words::moment(received_at),

@@ -12,6 +12,8 @@ struct Page {
     style: &'static str,
     title: &'static str,
     refresh: Option<u32>,
+    /// What whoever looks should know.
+    remark: Option<String>,
     rows: Vec<Row>,
     /// The query of the older ones.
     older: Option<String>,
@@ -33,9 +35,13 @@ struct Row {
 ///
 /// # Errors
 /// [`NoPage`]
-pub fn page(deployments: Vec<Deployment>, older: Option<String>) -> Result<String, NoPage> {
+pub fn page(
+    deployments: Vec<Deployment>,
+    older: Option<String>,
+    remark: Option<String>,
+) -> Result<String, NoPage> {
     let rows = deployments.into_iter().map(row).collect();
-    Ok(Page { style: STYLE, title: "deployments", refresh: None, rows, older }.render()?)
+    Ok(Page { style: STYLE, title: "deployments", refresh: None, remark, rows, older }.render()?)
 }
 
 fn row(deployment: Deployment) -> Row {

@@ -90,8 +90,8 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any header is read, and who gives tokens always has an address.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for challenge in read(text.split('\n')) {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::forge::Forge;
 use crate::forge::branches::Wanted;
-use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery};
+use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery, Limited};
 use crate::forge::error::ForgeError;
 use crate::model::id::{CommitSha, RepoName};
 
@@ -142,6 +142,22 @@ impl Forge {
         match self {
             Self::Local(_) => None,
             Self::GitHub(github) => github.budget(),
+        }
+    }
+
+    /// Until when the host wants no requests of ours, as far as it said; asks nobody.
+    pub fn limited(&self) -> Limited {
+        match self {
+            Self::Local(_) => Limited::default(),
+            Self::GitHub(github) => github.limited(),
+        }
+    }
+
+    /// Whether the host has named limits.
+    pub fn names_limits(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            Self::GitHub(github) => github.names_limits(),
         }
     }
 }

@@ -39,3 +39,12 @@ pub struct Budget {
     /// When all of them are there again.
     pub reset: Timestamp,
 }
+
+/// Until when a host wants no requests of ours, as far as it said; of several accounts the latest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limited {
+    /// None at all.
+    pub everything: Option<Timestamp>,
+    /// None that make or change something: statuses and check runs.
+    pub writes: Option<Timestamp>,
+}

@@ -67,6 +67,26 @@ pub enum ForgeError {
         /// What to do.
         help: String,
     },
+    /// The host does not take our token or signature at all.
+    #[error("{host} refuses our credentials for {about}: {help}")]
+    BadCredentials {
+        /// Who refuses.
+        host: String,
+        /// What was asked about: a repository mostly.
+        about: String,
+        /// What to do.
+        help: String,
+    },
+    /// The repository is archived: it can be read, and nothing can be written.
+    #[error(
+        "repository {repository} is archived, and takes no statuses: unarchive it on {host} to see them there"
+    )]
+    Archived {
+        /// Who says so.
+        host: String,
+        /// The repository.
+        repository: RepoName,
+    },
     /// Our GitHub App is not installed where it is needed.
     #[error("the GitHub App is not installed on {about}: {help}")]
     NotInstalled {
@@ -210,6 +230,8 @@ impl ForgeError {
             | Self::NoFile { .. }
             | Self::TooLarge { .. }
             | Self::Unauthorized { .. }
+            | Self::BadCredentials { .. }
+            | Self::Archived { .. }
             | Self::NotInstalled { .. }
             | Self::Suspended { .. }
             | Self::MissingPermission { .. }

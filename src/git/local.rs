@@ -90,6 +90,11 @@ impl Local {
             others.names().filter_map(|name| Some(name.ok()?.strip_prefix(HEADS)?.to_owned()));
         let others: Vec<String> = names.take(FEW).collect();
         if !others.is_empty() {
+            // Whoever pushed first may have made it between the two looks.
+            if let Ok(id) = self.repo.refname_to_id(&self.reference) {
+                self.seen.set(true);
+                return Ok(Some(id));
+            }
             let others = others.join(", ");
             return Err(WriteError::NoBranch { repository, branch, others }.into());
         }

@@ -25,6 +25,9 @@ pub enum Announcement {
     /// An app that was on the target is another there now.
     #[serde(rename = "service.upgraded")]
     Upgraded,
+    /// An app went back to a former revision.
+    #[serde(rename = "service.rolledback")]
+    RolledBack,
     /// An app was taken off a target.
     #[serde(rename = "service.removed")]
     Removed,
@@ -32,12 +35,13 @@ pub enum Announcement {
 
 impl Announcement {
     /// Every kind, in the order of a deployment's life.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Started,
         Self::Finished,
         Self::Deployed,
         Self::Upgraded,
+        Self::RolledBack,
         Self::Removed,
     ];
 
@@ -49,6 +53,7 @@ impl Announcement {
             Self::Finished => "pipelinerun.finished",
             Self::Deployed => "service.deployed",
             Self::Upgraded => "service.upgraded",
+            Self::RolledBack => "service.rolledback",
             Self::Removed => "service.removed",
         }
     }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::model::event::Recipient;
 use crate::model::id::{AppKey, DeployId, TargetName};
 
 /// Who acts.
@@ -15,6 +16,16 @@ pub struct By {
     pub from: Option<String>,
     /// The id of the request, which the log carries too.
     pub request: Option<String>,
+}
+
+impl By {
+    /// Whom messages about what they ask for are for: only GitHub's names are logins.
+    pub fn recipient(&self) -> Recipient {
+        match self.via {
+            Via::GitHub => Recipient::Actor,
+            Via::Token | Via::Loopback | Via::Operator => Recipient::Nobody,
+        }
+    }
 }
 
 /// How we know who acts.

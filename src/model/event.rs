@@ -17,6 +17,8 @@ pub enum Event {
     Push(Push),
     /// A pull request has a new head, or has ended.
     PullRequest(PullRequest),
+    /// Somebody wants a check run made again.
+    Rerun(CheckRerun),
     /// A deployment that is meant for us and that nothing can be made of.
     Refused(Refusal),
     /// Nothing for us; the reason goes into the log.
@@ -65,6 +67,24 @@ pub struct Refusal {
     /// What is wrong with it, and what is right; one line, with no more of the value than a short,
     /// escaped piece.
     pub problem: String,
+}
+
+/// A wish that what we have shown be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRerun {
+    /// The repository.
+    pub repository: RepoName,
+    /// What of it.
+    pub rerun: Rerun,
+}
+
+/// Which check runs are to be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rerun {
+    /// The one of that number.
+    Run(i64),
+    /// All of a commit.
+    Commit(CommitSha),
 }
 
 /// A branch that somebody moved.
@@ -138,6 +158,55 @@ pub struct DeploymentRequest {
     /// Whether a program asked, and no person: a workflow, a rollout.
     #[serde(default)]
     pub automatic: bool,
+    /// Whom messages to people are for. It gives no rights.
+    #[serde(default)]
+    pub recipient: Recipient,
+    /// What the forge calls the repository and its owner beside their names, where it said so.
+    #[serde(default)]
+    pub identity: Option<RepositoryIdentity>,
+}
+
+/// A repository by the forge's own numbers: they stay when it is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryIdentity {
+    /// Of the repository.
+    pub repository: i64,
+    /// Of its owner: another one after a transfer.
+    pub owner: Option<i64>,
+}
+
+/// Whom messages about a deployment are for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recipient {
+    /// Who asked, by their login at the forge.
+    #[default]
+    Actor,
+    /// The person of that login, who started the program that asked.
+    Login(String),
+    /// Nobody whom the forge knows: who asked is the name of one of our tokens, which may be a
+    /// stranger's login.
+    Nobody,
+}
+
+impl Recipient {
+    /// From the text that is stored.
+    pub fn parse(stored: Option<String>) -> Self {
+        match stored {
+            None => Self::Actor,
+            Some(login) if login.is_empty() => Self::Nobody,
+            Some(login) => Self::Login(login),
+        }
+    }
+
+    /// The text that is stored.
+    pub fn stored(&self) -> Option<&str> {
+        match self {
+            Self::Actor => None,
+            Self::Login(login) => Some(login),
+            Self::Nobody => Some(""),
+        }
+    }
 }
 
 impl DeploymentRequest {

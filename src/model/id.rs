@@ -106,8 +106,8 @@ string_id!(
     /// One cluster, as `deploy` in the WAML and `environment` on GitHub name it.
     TargetName,
     "target",
-    "use 1 to 63 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit",
-    |text| text.len() <= 63 && text.split('.').all(is_rfc1123_label)
+    "use 1 to 63 letters, digits, `-`, `_` and `.`, each part between dots beginning and ending with a letter or digit",
+    |text| text.len() <= 63 && text.split('.').all(is_target_part)
 );
 string_id!(
     /// A template's folder name under `apps/`.
@@ -188,6 +188,14 @@ impl fmt::Display for AppKey {
     }
 }
 
+impl TargetName {
+    /// The same as a part of the name of a Kubernetes object: in lower case, with `-` for `_`. The
+    /// configuration has no two targets that are alike in it.
+    pub fn object_name(&self) -> String {
+        self.0.to_ascii_lowercase().replace('_', "-")
+    }
+}
+
 impl DeployId {
     /// The time that it begins with, to the second; nothing where it is none.
     pub fn time(&self) -> Option<Timestamp> {
@@ -247,6 +255,14 @@ pub fn is_rfc1123_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
+/// What a label's value may be in Kubernetes, for what stands between two dots.
+fn is_target_part(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(legal)
+}
+
 fn is_word_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
 }
@@ -300,6 +316,12 @@ mod tests {
     fn the_source_documents_names_are_identifiers() {
         assert!(ImageTag::parse("1.0.202206151506-sha.649008fb").is_ok());
         assert!(TargetName::parse("prod-cluster-1").is_ok());
+        for (target, object) in [("Prod_EU", "prod-eu"), ("prod.eu-1", "prod.eu-1")] {
+            assert_eq!(TargetName::parse(target).unwrap().object_name(), object);
+        }
+        for text in ["_a", "a_", "a._b", "a..b", "a/b", "a b", "A\u{301}"] {
+            assert!(TargetName::parse(text).is_err(), "{text:?}");
+        }
         assert!(DeployId::parse("20261121-054812123-3f9a2c").is_ok());
         assert!(RepoName::parse("weave-lab/my.app_1").is_ok());
     }

@@ -101,7 +101,7 @@ impl Target {
     /// A target while no cluster is configured.
     pub fn unconfigured(name: TargetName) -> Self {
         Self {
-            domain: format!("{name}.internal"),
+            domain: format!("{}.internal", name.object_name()),
             name,
             environment: Environment::Development,
             server: Self::IN_CLUSTER.to_owned(),
@@ -115,6 +115,7 @@ impl Target {
     /// The AppProject that the cluster's apps are in. With the cluster's name, because one Argo CD may
     /// serve several, and with ours, because an operator may have one of the cluster's name.
     pub fn project(&self) -> String {
-        self.argocd.project.clone().unwrap_or_else(|| format!("the-deployer-{}", self.name))
+        let own = || format!("the-deployer-{}", self.name.object_name());
+        self.argocd.project.clone().unwrap_or_else(own)
     }
 }

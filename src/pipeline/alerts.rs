@@ -33,6 +33,8 @@ pub enum Unit {
 pub enum Needs {
     /// Pods: every app has them.
     Pods,
+    /// Pods that always run, of a Deployment.
+    Replicas,
     /// An autoscaler with room between its bounds.
     Autoscaler,
     /// A schedule.
@@ -80,6 +82,18 @@ pub const ALERTS: &[Alert] = &[
         Needs::Pods,
         None,
         "A container cannot start: its image cannot be pulled, it crashes again and again, a secret is missing.",
+    ),
+    alert(
+        "containerNotReady",
+        Needs::Pods,
+        None,
+        "A container runs and is not ready: its readiness probe fails, so it gets no traffic.",
+    ),
+    alert(
+        "noReplicasAvailable",
+        Needs::Replicas,
+        None,
+        "None of the pods that should serve is available.",
     ),
     alert(
         "memoryNearLimit",

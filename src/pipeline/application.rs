@@ -82,7 +82,8 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
 /// there, because the cluster's own is in its folder.
 pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     let path = format!("apps/{}", target.name);
-    let mut application = application(&format!("apps-{}", target.name), &path, source, target);
+    let mut application =
+        application(&format!("apps-{}", target.name.object_name()), &path, source, target);
     if let Some(metadata) = application.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("annotations".to_owned(), Json::Object(own_folder_only()));
     }
@@ -104,7 +105,7 @@ fn own_folder_only() -> Map<String, Json> {
 /// its one namespace, and one of them would take the other's place. Namespace and slug have no
 /// dots, so no two apps get one name; each part has at most 63 characters, so it is always legal.
 fn name(app: &AppKey, target: &Target) -> String {
-    format!("{}.{}.{}", target.name, app.namespace, app.slug)
+    format!("{}.{}.{}", target.name.object_name(), app.namespace, app.slug)
 }
 
 fn application(name: &str, path: &str, source: &Source, target: &Target) -> Json {
@@ -231,6 +232,10 @@ mod tests {
         let name = |target| application(target, None, &[])["metadata"]["name"].clone();
         assert_eq!(name("prod-1"), "prod-1.devx.my-app");
         assert_eq!(name("prod-2"), "prod-2.devx.my-app");
+        assert_eq!(name("Prod_EU"), "prod-eu.devx.my-app");
+        let own = application("Prod_EU", None, &[]);
+        assert_eq!(own["spec"]["source"]["path"], "manifests/Prod_EU/devx/my-app/latest");
+        assert_eq!(own["spec"]["project"], "the-deployer-prod-eu");
     }
 
     /// The links' keys and addresses, without those that are always there.

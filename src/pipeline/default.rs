@@ -7,8 +7,9 @@
 use crate::model::id::TargetName;
 use crate::pipeline::merge::{Merged, find};
 use crate::waml::Waml;
+use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Value};
-use crate::waml::section::{Identity, always_exists, identity, refines};
+use crate::waml::section::{Identity, Section, always_exists, refines};
 
 /// One section for one target with nothing left to fill.
 #[derive(Debug, Clone)]
@@ -26,57 +27,75 @@ pub struct Complete<'a> {
 pub fn fill<'a>(merged: Merged<'a>, defaults: &Node) -> Complete<'a> {
     let Merged { waml, target, mut tree } = merged;
     let slug = waml.app.slug.as_str();
+    let section = Section::place();
     if let (Value::Map(map), Some(defaults)) = (&mut tree.value, defaults.as_map()) {
         for (part, default) in defaults {
+            let hole = Hole { place: section.key(part), always: always_exists(part), slug };
             match map.get_mut(part) {
-                Some(entry) => fill_hole(&mut entry.node, &default.node, part, slug),
-                None if always_exists(part) => add(map, part, &default.node, &default.key),
+                Some(entry) => hole.fill(&mut entry.node, &default.node),
+                None if hole.always => hole.add(map, part, default),
                 None => {}
             }
         }
     }
-    drop_emptied(&mut tree, "");
+    drop_emptied(&mut tree, section);
     hand_down(&mut tree, "ingress", "paths", "cache");
     strip_nulls(&mut tree);
     Complete { waml, target, tree }
 }
 
-fn fill_hole(node: &mut Node, default: &Node, key: &str, slug: &str) {
-    match (&mut node.value, &default.value) {
-        (Value::Map(map), Value::Map(defaults)) => {
-            for (key, default) in defaults {
-                match map.get_mut(key) {
-                    Some(entry) => fill_hole(&mut entry.node, &default.node, key, slug),
-                    None => add(map, key, &default.node, &default.key),
-                }
-            }
-        }
-        (Value::List(list), Value::Map(_)) => {
-            for element in list.iter_mut().filter(|element| !is_emptied_in(element, key)) {
-                fill_hole(element, default, "", slug);
-            }
-        }
-        (Value::List(list), Value::List(defaults))
-            if identity(key).is_some() && always_exists(key) =>
-        {
-            for default in defaults {
-                match find(list, default, key, slug) {
-                    Some(element) if is_emptied_in(element, key) => {}
-                    Some(element) => fill_hole(element, default, "", slug),
-                    None => list.push(default.clone()),
-                }
-            }
-        }
-        _ => {}
-    }
+/// Where a default may fill something.
+#[derive(Clone, Copy)]
+struct Hole<'a> {
+    place: Place<'static>,
+    /// Whether every app has it, so that elements of a default list are added too.
+    always: bool,
+    slug: &'a str,
 }
 
-/// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
-fn add(map: &mut Map, key: &str, default: &Node, place: &crate::model::violation::Position) {
-    let for_elements = identity(key).is_some() && default.as_map().is_some();
-    if !for_elements {
-        let entry = Entry { key: place.clone(), node: default.clone() };
-        map.insert(key.to_owned(), entry);
+impl Hole<'_> {
+    fn below(self, key: &str) -> Self {
+        Self { place: self.place.key(key), always: false, ..self }
+    }
+
+    fn element(self) -> Self {
+        Self { place: self.place.element(), always: false, ..self }
+    }
+
+    fn fill(self, node: &mut Node, default: &Node) {
+        match (&mut node.value, &default.value, self.place.identity()) {
+            (Value::Map(map), Value::Map(defaults), _) => {
+                for (key, default) in defaults {
+                    match map.get_mut(key) {
+                        Some(entry) => self.below(key).fill(&mut entry.node, &default.node),
+                        None => self.below(key).add(map, key, default),
+                    }
+                }
+            }
+            (Value::List(list), Value::Map(_), _) => {
+                for element in list.iter_mut().filter(|one| !is_emptied_in(one, self.place)) {
+                    self.element().fill(element, default);
+                }
+            }
+            (Value::List(list), Value::List(defaults), Some(identity)) if self.always => {
+                for default in defaults {
+                    match find(list, default, identity, self.slug) {
+                        Some(element) if is_emptied(element, identity) => {}
+                        Some(element) => self.element().fill(element, default),
+                        None => list.push(default.clone()),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds what is missing, unless it is a map of defaults for the elements of a list: there are none.
+    fn add(self, map: &mut Map, key: &str, default: &Entry) {
+        let for_elements = self.place.identity().is_some() && default.node.as_map().is_some();
+        if !for_elements {
+            map.insert(key.to_owned(), default.clone());
+        }
     }
 }
 
@@ -105,25 +124,25 @@ fn hand_down(tree: &mut Node, list: &str, inner: &str, key: &str) {
 
 /// An element of which `null`s have left nothing but its name is gone, unless they took away only what
 /// refines it. Only now: a default of the same name has met it, and was kept out.
-fn drop_emptied(node: &mut Node, key: &str) {
+fn drop_emptied(node: &mut Node, place: Place<'_>) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map.iter_mut() {
-                drop_emptied(&mut entry.node, key);
+                drop_emptied(&mut entry.node, place.key(key));
             }
         }
         Value::List(list) => {
-            list.retain(|element| !is_emptied_in(element, key));
+            list.retain(|element| !is_emptied_in(element, place));
             for element in list {
-                drop_emptied(element, "");
+                drop_emptied(element, place.element());
             }
         }
     }
 }
 
-fn is_emptied_in(element: &Node, key: &str) -> bool {
-    identity(key).is_some_and(|identity| is_emptied(element, identity))
+fn is_emptied_in(element: &Node, list: Place<'_>) -> bool {
+    list.identity().is_some_and(|identity| is_emptied(element, identity))
 }
 
 fn is_emptied(element: &Node, identity: Identity) -> bool {

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
 use crate::waml::Waml;
-use crate::waml::identities;
+use crate::waml::identities::{self, Place};
 use crate::waml::node::{Node, Value};
-use crate::waml::section::identity;
+use crate::waml::section::{Identity, Section};
 
 /// One section for one target, `null`s still in place.
 #[derive(Debug, Clone)]
@@ -43,16 +43,34 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
         crate::model::violation::sort(&mut violations);
         return Err(Rejection { violations });
     };
-    let mut tree = header(waml);
-    let slug = waml.app.slug.as_str();
-    let matching = waml.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
-    for section in matching.map(|entry| &entry.section).chain([deploy]) {
-        // `prod:` with nothing behind it is a section that sets nothing.
-        if !section.is_null() {
-            over(&mut tree, section, "", slug);
-        }
-    }
+    let tree = merged(waml, sections(waml, deploy, target));
     Ok(Merged { waml, target: target.clone(), tree })
+}
+
+/// The layers for the target that come before the named one, merged; elements of lists have the places
+/// there that they have in the whole.
+pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
+    let all = sections(waml, waml.deploy.get(target)?, target);
+    Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer)))
+}
+
+/// The sections that are for the target, the first that counts first.
+fn sections<'w>(
+    waml: &'w Waml,
+    deploy: &'w Node,
+    target: &TargetName,
+) -> impl Iterator<Item = &'w Node> {
+    let matching = waml.defaults.iter().filter(|entry| entry.matcher.is_match(target.as_str()));
+    matching.map(|entry| &entry.section).chain([deploy])
+}
+
+fn merged<'w>(waml: &Waml, sections: impl Iterator<Item = &'w Node>) -> Node {
+    let mut tree = header(waml);
+    // `prod:` with nothing behind it is a section that sets nothing.
+    for section in sections.filter(|section| !section.is_null()) {
+        over(&mut tree, section, Section::place(), waml.app.slug.as_str());
+    }
+    tree
 }
 
 impl Merged<'_> {
@@ -73,22 +91,22 @@ fn header(waml: &Waml) -> Node {
     tree
 }
 
-/// Lays `layer` over `base`; `key` is what both stand under.
-pub(crate) fn over(base: &mut Node, layer: &Node, key: &str, slug: &str) {
-    match (&mut base.value, &layer.value) {
-        (Value::Map(map), Value::Map(upper)) => {
+/// Lays `layer` over `base`; `place` is where both stand.
+fn over(base: &mut Node, layer: &Node, place: Place<'_>, slug: &str) {
+    match (&mut base.value, &layer.value, place.identity()) {
+        (Value::Map(map), Value::Map(upper), _) => {
             for (key, entry) in upper {
                 match map.get_mut(key) {
                     Some(lower) => {
-                        over(&mut lower.node, &entry.node, key, slug);
+                        over(&mut lower.node, &entry.node, place.key(key), slug);
                         lower.key = entry.key.clone();
                     }
                     None => drop(map.insert(key.clone(), entry.clone())),
                 }
             }
         }
-        (Value::List(list), Value::List(upper)) if identity(key).is_some() => {
-            join(list, upper, key, slug);
+        (Value::List(list), Value::List(upper), Some(identity)) => {
+            join(list, upper, identity, place.element(), slug);
         }
         _ => {
             *base = layer.clone();
@@ -100,15 +118,15 @@ pub(crate) fn over(base: &mut Node, layer: &Node, key: &str, slug: &str) {
 }
 
 /// Lays each element over the one that is the same thing, and puts the others at the end.
-fn join(list: &mut Vec<Node>, upper: &[Node], key: &str, slug: &str) {
-    let of = |element: &Node| identities::of(element, identity(key)?, slug);
+fn join(list: &mut Vec<Node>, upper: &[Node], identity: Identity, place: Place<'_>, slug: &str) {
+    let of = |element: &Node| identities::of(element, identity, slug);
     let mut known: HashMap<String, usize> =
         list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
     for element in upper {
         let id = of(element);
         let lower = id.as_ref().and_then(|id| known.get(id)).and_then(|index| list.get_mut(*index));
         if let Some(lower) = lower {
-            over(lower, element, "", slug);
+            over(lower, element, place, slug);
             continue;
         }
         known.extend(id.map(|id| (id, list.len())));
@@ -120,10 +138,9 @@ fn join(list: &mut Vec<Node>, upper: &[Node], key: &str, slug: &str) {
 pub(crate) fn find<'a>(
     list: &'a mut [Node],
     element: &Node,
-    key: &str,
+    identity: Identity,
     slug: &str,
 ) -> Option<&'a mut Node> {
-    let identity = identity(key)?;
     let wanted = identities::of(element, identity, slug)?;
     list.iter_mut().find(|other| identities::of(other, identity, slug).as_ref() == Some(&wanted))
 }

@@ -8,7 +8,7 @@ const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\
 
 pub(crate) fn waml(body: &str) -> Waml {
     let waml = Waml::parse(".weave.yaml", format!("{HEAD}{body}").as_bytes()).unwrap();
-    assert_eq!(waml.violations, [], "{body}");
+    assert!(!waml.is_broken(), "{body}: {:?}", waml.violations);
     waml
 }
 
@@ -63,6 +63,41 @@ deploy:
             r#""ingress":[{"hostPrefix":"x","public":true,"paths":[{"path":"/","servicePort":80},{"path":"/v2","servicePort":90}]},{"host":"y.z"}]}"#,
         )
     );
+}
+
+/// It is called like the list of an address's paths, which merges.
+#[test]
+fn paths_in_vault_are_a_plain_list() {
+    let body = "
+defaults:
+- {match: '*', vault: {paths: [n/a, n/b]}, iam: {roles: [a]}}
+deploy:
+  t: {vault: {paths: [n/c]}, iam: {roles: [b]}}
+";
+    assert_eq!(merged(body, "t"), r#"{"vault":{"paths":["n/c"]},"iam":{"roles":["b"]}}"#);
+}
+
+/// Whatever its key: what an element is goes by its type.
+#[test]
+fn identity_goes_by_the_type() {
+    use crate::waml::section::Identity;
+    let of = |path: &str| {
+        let steps = path.split('.').fold(Section::place(), |place, step| match step {
+            "[]" => place.element(),
+            key => place.key(key),
+        });
+        steps.identity()
+    };
+    assert_eq!(of("env"), Some(Identity::Name));
+    assert_eq!(of("service"), Some(Identity::NameOrSlug));
+    assert_eq!(of("service.[].ports"), Some(Identity::Name));
+    assert_eq!(of("ingress"), Some(Identity::Host));
+    assert_eq!(of("ingress.[].paths"), Some(Identity::Path));
+    for plain in
+        ["vault.paths", "iam.roles", "command", "versions", "removes", "labels.env", "x.paths"]
+    {
+        assert_eq!(of(plain), None, "{plain}");
+    }
 }
 
 #[test]

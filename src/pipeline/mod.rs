@@ -10,6 +10,8 @@
 pub mod merge;
 pub mod default;
 pub mod questions; // what there is to find out before the rules run
+pub mod all_violations; // beside a name that is wrong
+pub mod effect; // values that do nothing
 pub mod validate;
 pub mod render;
 pub mod push; // the only stage with effects
@@ -77,8 +79,12 @@ pub fn plan_observed(
     facts: &Facts,
     finished: &mut dyn FnMut(Stage),
 ) -> Result<Rendered, Rejection> {
-    let merged = merge::layers(&input.waml, &input.target)?;
-    let template = input.templates.choose(&merged)?;
+    let (waml, templates, clusters) = (&input.waml, &input.templates, &facts.clusters);
+    let merged = merge::layers(waml, &input.target)
+        .map_err(|found| all_violations::beside_target(found, waml, templates, clusters))?;
+    let template = templates
+        .choose(&merged)
+        .map_err(|found| all_violations::beside_template(found, &merged, templates, clusters))?;
     finished(Stage::Merge);
     planned(merged, &template, &input.release, facts, finished)
 }

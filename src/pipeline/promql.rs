@@ -35,6 +35,29 @@ pub fn check(expression: &str) -> Result<(), String> {
     }
 }
 
+/// Whether an expression that [`check`] takes may give nothing while its metrics are there: it compares,
+/// takes one set from another, or looks for what is absent. `up` gives a series as long as anything is
+/// measured.
+pub fn has_condition(expression: &str) -> bool {
+    let Ok(code) = without_texts(expression) else { return true };
+    // Matchers compare labels, not values.
+    let (mut outside, mut depth) = (String::new(), 0_usize);
+    for c in code.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if depth == 0 => outside.push(c),
+            _ => {}
+        }
+    }
+    let words = ["and", "unless", "absent", "absent_over_time"];
+    let mut all = outside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    outside.contains(['<', '>'])
+        || outside.contains("==")
+        || outside.contains("!=")
+        || all.any(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
 /// Brackets outside of texts match, and neither they nor operators are nested without measure.
 fn shallow(expression: &str) -> Result<(), String> {
     let code = without_texts(expression)?;

@@ -120,8 +120,38 @@ fn read(
 ) -> Result<Vec<Object>, Violation> {
     let text = engine::render(&template.engine, source, context)?;
     let shown = format!("{source} (rendered)");
-    let documents = yaml::parse_stream(&shown, &text, &BUDGET).map_err(|violation| *violation)?;
+    let documents = yaml::parse_stream(&shown, &text, &BUDGET)
+        .map_err(|violation| with_way_out(*violation, &text))?;
     documents.iter().filter(|node| !node.is_null()).map(|node| object(source, node)).collect()
+}
+
+/// Most templates that are no YAML when they are rendered put quotes around what is in quotes already, or
+/// a text beside it.
+fn with_way_out(violation: Violation, text: &str) -> Violation {
+    let index = violation.position.as_ref().map_or(0, |place| place.line as usize);
+    // The parser stumbles in the line itself, or in the one behind it.
+    let lines = [index, index.saturating_sub(1)]
+        .map(|n| n.checked_sub(1).and_then(|n| text.lines().nth(n)));
+    let Some((key, glued)) = lines.into_iter().flatten().find_map(misquoted) else {
+        return violation;
+    };
+    let right = if glued { "{{ value ~ \"-text\" }}" } else { "{{ value }}" };
+    violation.help(format!(
+        "a template inserts every text in quotes: write `{key}: {right}`, without quotes of its own and \
+         with nothing beside it"
+    ))
+}
+
+/// The key of a line with quotes around quotes, or a text beside them; and whether it is the latter.
+fn misquoted(line: &str) -> Option<(&str, bool)> {
+    let (key, value) = line.split_once(':')?;
+    let key = key.trim().trim_start_matches("- ");
+    let value = value.trim();
+    let doubled = value.starts_with("\"\"") && value.len() > 2;
+    let inner = value.strip_prefix('"')?;
+    let behind = inner.split_once('"').map_or("", |(_, behind)| behind);
+    let glued = !doubled && !behind.is_empty() && !behind.trim_start().starts_with('#');
+    (doubled || glued).then_some((key, glued))
 }
 
 fn object(source: &str, node: &Node) -> Result<Object, Violation> {
@@ -275,4 +305,23 @@ fn file(name: String, mut object: Object, text: String, digest: &Digest) -> Mani
     let annotations = map_in(map_in(&mut object.json, "metadata"), "annotations");
     annotations.insert(format!("{OUR_PREFIX}digest"), digest.to_string().into());
     ManifestFile { name, bytes: emit::map(&object.json).into_bytes() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_around_quotes_are_told_with_the_line_to_write() {
+        for (text, right) in [
+            ("name: \"\"a\\x2Db\"\"\nb: 1\n", "`name: {{ value }}`"),
+            ("x: 1\nname: \"a\\x2Db\"-db\n", "`name: {{ value ~ \"-text\" }}`"),
+        ] {
+            let error = yaml::parse_stream("f", text, &BUDGET).unwrap_err();
+            let help = with_way_out(*error, text).help.unwrap();
+            assert!(help.contains(right), "{text}: {help}");
+        }
+        let other = yaml::parse_stream("f", "a: [1\nb: \"x\"\n", &BUDGET).unwrap_err();
+        assert_eq!(with_way_out((*other).clone(), "a: [1\nb: \"x\"\n"), *other);
+    }
 }

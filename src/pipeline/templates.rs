@@ -18,8 +18,9 @@ use crate::model::violation::{Position, Rejection, Violation};
 use crate::pipeline::engine;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::policies::Policies;
+use crate::waml::identities::Place;
 use crate::waml::node::{Map, Node, Path, Value};
-use crate::waml::section::{Section, always_exists, identity};
+use crate::waml::section::{Identity, Section, always_exists};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -221,8 +222,30 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
     else {
         return nothing;
     };
-    Section::reader().check(&mut listed(node.clone(), ""), &Path::root(), violations);
+    let node = lifted(node, violations);
+    Section::reader().check(&mut listed(node.clone(), Section::place()), &Path::root(), violations);
     violations.extend(unusable(&node));
+    node
+}
+
+/// `scaling` may stand in `resources` too, as the source document prints its defaults: it is taken for what
+/// it is.
+fn lifted(mut node: Node, violations: &mut Vec<Violation>) -> Node {
+    let Value::Map(map) = &mut node.value else { return node };
+    let Some(Value::Map(resources)) = map.get_mut("resources").map(|entry| &mut entry.node.value)
+    else {
+        return node;
+    };
+    let Some(scaling) = resources.shift_remove("scaling") else { return node };
+    if let Some(other) = map.get("scaling") {
+        let violation = Violation::error("template", "the defaults have `scaling` twice")
+            .at("resources.scaling", Some(scaling.key))
+            .expected("stands here again")
+            .help(format!("keep one of the two; the other is in line {}", other.key.line));
+        violations.push(violation);
+        return node;
+    }
+    map.insert("scaling".to_owned(), scaling);
     node
 }
 
@@ -230,7 +253,9 @@ fn defaults(files: &[TemplateFile], name: &TemplateName, violations: &mut Vec<Vi
 fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
     let parts = defaults.as_map().into_iter().flatten();
     let lists = parts.filter(|(part, entry)| {
-        identity(part).is_some() && !always_exists(part) && entry.node.as_list().is_some()
+        Section::place().key(part).identity().is_some()
+            && !always_exists(part)
+            && entry.node.as_list().is_some()
     });
     lists.map(|(part, entry)| {
         Violation::error("template", format!("`{part}` cannot have a list of defaults"))
@@ -241,23 +266,24 @@ fn unusable(defaults: &Node) -> impl Iterator<Item = Violation> {
 }
 
 /// The same with each map that stands for the elements of a list put into one, for checking.
-fn listed(mut node: Node, key: &str) -> Node {
+fn listed(mut node: Node, place: Place<'_>) -> Node {
+    let identity = place.identity();
     if let Value::Map(map) = &mut node.value {
+        let of_map = if identity.is_some() { place.element() } else { place };
         for (key, entry) in map.iter_mut() {
-            entry.node = listed(entry.node.clone(), key);
+            entry.node = listed(entry.node.clone(), of_map.key(key));
         }
-        if identity(key).is_some() {
+        if let Some(identity) = identity {
             let origin = node.origin.clone();
-            return Node::new(Value::List(vec![with_identity(node, key)]), origin);
+            return Node::new(Value::List(vec![with_identity(node, identity)]), origin);
         }
     }
     node
 }
 
 /// What a map of defaults cannot say, because each element says it itself.
-fn with_identity(mut node: Node, key: &str) -> Node {
-    use crate::waml::section::Identity;
-    if let (Some(Identity::Name), Value::Map(map)) = (identity(key), &mut node.value) {
+fn with_identity(mut node: Node, identity: Identity) -> Node {
+    if let (Identity::Name, Value::Map(map)) = (identity, &mut node.value) {
         let value =
             Value::Scalar(crate::waml::node::Scalar { text: "each".to_owned(), quoted: true });
         let name = Node::new(value, node.origin.clone());
@@ -267,4 +293,34 @@ fn with_identity(mut node: Node, key: &str) -> Node {
         );
     }
     node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(defaults: &str) -> Result<Templates, Rejection> {
+        let named = |path: &str, text: &str| TemplateFile { path: path.into(), text: text.into() };
+        let files = vec![
+            named("backend-default/defaults.yaml", defaults),
+            named("backend-default/latest/x.yaml.tmpl", "{{ scaling.replicas }}"),
+        ];
+        Templates::compile(&TemplateSources { files, ..TemplateSources::default() })
+    }
+
+    /// The file as the source document prints it.
+    #[test]
+    fn the_source_documents_defaults_are_a_templates() {
+        let printed = "service:\n  port: 8000\ningress:\n  port: 8000\nresources:\n  requests:\n    cpu: 200m\n    memory: 256Mi\n  limits:\n    cpu: 400m\n    memory: 512Mi\n  scaling:\n    replicas: 3\n    maxUnavailable: 0\n    maxSurge: 2\n";
+        let templates = compiled(printed).unwrap();
+        let defaults = &templates.iter().next().unwrap().defaults;
+        let at = |path: &str| defaults.at(&Path::parse(path).unwrap()).and_then(Node::as_text);
+        assert_eq!(at("scaling.replicas"), Some("3"));
+        assert_eq!(
+            (at("resources.limits.cpu"), at("resources.scaling.replicas")),
+            (Some("400m"), None)
+        );
+        let twice = compiled(&format!("{printed}scaling: {{replicas: 1}}\n")).unwrap_err();
+        assert!(twice.to_string().contains("the defaults have `scaling` twice"), "{twice}");
+    }
 }

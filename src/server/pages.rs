@@ -58,7 +58,8 @@ async fn newest<B: Backend>(
     let page = shared.state.backend.deployments(&query).await.map_err(|error| unread(&error))?;
     let deployments = shared.seen_deployments(&caller, page.deployments).await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    html(StatusCode::OK, list::page(deployments, older))
+    let remark = shared.state.backend.remark().await;
+    html(StatusCode::OK, list::page(deployments, older, remark))
 }
 
 /// What became of one deployment.
@@ -76,7 +77,8 @@ async fn log<B: Backend>(
     shared.may_see(&caller, &log.deployment).await?;
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    html(StatusCode::OK, deployment::page(log, still))
+    let remark = shared.state.backend.remark().await;
+    html(StatusCode::OK, deployment::page(log, still, remark))
 }
 
 async fn entered<B: Backend>(

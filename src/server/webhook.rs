@@ -14,7 +14,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, parse};
-use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal, Unused};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
+};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{Accepted, Backend, Delivery, Noted};
 use crate::server::problem::{Kind, Problem};
@@ -49,6 +51,7 @@ pub(super) async fn github<B: Backend>(
         }
         Event::Push(push) => Ok(pushed(backend, &push)),
         Event::PullRequest(request) => note(backend, request).await,
+        Event::Rerun(rerun) => make_again(backend, rerun).await,
         Event::Refused(refusal) => Err(refused(backend, &refusal)),
         Event::Deployment(request) => accept(backend, headers, request).await,
     }
@@ -97,6 +100,26 @@ async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response,
     };
     backend.count(Delivery::Hint);
     Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
+}
+
+/// A preview is made again. What a deployment left on a commit is not: it says how that one ended.
+async fn make_again<B: Backend>(backend: &B, rerun: CheckRerun) -> Result<Response, Problem> {
+    let repository = rerun.repository.clone();
+    let found = backend.make_again(rerun).await.map_err(|error| {
+        tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
+        backend.count(Delivery::NotStored);
+        Problem::new(Kind::Unavailable, "the wish could not be stored; deliver it again")
+    })?;
+    if found {
+        backend.count(Delivery::Hint);
+        return Ok((StatusCode::ACCEPTED, Json(json!({"preview": "waiting"}))).into_response());
+    }
+    let reason = format!(
+        "no preview of {repository} has that check run; to plan a deployment again, deploy again"
+    );
+    tracing::info!(reason, "webhook ignored");
+    backend.count(Delivery::Ignored(Unused::Kind));
+    Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
 }
 
 async fn accept<B: Backend>(

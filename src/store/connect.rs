@@ -69,6 +69,12 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (23, "claims", include_str!("../../migrations/0023_claims.sql")),
     (24, "foreign attempts", include_str!("../../migrations/0024_foreign_attempts.sql")),
     (25, "refusals", include_str!("../../migrations/0025_refusals.sql")),
+    (28, "load of the outbox", include_str!("../../migrations/0028_outbox_load.sql")),
+    (
+        29,
+        "people and repositories",
+        include_str!("../../migrations/0029_people_and_repositories.sql"),
+    ),
 ];
 
 /// The connections to one database.

@@ -94,6 +94,12 @@ impl Store {
                 unsure.1,
             ),
             (
+                "UPDATE outbox SET confirm_at = $2 \
+                 WHERE confirm_at IS NOT NULL AND confirm_at > $1",
+                waits.0,
+                waits.1,
+            ),
+            (
                 "UPDATE previews SET due_at = $2 \
                  WHERE done_at IS NULL AND worker IS NULL AND due_at > $1",
                 waits.0,

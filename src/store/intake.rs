@@ -8,7 +8,9 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
 use crate::store::row::{Row, storable};
-use crate::store::{PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane};
+use crate::store::{
+    PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane, repositories,
+};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
+        repositories::recognize(self, &mut write, request.identity, &request.release.repository)
+            .await?;
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
         if !insert(&mut write, delivery.as_str(), request, id, now).await? {
             // Nothing to commit where it is a duplicate: its lane is there already.
@@ -104,12 +108,14 @@ async fn insert(
         description,
         production,
         automatic,
+        recipient,
+        identity: _,
     } = request;
     let done = sqlx::query(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, state, received_at, stages, summary, violations, due_at, \
-         attempts, failures, production, automatic, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
-         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $5) ON CONFLICT DO NOTHING",
+         attempts, failures, production, automatic, recipient, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+         $10, $11, $12, '[]', $13, '[]', $12, 0, 0, $14, $15, $16, $5) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(delivery)
@@ -126,6 +132,7 @@ async fn insert(
     .bind("waiting for a worker")
     .bind(i64::from(*production))
     .bind(i64::from(*automatic))
+    .bind(recipient.stored().map(storable))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

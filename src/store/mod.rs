@@ -20,10 +20,12 @@ mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod claims; // what a deployment that pushes takes
+mod confirm; // ends that are looked at again
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
 mod error;
+mod forge_calls; // what the forge was told within an hour
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
 mod idempotency_keys; // acts that may be repeated, and their answers
@@ -37,6 +39,7 @@ mod locks; // who may not be deployed
 mod previews; // pull requests that are to be previewed
 mod queue; // claim, extend, release
 mod read; // for pages and people
+mod repositories; // which repository has which name
 mod retention; // what is old and not needed is deleted
 mod rollbacks; // a rollback is asked for
 mod row; // rows become values
@@ -57,9 +60,11 @@ pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
 pub use crate::store::claims::ClaimConflict;
+pub use crate::store::confirm::Confirmation;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
+pub use crate::store::forge_calls::ForgeCall;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };

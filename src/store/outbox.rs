@@ -47,6 +47,8 @@ pub struct Message {
     pub unsure: bool,
     /// A later message of its deployment waits behind it, for the same sink.
     pub followed: bool,
+    /// An earlier message of its deployment was told to the same sink.
+    pub continues: bool,
 }
 
 impl Message {
@@ -81,9 +83,17 @@ pub enum Answer {
 
 const DOING: &str = "taking messages to send";
 
+/// What the forge is told first, where it takes less than there is to tell: what a newer message has
+/// overtaken, which costs nothing; ends; what is no longer live; commits; and what passes anyway.
+const WORTH: &str = "CASE WHEN EXISTS (SELECT 1 FROM outbox f WHERE f.deployment = o.deployment \
+     AND f.sink = o.sink AND f.seq > o.seq) THEN 0 \
+     WHEN o.state IN ('queued', 'in_progress') THEN 3 \
+     WHEN o.sink = 'commit' THEN 2 WHEN o.state = 'inactive' THEN 1 ELSE 0 END";
+
 impl Store {
     /// Takes messages of a family that may be sent now, at most one of each deployment and sink:
-    /// those first that could be taken first, or that are oldest where the family is in order.
+    /// those first that could be taken first, or that are oldest where the family is in order. The forge
+    /// hears first what matters most.
     ///
     /// They are this sender's for the length of the lease; a sender that dies leaves them to
     /// another, who is told that it may have arrived.
@@ -97,12 +107,18 @@ impl Store {
         let mut write = self.begin(DOING).await?;
         let sql = "SELECT o.deployment AS id, o.sink, o.seq, o.unsure, o.due_at, d.repository, \
              d.target, d.commit_id, d.forge_id, d.place, (SELECT COUNT(*) FROM outbox n \
-             WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers \
+             WHERE n.deployment = o.deployment AND n.sink = o.sink AND n.seq > o.seq) AS followers, \
+             (SELECT COUNT(*) FROM outbox t WHERE t.deployment = o.deployment AND t.sink = o.sink \
+             AND t.seq < o.seq AND t.outcome = 'sent') AS told \
              FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.outcome IS NULL AND o.family = $1 AND o.due_at <= $2 AND NOT EXISTS \
              (SELECT 1 FROM outbox e WHERE e.deployment = o.deployment AND e.sink = o.sink \
              AND e.seq < o.seq AND e.outcome IS NULL) ";
-        let order = if family.in_order() { "o.at, o.deployment" } else { "o.due_at, o.at" };
+        let order = match family {
+            Family::ArgoCd(_) => "o.at, o.deployment".to_owned(),
+            Family::Forge => format!("{WORTH}, o.due_at, o.at"),
+            Family::Slack | Family::Events(_) => "o.due_at, o.at".to_owned(),
+        };
         let sql = format!("{sql} ORDER BY {order} LIMIT $3");
         let rows = sqlx::query(self.locking(&sql, "FOR UPDATE OF o SKIP LOCKED"))
             .bind(family.to_string())
@@ -228,7 +244,8 @@ async fn record(
     let done = sqlx::query(
         "UPDATE outbox SET outcome = $5, reason = $6, reference = $7, unsure = $8, \
          due_at = COALESCE($9, due_at), done_at = CASE WHEN $9 IS NULL THEN $10 END, \
-         failures = failures + $11 \
+         failures = failures + $11, confirm_at = CASE WHEN EXISTS (SELECT 1 FROM outbox e \
+         WHERE e.deployment = $1 AND e.sink = $2 AND e.seq <= $3 AND e.doubted = 1) THEN $12 END \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND attempts = $4 AND outcome IS NULL",
     )
     .bind(message.deployment.as_str())
@@ -242,13 +259,46 @@ async fn record(
     .bind(due_at)
     .bind(now.as_millisecond())
     .bind(i64::from(failed))
+    .bind(first_look(message, answer, now).map(Timestamp::as_millisecond))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing("recording what became of a message"))?;
     Ok(Held::by_rows(done.rows_affected()))
 }
 
-/// From here on it may have arrived: a sender that dies says nothing more.
+/// What got no answer is applied within seconds, if it is.
+const FIRST_LOOK: SignedDuration = SignedDuration::from_mins(1);
+
+/// When it is looked whether an end is still the newest, should anything before it have been in doubt.
+fn first_look(message: &Message, answer: &Answer, now: Timestamp) -> Option<Timestamp> {
+    let shown = matches!(message.sink, Sink::Forge | Sink::Commit);
+    let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
+    let sent = matches!(answer, Answer::Sent { .. });
+    (shown && ended && sent).then(|| now.checked_add(FIRST_LOOK).unwrap_or(Timestamp::MAX))
+}
+
+/// Sets when a message that was told is looked at again.
+pub(super) async fn look_again(
+    write: &mut Write,
+    message: &Message,
+    at: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE outbox SET confirm_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3 \
+         AND confirm_at IS NOT NULL",
+    )
+    .bind(message.deployment.as_str())
+    .bind(message.sink.to_string())
+    .bind(message.seq)
+    .bind(at.map(Timestamp::as_millisecond))
+    .execute(write.sql())
+    .await
+    .map(drop)
+    .map_err(StoreError::doing("recording when an end is looked at"))
+}
+
+/// From here on it may have arrived: a sender that dies says nothing more. One that is taken while it
+/// may have arrived was in doubt, whatever is found out now: it may be applied late, too.
 async fn take(
     write: &mut Write,
     due: &Row,
@@ -257,7 +307,8 @@ async fn take(
 ) -> Result<Option<Message>, StoreError> {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
     let row = sqlx::query(
-        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, unsure = 1 \
+        "UPDATE outbox SET due_at = $5, attempts = attempts + 1, \
+         doubted = CASE WHEN unsure = 1 THEN 1 ELSE doubted END, unsure = 1 \
          WHERE deployment = $1 AND sink = $2 AND seq = $3 AND due_at <= $4 AND outcome IS NULL \
          RETURNING deployment AS id, sink, seq, state, description, at, attempts, failures",
     )
@@ -274,7 +325,7 @@ async fn take(
 }
 
 /// Of the row as it was found, and as it is now that it is taken.
-fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
+pub(super) fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
     Ok(Message {
         deployment: row.id("id")?,
         sink: sink(row)?,
@@ -291,6 +342,7 @@ fn message(before: &Row, row: &Row) -> Result<Message, StoreError> {
         failures: row.count("failures")?,
         unsure: before.number("unsure")? != 0,
         followed: before.number("followers")? > 0,
+        continues: before.number("told")? > 0,
     })
 }
 

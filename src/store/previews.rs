@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::event::PullRequest;
+use crate::model::event::{CheckRerun, PullRequest, Rerun};
 use crate::model::id::{CommitSha, RepoName};
 use crate::store::queue::{Held, end_of};
 use crate::store::row::{Row, storable, to_json};
@@ -222,6 +222,35 @@ impl Store {
         .execute(write.sql())
         .await
         .map_err(StoreError::doing(doing))?;
+        write.commit().await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Makes previews due again that show these check runs, whatever they show; how many those are.
+    pub async fn repeat_previews(
+        &self,
+        rerun: &CheckRerun,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let CheckRerun { repository, rerun } = rerun;
+        let (check, head) = match rerun {
+            Rerun::Run(check) => (Some(*check), None),
+            Rerun::Commit(head) => (None, Some(head.as_str())),
+        };
+        let mut write = self.begin_durable(DOING).await?;
+        // What it says now is forgotten, so that the same is written again: GitHub has reset it.
+        let done = sqlx::query(
+            "UPDATE previews SET done_at = NULL, due_at = $4, attempts = 0, failures = 0, \
+             worker = NULL, turn = turn + 1, shown_digest = '' WHERE repository = $1 \
+             AND shown_check IS NOT NULL AND (shown_check = $2 OR shown_head = $3)",
+        )
+        .bind(repository.as_str())
+        .bind(check)
+        .bind(head)
+        .bind(now.as_millisecond())
+        .execute(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
         write.commit().await?;
         Ok(done.rows_affected())
     }

@@ -171,8 +171,8 @@ async fn insert(
         "INSERT INTO deployments (id, delivery, repository, target, forge_id, commit_id, tag, \
          git_ref, actor, description, namespace, slug, template, state, received_at, stages, \
          summary, violations, due_at, attempts, failures, contact, address, production, place, \
-         rollback) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
-         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21) ON CONFLICT DO NOTHING",
+         rollback, recipient) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '[]', \
+         $16, '[]', $15, 0, 0, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING",
     )
     .bind(id.as_str())
     .bind(format!("rollback/{id}"))
@@ -195,6 +195,7 @@ async fn insert(
     .bind(i64::from(request.production))
     .bind(place)
     .bind(storable(&to_json(rollback)))
+    .bind(request.recipient.stored().map(storable))
     .execute(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;

@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use crate::model::deployment::{Deployment, State};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, Recipient};
 use crate::model::id::{AppKey, IdError, Namespace, Slug};
 use crate::model::release::Release;
 use crate::model::violation::Violations;
@@ -121,7 +121,7 @@ macro_rules! overview_columns {
              CASE WHEN LENGTH(pushed) <= 262144 THEN pushed END AS pushed, rollback, \
              CASE WHEN LENGTH(contact) <= 16384 THEN contact END AS contact, \
              SUBSTR(address, 1, 4000) AS address, attempts, failures, refused_since, \
-             production, automatic, ",
+             production, automatic, recipient, ",
             "COALESCE(errors, ",
             $crate::store::row::violation_count!("SUBSTR(violations, 1, 16384)", "error"),
             ") AS errors, COALESCE(warnings, ",
@@ -215,6 +215,8 @@ fn request(row: &Row) -> Result<DeploymentRequest, StoreError> {
         description: row.text("description")?,
         production: row.number("production")? != 0,
         automatic: row.number("automatic")? != 0,
+        recipient: Recipient::parse(row.maybe_text("recipient")?),
+        identity: None,
     })
 }
 

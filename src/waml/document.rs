@@ -12,6 +12,7 @@ use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::violation::{Rejection, Severity, Violation, sort};
 use crate::waml::collect;
 use crate::waml::identities;
+use crate::waml::ignored;
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::section::Section;
 use crate::waml::suggest;
@@ -148,15 +149,26 @@ pub struct Waml {
     pub deploy: IndexMap<TargetName, Node>,
     /// What is wrong with the file so far, and did not keep it from being read.
     pub violations: Vec<Violation>,
+    /// Whether `app` only stands in for a name that cannot be read.
+    pub stands_in: bool,
 }
 
 /// One entry of `defaults`.
 #[derive(Debug, Clone)]
 pub struct Defaults {
+    /// Which entry of the file it is, from 0.
+    pub index: usize,
     /// Which targets it is for.
     pub matcher: GlobSet,
     /// The settings, without `match`.
     pub section: Node,
+}
+
+impl Defaults {
+    /// Whether any of the targets is one that it is for.
+    pub fn is_for_any(&self, targets: &[&TargetName]) -> bool {
+        targets.iter().any(|target| self.matcher.is_match(target.as_str()))
+    }
 }
 
 static READER: LazyLock<Reader<Document>> = LazyLock::new(Reader::new);
@@ -216,38 +228,82 @@ impl Waml {
     /// As [`Waml::parse`].
     pub fn parse_within(file_name: &str, bytes: &[u8], budget: &Budget) -> Result<Self, Rejection> {
         let mut violations = Vec::new();
-        let read = yaml::parse(file_name, bytes, budget, &mut violations)
-            .and_then(|root| Self::of(root, &mut violations));
+        let read = Self::read(file_name, bytes, budget, &mut violations);
         sort(&mut violations);
-        match read {
+        match read.filter(|waml| !waml.stands_in) {
             Some(waml) => Ok(Self { violations, ..waml }),
             None => Err(Rejection { violations }),
         }
     }
 
+    /// The same, with another name in the place of a namespace and slug that cannot be read: for finding
+    /// out what else is wrong with the file, never for anything that is done to an app. `None` when it
+    /// is not a map of YAML.
+    pub fn parse_draft(file_name: &str, bytes: &[u8], budget: &Budget) -> Option<Self> {
+        let mut violations = Vec::new();
+        let read = Self::read(file_name, bytes, budget, &mut violations)?;
+        sort(&mut violations);
+        let draft = Self { violations, ..read };
+        Some(draft.with_misnamed_targets())
+    }
+
+    fn read(
+        file_name: &str,
+        bytes: &[u8],
+        budget: &Budget,
+        violations: &mut Vec<Violation>,
+    ) -> Option<Self> {
+        let root = yaml::parse(file_name, bytes, budget, violations)?;
+        ignored::comments(&root, &String::from_utf8_lossy(bytes), violations);
+        Self::of(root, violations)
+    }
+
     fn of(mut root: Node, violations: &mut Vec<Violation>) -> Option<Self> {
         READER.check(&mut root, &Path::root(), violations)?;
-        identities::check(&mut root, violations);
+        identities::check(&mut root, READER.place(), violations);
         label_layers(&mut root);
         let text = |key: &str| {
             root.get(key).filter(|n| !n.broken).and_then(Node::as_text).map(str::to_owned)
         };
+        let namespace = text("namespace").and_then(|text| Namespace::parse(text).ok());
+        let slug = text("slug").and_then(|text| Slug::parse(text).ok());
+        let stands_in = namespace.is_none() || slug.is_none();
+        let like = |key: &str| label_like(root.get(key).and_then(Node::as_text));
+        let app = AppKey {
+            namespace: namespace.or_else(|| Namespace::parse(like("namespace")).ok())?,
+            slug: slug.or_else(|| Slug::parse(like("slug")).ok())?,
+        };
+        let (defaults, deploy) = (defaults(&root, violations), deploy(&root));
+        let is_whole = root.get("deploy").is_some_and(|node| !node.has_broken());
+        if is_whole && !deploy.is_empty() {
+            ignored::unmatched(&defaults, &deploy.keys().collect::<Vec<_>>(), &root, violations);
+        }
         Some(Self {
-            app: AppKey {
-                namespace: Namespace::parse(text("namespace")?).ok()?,
-                slug: Slug::parse(text("slug")?).ok()?,
-            },
+            app,
             name: text("name").unwrap_or_default(),
             owner: text("owner").unwrap_or_default(),
             slack: text("slack"),
             successes: successes(&root),
             template: text("template"),
             links: links(&root),
-            defaults: defaults(&mut root, violations),
-            deploy: deploy(&root),
+            defaults,
+            deploy,
             root,
             violations: Vec::new(),
+            stands_in,
         })
+    }
+
+    /// With the sections of targets whose names are not legal, under legal ones.
+    #[must_use]
+    pub fn with_misnamed_targets(mut self) -> Self {
+        let targets = self.root.get("deploy").and_then(Node::as_map).into_iter().flatten();
+        for (name, entry) in targets.filter(|(name, _)| TargetName::parse(*name).is_err()) {
+            let Ok(stand_in) = TargetName::parse(label_like(Some(name))) else { continue };
+            let section = Node { broken: false, ..entry.node.clone() };
+            self.deploy.entry(stand_in).or_insert(section);
+        }
+        self
     }
 
     /// The targets that the app may be deployed to, in file order.
@@ -280,6 +336,17 @@ impl Waml {
             ))
             .at("deploy", Some(place))
     }
+}
+
+/// What is left of a text as the name of a Kubernetes object.
+fn label_like(text: Option<&str>) -> String {
+    let legal = |c: char| {
+        let c = c.to_ascii_lowercase();
+        if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' }
+    };
+    let like: String = text.unwrap_or_default().chars().take(63).map(legal).collect();
+    let like = like.trim_matches('-');
+    if like.is_empty() { "unnamed".to_owned() } else { like.to_owned() }
 }
 
 /// Says of every value which layer it belongs to.
@@ -316,7 +383,7 @@ fn links(root: &Node) -> Vec<Link> {
     root.get("links").and_then(Node::as_list).into_iter().flatten().filter_map(link).collect()
 }
 
-fn defaults(root: &mut Node, violations: &mut Vec<Violation>) -> Vec<Defaults> {
+fn defaults(root: &Node, violations: &mut Vec<Violation>) -> Vec<Defaults> {
     let entries = root.get("defaults").and_then(Node::as_list).unwrap_or_default();
     entries.iter().enumerate().filter_map(|(index, node)| entry(index, node, violations)).collect()
 }
@@ -328,7 +395,7 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
         map.shift_remove("match");
     }
     match compile(glob.as_text()?) {
-        Ok(matcher) => Some(Defaults { matcher, section }),
+        Ok(matcher) => Some(Defaults { index, matcher, section }),
         Err(error) => {
             let violation = Violation::error("schema", format!("`match` is not a glob: {error}"))
                 .expected("not a glob")

@@ -167,3 +167,82 @@ fn editors_may_write_numbers_where_text_is_wanted() {
     let surge = &schema.as_value()["$defs"]["Scaling"]["properties"]["maxSurge"]["type"];
     assert_eq!(*surge, serde_json::json!(["string", "number", "boolean", "null"]));
 }
+
+fn hints(text: &str) -> Vec<(String, String)> {
+    let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+    assert!(!waml.is_broken(), "{:?}", waml.violations);
+    waml.violations.iter().map(|v| (v.to_string(), v.help.clone().unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_value_that_is_only_a_comment_is_told() {
+    let text = format!("{HEAD}slack: #squad-devx\ndeploy:\n  t: {{}}\n");
+    assert_eq!(
+        hints(&text),
+        [(
+            ".weave.yaml:6:1: `slack` is empty: `#squad-devx` is a comment [ignored]".to_owned(),
+            "quote the value: `slack: \"#squad-devx\"`".to_owned()
+        )]
+    );
+    let inner = format!("{HEAD}deploy:\n  t:\n    labels:\n      \"é\":   #1 is first\n");
+    assert!(hints(&inner)[0].0.contains("`#1 is first` is a comment"), "{:?}", hints(&inner));
+    // A comment for people, and nothing at all.
+    for fine in [
+        "slack: # none\n",
+        "slack:\n",
+        "slack: null #squad\n",
+        "slack: \"#squad\"\n",
+        "slack: ## x\n",
+    ] {
+        assert_eq!(hints(&format!("{HEAD}{fine}deploy:\n  t: {{}} #x\n")), [], "{fine}");
+    }
+}
+
+#[test]
+fn defaults_for_no_target_are_told() {
+    let text = format!(
+        "{HEAD}defaults:\n- match: 'prdo-*'\n  scaling: {{replicas: 2}}\n- match: '{{a,prod-1}}'\ndeploy:\n  prod-1: {{}}\n  dev: {{}}\n"
+    );
+    assert_eq!(
+        hints(&text),
+        [(
+            ".weave.yaml:7:10: `prdo-*` matches no target of this app [ignored]".to_owned(),
+            "the targets are `prod-1` and `dev`; did you mean `prod-1`?".to_owned()
+        )]
+    );
+    // Of targets that cannot be read nobody knows whether one would match.
+    let broken = format!("{HEAD}defaults:\n- match: 'a'\ndeploy:\n  A B: {{}}\n  b: {{}}\n");
+    assert_eq!(said(&broken).len(), 1, "{:?}", said(&broken));
+}
+
+/// Each message shows a line that could stand in its place.
+#[test]
+fn what_to_write_is_shown_as_a_line() {
+    let help = |section: &str| -> Vec<String> {
+        let text = format!("{HEAD}deploy:\n  t:\n{section}");
+        let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+        waml.violations.iter().map(|v| v.help.clone().unwrap_or_default()).collect()
+    };
+    for (section, line) in [
+        (
+            "    scaling: {replicas: 4 pods}\n",
+            "write a whole number from 0 to 10000: `replicas: 4`",
+        ),
+        ("    scaling: {replicas: many}\n", "write a whole number from 0 to 10000: `replicas: 3`"),
+        ("    service: {ports: []}\n", "write a list: `service: [{name: …}]`"),
+        ("    env: [A]\n", "write a map: `- {name: …}`"),
+        ("    replicas: 3\n", "it belongs further down: `scaling: {replicas: 3}`"),
+        (
+            "    servicePort: 80\n",
+            "it belongs further down: `ingress: [{paths: [{servicePort: 8000}]}]`",
+        ),
+        (
+            "    colour: red\n",
+            "remove it, or look for the right word in the documentation of this file",
+        ),
+    ] {
+        assert_eq!(help(section), [line], "{section}");
+    }
+    // The key that was meant is not missing.
+    assert_eq!(help("    env: [{nmae: A, value: x}]\n"), ["did you mean `name`?"]);
+}

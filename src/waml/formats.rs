@@ -2,7 +2,7 @@
 
 use crate::model::id::{
     DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName, TemplateName,
-    TemplateVersion,
+    TemplateVersion, is_rfc1123_label,
 };
 
 /// Whether a text has the form; the rule it breaks otherwise. Forms that are not ours pass.
@@ -11,8 +11,8 @@ pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
     match format {
         "slug" => Slug::parse(text).map(drop).map_err(rule),
         "namespace" => Namespace::parse(text).map(drop).map_err(rule),
-        // A target's name has the form of most objects' names: RFC 1123 parts with dots between.
-        "target" | "object-name" => TargetName::parse(text).map(drop).map_err(rule),
+        "target" => TargetName::parse(text).map(drop).map_err(rule),
+        "object-name" => object_name(text),
         "repository" => RepoName::parse(text).map(drop).map_err(rule),
         "image-tag" => ImageTag::parse(text).map(drop).map_err(rule),
         "deploy-id" => DeployId::parse(text).map(drop).map_err(rule),
@@ -46,6 +46,13 @@ fn template(text: &str) -> Result<(), IdError> {
     let (name, version) = text.split_once('@').unwrap_or((text, "latest"));
     TemplateName::parse(name)?;
     TemplateVersion::parse(version).map(drop)
+}
+
+/// The form of most objects' names: RFC 1123 parts with dots between.
+fn object_name(text: &str) -> Result<(), String> {
+    let legal = text.len() <= 63 && text.split('.').all(is_rfc1123_label);
+    let rule = "use 1 to 63 lower-case letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
+    if legal { Ok(()) } else { Err(rule.to_owned()) }
 }
 
 fn line(text: &str) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! A name may stand once in a list: otherwise merging would have to choose, in silence.
+//! What tells the elements of a list apart, by their type; and that a name stands once in a list:
+//! otherwise merging would have to choose, in silence.
 
 use std::collections::HashMap;
 
@@ -6,10 +7,61 @@ use crate::model::violation::Violation;
 use crate::waml::collect;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::section::{Identity, identity};
+use crate::waml::shape::{Shape, Shapes};
+
+/// A place in a schema, followed beside a value: it knows the type of what may stand there.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'s> {
+    shapes: &'s Shapes,
+    shape: &'s Shape,
+}
+
+impl<'s> Place<'s> {
+    pub(super) fn root(shapes: &'s Shapes) -> Self {
+        Self { shapes, shape: shapes.root() }
+    }
+
+    /// Of what stands under that key here.
+    #[must_use]
+    pub fn key(self, key: &str) -> Self {
+        let shape = match self.whole() {
+            Shape::Object(object) => object.fields.get(key).map(|field| &field.shape),
+            Shape::Map { values, .. } => Some(&**values),
+            _ => None,
+        };
+        Self { shape: shape.unwrap_or(&Shape::Any), ..self }
+    }
+
+    /// Of the elements of the list that stands here.
+    #[must_use]
+    pub fn element(self) -> Self {
+        let shape = match self.whole() {
+            Shape::List(items) => &**items,
+            _ => &Shape::Any,
+        };
+        Self { shape, ..self }
+    }
+
+    /// What tells the elements of the list apart that stands here; `None` where it is a plain list, or
+    /// none at all.
+    pub fn identity(self) -> Option<Identity> {
+        match self.element().shape {
+            Shape::Ref(name) => identity(name),
+            _ => None,
+        }
+    }
+
+    /// Behind names and `null`.
+    fn whole(self) -> &'s Shape {
+        match self.shapes.resolve(self.shape) {
+            Shape::Nullable(inner) => self.shapes.resolve(inner),
+            shape => shape,
+        }
+    }
+}
 
 /// The text that tells an element of such a list apart; `None` where the element does not say.
 pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
-    // A list of texts may stand under the same word elsewhere: `vault.paths`.
     element.as_map()?;
     let text = |key: &str| element.get(key).and_then(Node::as_text).map(str::to_owned);
     match identity {
@@ -23,30 +75,34 @@ pub fn of(element: &Node, identity: Identity, slug: &str) -> Option<String> {
 }
 
 /// Refuses lists in which two elements have the same identity.
-pub(crate) fn check(root: &mut Node, violations: &mut Vec<Violation>) {
+pub(crate) fn check(root: &mut Node, place: Place<'_>, violations: &mut Vec<Violation>) {
     let slug = root.get("slug").and_then(Node::as_text).unwrap_or_default().to_owned();
-    walk(root, &mut Path::root(), &slug, violations);
+    walk(root, place, &mut Path::root(), &slug, violations);
 }
 
-fn walk(node: &mut Node, path: &mut Path, slug: &str, violations: &mut Vec<Violation>) {
+fn walk(
+    node: &mut Node,
+    place: Place<'_>,
+    path: &mut Path,
+    slug: &str,
+    violations: &mut Vec<Violation>,
+) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map.iter_mut() {
                 path.0.push(Step::Key(key.clone()));
-                walk(&mut entry.node, path, slug, violations);
+                walk(&mut entry.node, place.key(key), path, slug, violations);
                 path.0.pop();
             }
         }
         Value::List(list) => {
-            if let Some(Step::Key(key)) = path.0.last()
-                && let Some(identity) = identity(key)
-            {
+            if let Some(identity) = place.identity() {
                 twice(list, path, identity, slug, violations);
             }
             for (index, node) in list.iter_mut().enumerate() {
                 path.0.push(Step::Index(index));
-                walk(node, path, slug, violations);
+                walk(node, place.element(), path, slug, violations);
                 path.0.pop();
             }
         }

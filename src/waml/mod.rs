@@ -22,7 +22,8 @@ pub mod section; // what a section can set
 pub mod section_workload; // its parts that shape the pods
 pub mod section_network; // its parts that say how the app is reached
 pub mod section_operations; // its parts that run the app well
-pub mod identities; // what tells the elements of a list apart
+pub mod identities; // what tells the elements of a list apart, by their type
+mod ignored; // what is written and never heard
 pub mod emit; // writing YAML that every reader understands alike
 
 pub use document::Waml;

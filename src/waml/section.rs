@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::waml::identities::Place;
 use crate::waml::section_network::{Ingress, Service};
 use crate::waml::section_operations::{
     Alerts, Canary, Cron, Database, Disruption, Grpc, Iam, Redis, Slo, Vault, Version,
@@ -100,6 +101,11 @@ impl Section {
         &READER
     }
 
+    /// The place of a whole section, for who walks one.
+    pub fn place() -> Place<'static> {
+        READER.place()
+    }
+
     /// The services, none where there is no list.
     pub fn services(&self) -> &[Service] {
         self.service.as_deref().unwrap_or_default()
@@ -111,15 +117,16 @@ impl Section {
     }
 }
 
-/// The lists whose elements have an identity, by the key that holds them; see DESIGN, "Merge".
+/// The types whose values have an identity, by their names in the schema; see DESIGN, "Merge".
 ///
-/// A later layer's element joins the earlier one of the same identity; others stay apart.
-pub fn identity(list: &str) -> Option<Identity> {
-    match list {
-        "env" | "secrets" | "volumes" | "ports" | "links" => Some(Identity::Name),
-        "service" => Some(Identity::NameOrSlug),
-        "ingress" => Some(Identity::Host),
-        "paths" => Some(Identity::Path),
+/// In a list of such, a later layer's element joins the earlier one of the same identity; others stay
+/// apart. By the type, not by the key that holds the list: a list of texts under `paths` is plain.
+pub(super) fn identity(type_name: &str) -> Option<Identity> {
+    match type_name {
+        "EnvVar" | "Secret" | "Volume" | "Port" | "Link" => Some(Identity::Name),
+        "Service" => Some(Identity::NameOrSlug),
+        "Ingress" => Some(Identity::Host),
+        "IngressPath" => Some(Identity::Path),
         _ => None,
     }
 }

@@ -57,7 +57,7 @@ pub struct Ingress {
     pub public: Option<bool>,
     /// The paths, merged by `path`; absent: `/`.
     pub paths: Option<Vec<IngressPath>>,
-    /// The service's port, for paths that name none.
+    /// The service's port, for paths that name none; absent: the only one that there is.
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
     /// How long answers may be kept, for paths that do not say; absent: as the app says.

@@ -88,7 +88,7 @@ pub struct Vault {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grpc {
-    /// The name or number of the port.
+    /// The name or number of the port; absent: the port called `grpc`, or the app's only one.
     pub port: Option<String>,
 }
 

@@ -151,14 +151,20 @@ pub struct Probes {
     pub startup: Option<Probe>,
 }
 
-/// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection.
+/// One probe: a command if there is one, else HTTP if there is a path, else a TCP connection. Where the
+/// path is the template's and the port serves gRPC, gRPC's own health check is asked instead.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probe {
-    /// The path of an HTTP GET.
+    /// How it asks; absent: what the other keys say.
+    #[serde(rename = "type")]
+    pub mechanism: Option<ProbeMechanism>,
+    /// The path of an HTTP GET; `null` for a TCP connection.
     pub path: Option<String>,
     /// A port's name or number; absent: the first TCP port.
     pub port: Option<String>,
+    /// The service whose health gRPC is asked for; absent: that of the whole server.
+    pub service: Option<String>,
     /// A command in the container; healthy when it exits with 0.
     pub command: Option<Vec<String>>,
     /// Seconds before the first try.
@@ -176,6 +182,20 @@ pub struct Probe {
     /// Successes in a row that count.
     #[schemars(range(min = 1, max = 1000))]
     pub success_threshold: Option<u32>,
+}
+
+/// How a probe asks. Kubernetes' four handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeMechanism {
+    /// An HTTP GET.
+    Http,
+    /// A TCP connection.
+    Tcp,
+    /// gRPC's own health check, `grpc.health.v1.Health`.
+    Grpc,
+    /// A command in the container.
+    Exec,
 }
 
 /// Files or a disk.

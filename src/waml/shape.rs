@@ -79,7 +79,80 @@ impl Shapes {
     }
 }
 
+impl Object {
+    /// The way to a key of that name below, the nearest first, and the key with a value as it could stand
+    /// there. A step that ends with `[]` is a list.
+    pub(crate) fn find(&self, key: &str, shapes: &Shapes) -> Option<(Vec<String>, String)> {
+        const DEEPEST: usize = 3;
+        let mut level: Vec<(Vec<String>, &Self)> = vec![(Vec::new(), self)];
+        for _ in 0..DEEPEST {
+            let mut below = Vec::new();
+            for (way, object) in level {
+                for (name, field) in &object.fields {
+                    let Some((inner, list)) = field.shape.object(shapes) else { continue };
+                    let step = if list { format!("{name}[]") } else { name.clone() };
+                    let way: Vec<String> = way.iter().cloned().chain([step]).collect();
+                    if let Some(found) = inner.fields.get(key) {
+                        return Some((
+                            way,
+                            format!("{key}: {}", found.shape.example(shapes, None)),
+                        ));
+                    }
+                    below.push((way, inner));
+                }
+            }
+            level = below;
+        }
+        None
+    }
+}
+
 impl Shape {
+    /// The mapping with known keys that this is, or a list of; and whether it is a list.
+    fn object<'a>(&'a self, shapes: &'a Shapes) -> Option<(&'a Object, bool)> {
+        match shapes.resolve(self) {
+            Self::Object(object) => Some((object, false)),
+            Self::Nullable(inner) => inner.object(shapes),
+            Self::List(items) => items.object(shapes).map(|(object, _)| (object, true)),
+            _ => None,
+        }
+    }
+
+    /// A value as it could stand there, in one line; of a number the digits that somebody wrote.
+    pub(crate) fn example(&self, shapes: &Shapes, written: Option<&str>) -> String {
+        match shapes.resolve(self) {
+            Self::Any | Self::Ref(_) | Self::Text(_) => "…".to_owned(),
+            Self::Boolean => "true".to_owned(),
+            Self::Number => "99.9".to_owned(),
+            Self::Integer { min, max } => {
+                let digits = written.unwrap_or_default().trim_start();
+                let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+                let meant = digits.get(..end).and_then(|digits| digits.parse::<i64>().ok());
+                let fits =
+                    |n: &i64| min.is_none_or(|min| *n >= min) && max.is_none_or(|max| *n <= max);
+                let usual = if *max == Some(65_535) { 8000 } else { 3 };
+                let usual = || Some(usual).filter(fits);
+                meant.filter(fits).or_else(usual).or(*min).unwrap_or(1).to_string()
+            }
+            Self::Choice(words) => words.first().cloned().unwrap_or_default(),
+            Self::List(items) => format!("[{}]", items.example(shapes, None)),
+            Self::Map { .. } => "{NAME: …}".to_owned(),
+            Self::Nullable(inner) => inner.example(shapes, written),
+            Self::Object(object) => {
+                let required = object.fields.iter().filter(|(_, field)| field.required);
+                let mut shown: Vec<_> = required.collect();
+                if shown.is_empty() {
+                    shown.extend(object.fields.first());
+                }
+                let of = |(name, field): (&String, &Field)| {
+                    format!("{name}: {}", field.shape.example(shapes, None))
+                };
+                let parts: Vec<String> = shown.into_iter().map(of).collect();
+                format!("{{{}}}", parts.join(", "))
+            }
+        }
+    }
+
     /// What a reader would call it: `a whole number from 1 to 65535`.
     pub(crate) fn expected(&self, shapes: &Shapes) -> String {
         match shapes.resolve(self) {

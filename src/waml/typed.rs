@@ -10,7 +10,8 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::waml::collect;
-use crate::waml::node::{Map, Node, Path, Scalar, Value};
+use crate::waml::identities::Place;
+use crate::waml::node::{Map, Node, Path, Scalar, Step, Value};
 use crate::waml::scalar::{self, Misread};
 use crate::waml::shape::{Field, Object, Shape, Shapes};
 use crate::waml::suggest;
@@ -50,6 +51,11 @@ impl<T: JsonSchema> Reader<T> {
     /// Takes a schema made by hand for the type.
     pub fn from_schema(schema: &schemars::Schema) -> Self {
         Self { shapes: Shapes::compile(schema), of: std::marker::PhantomData }
+    }
+
+    /// The place of the whole, from which others are reached.
+    pub fn place(&self) -> Place<'_> {
+        Place::root(&self.shapes)
     }
 
     /// Checks the node, marks what is wrong as broken, and gives the rest as JSON.
@@ -114,14 +120,13 @@ impl Walk<'_> {
             }
             (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
             (Shape::Any, _) => return Some(untyped(node)),
-            (_, Value::Scalar(scalar)) => self.scalar(scalar, shape),
-            (_, Value::Null) => Err(Misread {
-                why: "is empty".to_owned(),
-                help: format!("write {}", shape.expected(self.shapes)),
-            }),
+            (_, Value::Scalar(scalar)) => self.scalar(scalar, shape, path),
+            (_, Value::Null) => {
+                Err(Misread { why: "is empty".to_owned(), help: self.line(shape, path, None) })
+            }
             (_, Value::List(_) | Value::Map(_)) => Err(Misread {
                 why: format!("is {}", node.kind()),
-                help: format!("write {}", shape.expected(self.shapes)),
+                help: self.line(shape, path, None),
             }),
         };
         match found {
@@ -133,8 +138,13 @@ impl Walk<'_> {
         }
     }
 
-    fn scalar(&self, scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
+    fn scalar(&self, scalar: &Scalar, shape: &Shape, path: &Path) -> Result<Json, Misread> {
         match shape {
+            Shape::Text(_) if scalar.text.contains('\0') => Err(Misread {
+                why: "has a NUL in it, which ends a text for every program".to_owned(),
+                help: "remove it; what is binary goes into a file in the image, or in base64"
+                    .to_owned(),
+            }),
             Shape::Text(format) => {
                 match format.as_deref().map(|f| super::formats::check(f, &scalar.text)) {
                     Some(Err(rule)) => {
@@ -144,9 +154,15 @@ impl Walk<'_> {
                 }
             }
             Shape::Boolean => scalar::boolean(scalar).map(Json::Bool),
-            Shape::Integer { min, max } => {
-                scalar::integer(scalar).and_then(|n| within(n, *min, *max))
-            }
+            Shape::Integer { min, max } => scalar::integer(scalar)
+                .and_then(|n| within(n, *min, *max))
+                .map_err(|misread| match misread.help.as_str() {
+                    "write digits only" => {
+                        let help = self.line(shape, path, Some(&scalar.text));
+                        Misread { help, ..misread }
+                    }
+                    _ => misread,
+                }),
             Shape::Number => scalar::number(scalar).map(Json::from),
             Shape::Choice(words) if words.contains(&scalar.text) => {
                 Ok(Json::String(scalar.text.clone()))
@@ -162,8 +178,19 @@ impl Walk<'_> {
             | Shape::Map { .. }
             | Shape::List(_) => Err(Misread {
                 why: "is a single value".to_owned(),
-                help: format!("write {}", shape.expected(self.shapes)),
+                help: self.line(shape, path, Some(&scalar.text)),
             }),
+        }
+    }
+
+    /// What to write, with a line as it could stand there.
+    fn line(&self, shape: &Shape, path: &Path, written: Option<&str>) -> String {
+        let expected = shape.expected(self.shapes);
+        let value = shape.example(self.shapes, written);
+        match path.0.last() {
+            Some(Step::Key(key)) => format!("write {expected}: `{key}: {value}`"),
+            Some(Step::Index(_)) => format!("write {expected}: `- {value}`"),
+            None => format!("write {expected}"),
         }
     }
 
@@ -187,9 +214,15 @@ impl Walk<'_> {
             }
         }
         let mut complete = true;
+        // What a misspelled key was meant to be is not missing.
+        let misspelled = |name: &str| {
+            let mut unknown = map.keys().filter(|key| !object.fields.contains_key(*key));
+            let fields = || object.fields.keys().map(String::as_str);
+            unknown.any(|key| suggest::nearest(key, fields()) == Some(name))
+        };
         for (name, field) in object.fields.iter().filter(|(_, field)| field.required) {
             complete &= json.contains_key(name);
-            if !map.contains_key(name) {
+            if !map.contains_key(name) && !misspelled(name) {
                 self.missing(name, field, path, place);
             }
         }
@@ -201,12 +234,15 @@ impl Walk<'_> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut() {
             if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
-                entry.node.broken = true;
                 let message = format!("the key {} is not well formed", quoted(key));
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
                 let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
                 collect::add(self.violations, violation);
+                // What stands below is looked at all the same.
+                entry.node.broken = false;
+                self.value(&mut entry.node, values, &path.key(key));
+                entry.node.broken = true;
                 continue;
             }
             if let Some(value) = self.value(&mut entry.node, values, &path.key(key)) {
@@ -238,10 +274,30 @@ impl Walk<'_> {
     fn unknown_key(&mut self, key: &str, place: &Position, object: &Object, path: &Path) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
         let message = format!("{whole} has no key {}", quoted(key));
-        let help = suggest::hint(key, object.fields.keys().map(String::as_str));
+        let help = self.meant_by(key, object);
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(place.clone()));
         collect::add(self.violations, violation);
+    }
+
+    /// The key that was meant, or the place where it belongs.
+    fn meant_by(&self, key: &str, object: &Object) -> String {
+        const FEW: usize = 6;
+        let fields = || object.fields.keys().map(String::as_str);
+        if let Some(best) = suggest::nearest(key, fields()) {
+            return format!("did you mean `{best}`?");
+        }
+        if let Some((way, value)) = object.find(key, self.shapes) {
+            let line = way.iter().rev().fold(value, |inner, step| match step.strip_suffix("[]") {
+                Some(list) => format!("{list}: [{{{inner}}}]"),
+                None => format!("{step}: {{{inner}}}"),
+            });
+            return format!("it belongs further down: `{line}`");
+        }
+        if object.fields.len() <= FEW {
+            return format!("use one of {}", suggest::list(fields()));
+        }
+        "remove it, or look for the right word in the documentation of this file".to_owned()
     }
 
     fn missing(&mut self, name: &str, field: &Field, path: &Path, place: &Position) {

@@ -16,6 +16,7 @@ async fn one_target_is_one_deployment_of_the_commit_and_the_tag() {
     let deployments = job.deployments().await;
     let [one] = deployments.as_slice() else { panic!("{deployments:?}") };
     assert_eq!(one["payload"]["tag"], "1.0.202206151506-sha.649008fb");
+    assert_eq!(one["payload"]["actor"], "octocat", "the token is the job's");
     assert_eq!((&one["sha"], &one["ref"]), (&json!(job.commit), &json!(job.commit)));
     assert_eq!((&one["environment"], &one["task"]), (&json!("prod-cluster-1"), &json!("deploy")));
     assert_eq!(one["production_environment"], true, "prod* is the default");

@@ -92,6 +92,11 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
     ),
     ("bin", &["cli"]),
+    // It hands bytes to readers wherever they are; in no program that ships.
+    (
+        "fuzzing",
+        &["model", "waml", "pipeline", "catalogue", "git", "forge", "facts", "server", "cli"],
+    ),
 ];
 
 /// The functional core: values in, values out.

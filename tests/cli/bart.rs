@@ -60,6 +60,29 @@ fn explain_gives_every_origin_as_data() {
 }
 
 #[test]
+fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    canary: {stepWeight: 5}\n";
+    std::fs::write(folder.path().join(".weave.yaml"), text).unwrap();
+    let output = bart(folder.path(), &["explain", "-t", "t", "--output", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let at = |path: &str| json.as_array().unwrap().iter().find(|one| one["path"] == path).unwrap();
+    assert_eq!(
+        at("env[0].value"),
+        &serde_json::json!({
+            "path": "env[0].value", "value": null, "layer": "deploy.t", "file": ".weave.yaml", "line": 11, "column": 32,
+            "removes": {"value": "debug", "layer": "defaults[0]", "file": ".weave.yaml", "line": 8, "column": 30},
+        })
+    );
+    assert_eq!(at("probes.liveness")["removes"]["layer"], "backend-default/defaults.yaml");
+    let why = |path: &str| at(path)["without_effect"].as_str().unwrap().to_owned();
+    assert_eq!(why("scaling.replicas"), "the number of replicas is the autoscaler's");
+    assert!(why("canary.stepWeight").contains("makes nothing of it"));
+    let shown = said(&bart(folder.path(), &["explain", "-t", "t", "env"]));
+    assert!(shown.contains("takes away `debug` of .weave.yaml:8:30"), "{shown}");
+}
+
+#[test]
 fn a_file_and_a_path_may_both_be_named() {
     let folder = example();
     let output =

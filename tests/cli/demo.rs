@@ -20,8 +20,13 @@ fn the_demo_shows_three_deployments_and_leaves_them_to_be_looked_at() {
         "✓ push",
         "A apps/\n      prod-cluster-1.yaml",
         "A apps/prod-cluster-1/\n      devx.my-app.yaml",
-        "A manifests/prod-cluster-1/devx/my-app/latest/\n      certificate.yaml  deployment.yaml",
-        "M manifests/prod-cluster-1/devx/my-app/latest/\n      certificate.yaml  deployment.yaml",
+        "A manifests/prod-cluster-1/devx/my-app/latest/\n      cachedcertificate.yaml  deployment.yaml",
+        "M manifests/prod-cluster-1/devx/my-app/latest/\n      cachedcertificate.yaml  deployment.yaml",
+        // What the source document says that its small WAML yields.
+        "iamserviceaccount.yaml",
+        "kubernetesauthenginerole.yaml",
+        "policy.yaml",
+        "prometheusrule-my-app.slo.yaml",
         "error[unknown-key]: `deploy.prod-cluster-1` has no key `slos`",
         "5 violations",
     ] {

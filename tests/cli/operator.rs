@@ -93,7 +93,7 @@ fn what_is_not_said_right_changes_nothing() {
         (&["lock", "--everything", "--reason", " ", "--by", "jo"], "--reason must be a line"),
         (&["lock", "--everything", "--reason", "x", "--by", "a\nb"], "--by must be a line"),
         (&["lock", "--app", "a/b", "--reason", "x", "--by", "jo"], "--target"),
-        (&["lock", "--target", "A", "--reason", "x", "--by", "jo"], "is not a legal target"),
+        (&["lock", "--target", "A_", "--reason", "x", "--by", "jo"], "is not a legal target"),
         (&["lock", "--owner", "", "--reason", "x", "--by", "jo"], "--owner must not be empty"),
         (
             &[

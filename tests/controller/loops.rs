@@ -150,12 +150,15 @@ async fn an_attempt_that_never_ends_is_stopped_and_made_again() {
     .await;
 }
 
+/// A third of it is enough for a statement on a busy machine, and short enough to wait for.
+const LIVELY: Duration = Duration::from_millis(900);
+
 #[tokio::test]
 async fn a_lease_is_kept_while_an_attempt_goes_on() {
     run_test(async |service| {
         service.world.hold_at(Point::Fetch);
         let id = service.ask("web", 1).await;
-        let lively = Settings { lease: Duration::from_millis(30), ..Settings::default() };
+        let lively = Settings { lease: LIVELY, ..Settings::default() };
         let lively = service.another(lively);
         let working = tokio::spawn(async move { lively.step().await.unwrap() });
         service.world.reached().await;
@@ -173,7 +176,7 @@ async fn a_worker_that_was_taken_for_dead_stops() {
     run_test(async |service| {
         service.world.hold_at(Point::Fetch);
         service.ask("web", 1).await;
-        let lively = Settings { lease: Duration::from_millis(30), ..Settings::default() };
+        let lively = Settings { lease: LIVELY, ..Settings::default() };
         let lively = service.another(lively);
         let working = tokio::spawn(async move { lively.step().await.unwrap() });
         service.world.reached().await;

@@ -260,14 +260,14 @@ async fn a_deployment_that_nothing_can_be_made_of_is_told_why_once() {
         let hints = Hints::default();
         let sweeps = lost.sweeps_with(service, Metrics::default(), hints.clone());
         sweep(&sweeps, Kind::Deployments).await;
-        lost.deployment("web", "Prod", 1, 10);
+        lost.deployment("web", "Prod EU", 1, 10);
         lost.deployment("web", &format!("prod/{}", "x".repeat(10_000)), 2, 11);
         service.wait(12);
         hints.look_at(&RepoName::parse("acme/web").unwrap());
         let report = sweeps.follow_hints().await.unwrap().unwrap();
         assert_eq!((report.refused, report.healed), (2, 0));
         let refused = lost.lock().refused.clone();
-        assert!(refused[1].problem.contains("\"Prod\" is not a legal target"), "{refused:?}");
+        assert!(refused[1].problem.contains("\"Prod EU\" is not a legal target"), "{refused:?}");
         assert!(refused.iter().all(|one| one.problem.len() < 300), "{refused:?}");
         hints.look_at(&RepoName::parse("acme/web").unwrap());
         let again = sweeps.follow_hints().await.unwrap().unwrap();

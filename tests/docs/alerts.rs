@@ -38,7 +38,7 @@ fn default(templates: &Templates, alert: &Alert, key: &str) -> Option<String> {
 
 fn needs(needs: Needs) -> &'static str {
     match needs {
-        Needs::Pods => "",
+        Needs::Pods | Needs::Replicas => "",
         Needs::Autoscaler => "`autoscaling`",
         Needs::Schedule => "`cron`",
         Needs::Grpc => "`grpc`",

@@ -1,4 +1,5 @@
-//! Replicas that stand still at any moment and for any time, on a clock that is moved by hand.
+//! Replicas that stand still, or lose the database, at any moment and for any time, on a clock that is moved by
+//! hand.
 //!
 //! The writers are the real ones, each with a clone of its own; claims are kept by a small model of
 //! the database, so that only time decides what is anybody's. A replica stands still before and
@@ -106,26 +107,46 @@ struct Replica {
     random: Mutex<Random>,
     /// Until when it stands still.
     still: Mutex<Timestamp>,
+    /// Until when it does not reach the database, though it goes on.
+    cut_off: Mutex<Timestamp>,
+    /// Whether the run has ended: nobody moves the clock any more, and nobody waits for it.
+    over: Arc<AtomicBool>,
     /// What it holds, so that its leases are kept.
     held: Mutex<BTreeMap<u32, HeldClaim>>,
 }
 
 impl Replica {
     fn stands_still(&self) -> bool {
-        *self.still.lock().unwrap() > self.clock.now()
+        !self.over.load(Ordering::SeqCst) && *self.still.lock().unwrap() > self.clock.now()
     }
 
-    /// Perhaps it stands still from here on: mostly not, else for a moment or for minutes.
+    fn is_cut_off(&self) -> bool {
+        !self.over.load(Ordering::SeqCst) && *self.cut_off.lock().unwrap() > self.clock.now()
+    }
+
+    /// Perhaps it stands still from here on: mostly not, else for a moment or for minutes. Who stood still for
+    /// minutes may have lost its connections to the database, and not know for a while.
     fn may_stop(&self) {
         let mut random = self.random.lock().unwrap();
-        let seconds = match random.below(25) {
-            0 => 1 + random.below(20),
-            1 => 20 + random.below(300),
+        let (still, cut_off) = match random.below(25) {
+            0 => (1 + random.below(20), 0),
+            1 => (20 + random.below(300), 0),
+            2 => (60 + random.below(300), 300),
             _ => return,
         };
-        let until = self.clock.now() + SignedDuration::from_secs(i64::try_from(seconds).unwrap());
-        let mut still = self.still.lock().unwrap();
-        *still = until.max(*still);
+        for (seconds, until) in [(still, &self.still), (still + cut_off, &self.cut_off)] {
+            let end = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
+            let end = self.clock.now() + end;
+            let mut until = until.lock().unwrap();
+            *until = end.max(*until);
+        }
+    }
+
+    /// Until the database can be asked.
+    async fn reaches_the_database(&self) {
+        while self.is_cut_off() {
+            tokio::time::sleep(Duration::from_micros(300)).await;
+        }
     }
 
     /// A point between two steps of a job.
@@ -152,6 +173,20 @@ impl Replica {
         }
     }
 
+    fn keep_leases(&self, lanes: &[Mutex<Lane>]) {
+        if self.is_cut_off() {
+            return;
+        }
+        for (claim, lease, lost) in self.held.lock().unwrap().values() {
+            let now = self.moment();
+            if lanes[claim.app].lock().unwrap().extend(*claim, now.wall) {
+                lease.extend(now, LEASE);
+            } else {
+                lost.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
     fn moment(&self) -> Moment {
         let Moment { wall, monotonic } = self.clock.moment();
         Moment { wall: wall + self.skew, monotonic }
@@ -164,7 +199,15 @@ struct Run {
     clock: Clock,
     lanes: Arc<Vec<Mutex<Lane>>>,
     replicas: Vec<Arc<Replica>>,
+    over: Arc<AtomicBool>,
     with_leases: bool,
+}
+
+/// Threads that wait for the clock would keep the runtime of a run that went wrong from ending.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Run {
@@ -181,15 +224,18 @@ impl Run {
             acts.push(Act::Release);
             Mutex::new(Lane { acts, next: 0, attempt: 0, held: false, due: noon() })
         });
+        let over = Arc::<AtomicBool>::default();
         let replica = |n: usize| Replica {
+            over: Arc::clone(&over),
             clock: clock.clone(),
             skew: SKEW * i32::try_from(n).unwrap(),
             random: Mutex::new(Random::new(seed.wrapping_mul(31).wrapping_add(n as u64))),
             still: Mutex::new(noon()),
+            cut_off: Mutex::new(noon()),
             held: Mutex::default(),
         };
         let replicas = (0..REPLICAS).map(|n| Arc::new(replica(n))).collect();
-        Self { place, clock, lanes: Arc::new(lanes.into()), replicas, with_leases }
+        Self { place, clock, lanes: Arc::new(lanes.into()), replicas, over, with_leases }
     }
 
     /// Until all is done; then what the repository holds is looked at. What is wrong, if anything.
@@ -227,34 +273,26 @@ impl Run {
                 while repository.write(last(), noon(), &Lease::without_end()).await.is_err() {}
             }
         };
-        let time = async {
-            loop {
-                self.tick();
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::select! {
-            ended = tokio::time::timeout(PATIENCE, working) => {
-                ended.map_err(|_| "it hangs".to_owned())?;
-            }
-            () = time => {}
-        }
+        self.begin_time();
+        let ended = tokio::time::timeout(PATIENCE, working).await;
+        ended.map_err(|_| "it hangs".to_owned())?;
         self.judge()
     }
 
-    /// Time goes on, and who does not stand still keeps its leases.
-    fn tick(&self) {
-        self.clock.advance(Duration::from_secs(2));
-        for replica in self.replicas.iter().filter(|one| !one.stands_still()) {
-            for (claim, lease, lost) in replica.held.lock().unwrap().values() {
-                let now = replica.moment();
-                if self.lanes[claim.app].lock().unwrap().extend(*claim, now.wall) {
-                    lease.extend(now, LEASE);
-                } else {
-                    lost.store(true, Ordering::SeqCst);
+    /// Time goes on until the run is over, and who does not stand still keeps its leases. On a thread of its
+    /// own: who stands still blocks threads of the runtime, its timers with them.
+    fn begin_time(&self) {
+        let (clock, lanes) = (self.clock.clone(), Arc::clone(&self.lanes));
+        let (replicas, over) = (self.replicas.clone(), Arc::clone(&self.over));
+        std::thread::spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                clock.advance(Duration::from_secs(2));
+                for replica in replicas.iter().filter(|one| !one.stands_still()) {
+                    replica.keep_leases(&lanes);
                 }
+                std::thread::sleep(Duration::from_millis(1));
             }
-        }
+        });
     }
 
     fn judge(&self) -> Result<(), String> {
@@ -298,6 +336,7 @@ impl Worker {
     async fn run(self) {
         loop {
             self.replica.step().await;
+            self.replica.reaches_the_database().await;
             let asked_at = self.replica.moment();
             let claim = {
                 let mut lane = self.lanes[self.app].lock().unwrap();
@@ -332,6 +371,7 @@ impl Worker {
         };
         self.replica.held.lock().unwrap().remove(&claim.number());
         self.replica.step().await;
+        self.replica.reaches_the_database().await;
         self.lanes[self.app].lock().unwrap().end(claim, done);
     }
 
@@ -398,4 +438,21 @@ async fn runs(count: u64, place: impl AsyncFn() -> Place) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn in_a_folder_nothing_of_the_past_is_pushed_whoever_stands_still() {
     runs(2, async || Place::local()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn on_a_server_nothing_of_the_past_is_pushed_whoever_stands_still() {
+    runs(1, Place::http).await;
+}
+
+/// The runs above would find it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn without_leases_the_past_is_pushed() {
+    let first = Random::seed();
+    for seed in (0..40).map(|n| first.wrapping_add(n)) {
+        if Run::new(Place::local(), seed, false).go().await.is_err() {
+            return;
+        }
+    }
+    panic!("THE_DEPLOYER_TEST_SEED={first}: forty runs without leases, and nothing was wrong");
 }

@@ -77,7 +77,7 @@ async fn a_token_that_is_refused_is_made_anew_once() {
     let refuses = crate::harness::github::Fault::BadCredentials;
     stage.world.fails(2, "GET contents", refuses);
     let error = stage.waml().await.unwrap_err();
-    assert!(matches!(error, ForgeError::Unauthorized { .. }), "{error}");
+    assert!(matches!(error, ForgeError::BadCredentials { .. }), "{error}");
     assert_eq!((stage.minted(), stage.answered(401)), (3, 3), "and not for ever");
     stage.world.settled();
 }

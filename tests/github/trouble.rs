@@ -91,7 +91,7 @@ async fn a_key_of_another_app_is_told_to_whom_it_concerns() {
     let stranger = as_app(&stage.world, &stage.clock, &api_url, KEY_OF_ANOTHER);
     let read = stranger.file(&web(), &stage.commit, ".weave.yaml", 10).await;
     let error = read.unwrap_err();
-    assert!(matches!(error, ForgeError::Unauthorized { .. }), "{error}");
+    assert!(matches!(error, ForgeError::BadCredentials { .. }), "{error}");
     assert!(error.to_string().contains("check forge.github.app.id"), "{error}");
     let since = stage.clock.now();
     let error = stranger.failed_deliveries(since, 10).await.unwrap_err();

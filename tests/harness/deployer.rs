@@ -254,6 +254,21 @@ impl Deployer {
         }
     }
 
+    /// Does everything that can be done within that time, and moves the clock to its end.
+    pub(crate) async fn works_for(&self, time: SignedDuration) {
+        let end = self.clock.now() + time;
+        loop {
+            self.works().await;
+            let due = self.hands().due().await.unwrap();
+            let next = due.unwrap_or(end).min(end);
+            let now = self.clock.now();
+            if now >= end {
+                return;
+            }
+            self.clock.advance(next.duration_since(now).try_into().unwrap());
+        }
+    }
+
     /// What waits, for who reads why a test fails.
     async fn picture(&self) -> String {
         let store = self.hands().store();

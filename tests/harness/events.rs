@@ -57,8 +57,8 @@ impl Event {
             "workflow": null,
             "workflow_run": null,
             "repository": {
-                "id": 186_853_002, "name": name, "full_name": repository, "private": true,
-                "owner": {"login": owner, "id": 21_031_067, "type": "Organization"},
+                "id": number_of(repository), "name": name, "full_name": repository, "private": true,
+                "owner": {"login": owner, "id": number_of(owner), "type": "Organization"},
                 "default_branch": "main", "fork": false, "topics": [], "license": null,
             },
             "organization": {"login": owner, "id": 21_031_067},
@@ -79,6 +79,11 @@ impl Event {
         assert_eq!(answer.json()["duplicate"], false);
         answer.json()["id"].as_str().unwrap().to_owned()
     }
+}
+
+/// GitHub's number of a repository or an owner: another one for each name.
+pub(crate) fn number_of(name: &str) -> i64 {
+    name.bytes().fold(186_853_002, |number, byte| (number * 31 + i64::from(byte)) % 1_000_000_007)
 }
 
 /// The WAML of an app, with everything that a backend has.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use the_deployer::model::audit::{By, Entry, Via};
-use the_deployer::model::event::{DeploymentRequest, PullRequest};
+use the_deployer::model::event::{DeploymentRequest, PullRequest, Recipient};
 use the_deployer::model::id::{CommitSha, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
 use the_deployer::model::release::Release;
 
@@ -21,6 +21,8 @@ pub(crate) fn request(repository: &str, target: &str, forge_id: i64) -> Deployme
         description: String::new(),
         production: false,
         automatic: false,
+        recipient: Recipient::Actor,
+        identity: None,
     }
 }
 

@@ -108,6 +108,24 @@ async fn a_deployment_leaves_a_record_of_its_whole_life() {
 }
 
 #[tokio::test]
+async fn a_rollback_is_told_as_one() {
+    let (deployer, receiver) = told(", events: [service.upgraded, service.rolledback]").await;
+    for tag in ["v1", "v2"] {
+        deploys(&deployer, tag).await;
+    }
+    let address = deployer.hands().address();
+    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");
+    let client = crate::harness::process::client();
+    let answer = client.post(url).json(&json!({"reason": "checkout fails"})).send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    deployer.settle().await;
+    assert_eq!(receiver.kinds(), ["service.upgraded", "service.rolledback"]);
+    let record = receiver.knows()[1].json();
+    assert_eq!(record["data"]["customData"]["rollback"]["reason"], "checkout fails");
+    settled(&deployer, &receiver).await;
+}
+
+#[tokio::test]
 async fn the_second_deployment_of_an_app_is_an_upgrade_and_the_same_again_changes_no_service() {
     let (deployer, receiver) = told(", events: [service.deployed, service.upgraded]").await;
     for tag in ["v1", "v2", "v2"] {

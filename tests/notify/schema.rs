@@ -3,12 +3,13 @@
 
 use serde_json::Value as Json;
 
-const SCHEMAS: [(&str, &str); 6] = [
+const SCHEMAS: [(&str, &str); 7] = [
     ("pipelinerun.queued", include_str!("cdevents/pipelinerunqueued.json")),
     ("pipelinerun.started", include_str!("cdevents/pipelinerunstarted.json")),
     ("pipelinerun.finished", include_str!("cdevents/pipelinerunfinished.json")),
     ("service.deployed", include_str!("cdevents/servicedeployed.json")),
     ("service.upgraded", include_str!("cdevents/serviceupgraded.json")),
+    ("service.rolledback", include_str!("cdevents/servicerolledback.json")),
     ("service.removed", include_str!("cdevents/serviceremoved.json")),
 ];
 

@@ -191,7 +191,7 @@ async fn a_commit_that_never_comes_fails_after_two_minutes_and_a_missing_file_in
 async fn an_environment_that_is_no_target_is_shown_why_and_other_tools_are_left_alone() {
     on_both(async |deployer| {
         let shop = swept_once(deployer).await;
-        let wrong = shop.deploys("Prod", "v2").await;
+        let wrong = shop.deploys("Prod EU", "v2").await;
         let number = Ask { payload: serde_json::json!({"tag": 1.10}), ..Ask::new(TARGET, "") };
         let number = shop.asks(number).await;
         let preview = Ask { payload: serde_json::json!({}), ..Ask::new("Preview – shop", "") };

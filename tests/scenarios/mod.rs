@@ -14,7 +14,9 @@ mod forgotten; // the record is lost, and made again
 mod outage; // GitHub is down, limits, or answers badly
 mod statuses; // what GitHub is told
 mod previews; // what pull requests are shown
+mod refused; // what GitHub refuses for good
 mod rollback; // a rollback, as GitHub shows it
+mod renamed; // repositories with another name or owner
 
 use jiff::SignedDuration;
 

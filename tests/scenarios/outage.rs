@@ -103,6 +103,63 @@ async fn a_commit_that_github_does_not_show_yet_is_waited_for() {
     deployer.settled().await;
 }
 
+/// GitHub applies a status half a minute after it cut the connection: by then the deployment has ended.
+#[tokio::test]
+async fn a_status_that_is_applied_late_does_not_outlive_the_end() {
+    on_both(async |deployer| {
+        let shop = app(deployer, "late");
+        let sha = shop.commit(&crate::harness::events::waml("late"));
+        for words in ["POST deployments statuses", "POST late/statuses"] {
+            deployer.github.fails(1, words, Fault::DoneLate(40));
+        }
+        let id = shop.deploys(TARGET, "v1").await;
+        took("answered late", deployer.settle().await, SignedDuration::from_mins(2));
+        deployer.works_for(SignedDuration::from_mins(15)).await;
+        let told = deployer.github.told(id);
+        assert_eq!(told.last().unwrap(), "success", "{told:?}");
+        let at = told.iter().rposition(|state| state == "queued");
+        assert!(at > told.iter().position(|state| state == "success"), "it came late: {told:?}");
+        let commit = shop.commit_statuses(&sha);
+        assert_eq!(commit.last().unwrap().1, "success", "{commit:?}");
+    })
+    .await;
+}
+
+/// The same of a success that is applied when the deployment has been replaced.
+#[tokio::test]
+async fn a_success_that_is_applied_late_makes_nothing_active_again() {
+    let deployer = Deployer::start().await;
+    let shop = app(&deployer, "shop");
+    let first = shop.deploys(TARGET, "v1").await;
+    deployer.hands().step().await.unwrap();
+    deployer.works_for(SignedDuration::from_secs(1)).await;
+    let before = deployer.github.told(first);
+    assert_eq!(before.last().unwrap(), "success");
+    let second = shop.deploys(TARGET, "v2").await;
+    deployer.settle().await;
+    let third = shop.deploys(TARGET, "v3").await;
+    deployer.hands().step().await.unwrap();
+    // Of the third: queued, in_progress, success; then inactive of the second.
+    deployer.github.fails(1, "POST deployments statuses", Fault::DoneLate(200));
+    deployer.settle().await;
+    deployer.works_for(SignedDuration::from_mins(15)).await;
+    for (id, end) in [(first, "inactive"), (second, "inactive"), (third, "success")] {
+        assert_eq!(deployer.github.told(id).last().unwrap(), end);
+    }
+    deployer.settled().await;
+}
+
+/// What was answered needs no look: reading costs requests.
+#[tokio::test]
+async fn an_end_of_which_nothing_was_in_doubt_is_not_looked_at() {
+    let deployer = Deployer::start().await;
+    app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    deployer.works_for(SignedDuration::from_mins(15)).await;
+    assert_eq!(deployer.github.count("GET statuses"), 0);
+    deployer.settled().await;
+}
+
 /// No state was told twice, and the last is the end.
 fn assert_once(deployer: &Deployer, id: i64) {
     let told = deployer.github.told(id);

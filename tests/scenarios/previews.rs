@@ -273,3 +273,20 @@ async fn a_process_that_is_killed_before_it_knows_leaves_one_check_run() {
         ends(&deployer, 1).await;
     }
 }
+
+/// Nothing has changed since: GitHub has reset the check run, and waits for it to be completed.
+#[tokio::test]
+async fn a_rerun_plans_again_also_where_the_same_comes_of_it() {
+    let deployer = Deployer::start_as_app().await;
+    let shop = deployed(&deployer).await;
+    shop.opens_pull_request("more", &[(FILE, &more_replicas())]).await;
+    deployer.settle().await;
+    let head = shop.tip("more");
+    let before = check(&shop, &head);
+    shop.reruns_checks(&head).await;
+    deployer.settle().await;
+    let after = check(&shop, &head);
+    assert_eq!((&after["status"], &after["conclusion"]), (&"completed".into(), &"success".into()));
+    assert_eq!(text(&after, "title"), text(&before, "title"));
+    ends(&deployer, 1).await;
+}

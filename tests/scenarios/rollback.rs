@@ -122,3 +122,26 @@ async fn a_workflow_meets_the_hold_and_github_shows_why() {
     assert_eq!(deployer.github.told(again), WELL);
     deployer.settled().await;
 }
+
+/// Whoever deployed the revision did not call the target a production one; the configuration does.
+#[tokio::test]
+async fn on_a_production_target_it_is_a_production_deployment() {
+    let mut deployer = Deployer::prepared().await;
+    deployer.configure(|config| {
+        format!(
+            "{config}clusters:\n- {{name: {TARGET}, environment: production, domain: a.example.com, \
+             policies: {{unknown: warn}}}}\n"
+        )
+    });
+    deployer.starts().await;
+    let shop = app(&deployer, "shop");
+    for tag in ["v1", "v2"] {
+        shop.deploys(TARGET, tag).await;
+        deployer.settle().await;
+    }
+    roll_back(&deployer, "checkout fails").await;
+    deployer.settle().await;
+    let number = rollback(&deployer).await.request.number().unwrap();
+    assert!(deployer.github.is_production(number));
+    deployer.settled().await;
+}

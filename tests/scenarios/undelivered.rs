@@ -67,7 +67,7 @@ async fn an_event_of_a_repository_that_never_deployed_is_found_although_no_deliv
 #[tokio::test]
 async fn what_we_refused_ourselves_is_a_failed_delivery_and_is_looked_at_once() {
     let deployer = as_app().await;
-    let wrong = app(&deployer, "shop").deploys("Prod", "v1").await;
+    let wrong = app(&deployer, "shop").deploys("Prod EU", "v1").await;
     assert_eq!(deployer.github.answers(), [400]);
     deployer.clock.advance(Duration::from_mins(5));
     let refused = |reports: Vec<Report>| reports.iter().map(|one| one.refused).sum::<u64>();
@@ -80,7 +80,7 @@ async fn what_we_refused_ourselves_is_a_failed_delivery_and_is_looked_at_once() 
     assert_eq!(deployer.github.count("GET app/hook/deliveries/"), read);
     let statuses = deployer.github.statuses(wrong);
     assert_eq!(statuses.len(), 1, "{statuses:?}");
-    assert!(statuses[0].1.contains("\"Prod\" is not a legal target"), "{statuses:?}");
+    assert!(statuses[0].1.contains("\"Prod EU\" is not a legal target"), "{statuses:?}");
     deployer.settled().await;
 }
 

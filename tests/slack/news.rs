@@ -13,14 +13,14 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
     shop.deploys("v1").await;
     let failed = shop.fails("v2").await;
     let [told] = office.squad().try_into().unwrap();
-    assert_eq!(told.title, format!("shop v2 was not deployed to {TARGET}"));
+    assert_eq!(told.title, format!("❌ shop v2 was not deployed to {TARGET}"));
     assert_eq!((told.called, told.thread), (vec![octocat.clone()], None));
     let id = office.deployer.deployment(failed).await.id;
     let sha = shop.repository.tip("main");
     let text = told.text.replace(id.as_str(), "ID").replace(&sha, "SHA").replace(&sha[..8], "SH");
     assert_snapshot!(text, @r"
-    shop v2 was not deployed to prod-cluster-1
-    Rejected, because of these 3 things; nothing was changed:
+    ❌ shop v2 was not deployed to prod-cluster-1
+    Rejected, because of these 2 things; nothing was changed:
     *App*
     My App (devx/shop)
     *Target*
@@ -33,13 +33,10 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
     @U00000001
     .weave.yaml:12:77
     no service has the port 81 [ingress]
-    → use one of shop:8000 (http)
-    .weave.yaml:16:5
-    no request to the app would be counted: it has no ingress that leads to a port, and no `grpc` [slo]
-    → add an `ingress`, or `grpc` where the app serves gRPC; or remove `slo`
+    → write `servicePort: 8000` for `http` of shop
     .weave.yaml:18:5
     `deploy.prod-cluster-1` has no key `colour` [unknown-key]
-    → use one of `template`, `image`, `command`, `args`, `env`, `secrets`, `service`, `ingress`, `resources`, `scaling`, `autoscaling`, `probes`, `slo`, `alerts`, `iam`, `vault`, `grpc`, `database`, `redis`, `cron` and 7 more
+    → remove it, or look for the right word in the documentation of this file
     deployment ID
     ");
     let good = &office.deployer.deployments().await[0].id;
@@ -54,7 +51,7 @@ async fn a_failure_reaches_the_team_and_who_started_it() {
         assert!(told.links.contains(&link), "{link} in {:#?}", told.links);
     }
     let [own] = office.slack.read(&octocat).try_into().unwrap();
-    assert_eq!(own.title, format!("shop v2 was not deployed to {TARGET}"));
+    assert_eq!(own.title, format!("❌ shop v2 was not deployed to {TARGET}"));
     assert!(own.text.contains("You started it. Rejected") && own.called.is_empty(), "{own:?}");
     office.closes().await;
 }
@@ -73,11 +70,11 @@ async fn a_row_of_failures_and_its_end_are_one_thread() {
     let thread = Some(first.ts.clone());
     assert_eq!((&second.thread, second.aloud), (&thread, true), "shown in the channel, too");
     assert_eq!((&well.thread, well.aloud), (&thread, false));
-    assert_eq!(well.title, format!("shop v3 works again on {TARGET}"));
+    assert_eq!(well.title, format!("✅ shop v3 is deployed to {TARGET}"));
     assert!(well.text.contains("The 2 deployments before it had failed."), "{}", well.text);
     assert_eq!(
         (again.title, again.thread),
-        (format!("shop v5 was not deployed to {TARGET}"), None)
+        (format!("❌ shop v5 was not deployed to {TARGET}"), None)
     );
     office.closes().await;
 }
@@ -91,9 +88,9 @@ async fn successes_are_told_to_teams_that_ask_for_them() {
     shop.fails("v2").await;
     shop.deploys("v3").await;
     let [well, failed, again] = office.squad().try_into().unwrap();
-    assert_eq!(well.title, format!("shop v1 is deployed to {TARGET}"));
+    assert_eq!(well.title, format!("✅ shop v1 is deployed to {TARGET}"));
     assert_eq!((again.thread, again.aloud), (Some(failed.ts), true));
-    assert_eq!(again.title, format!("shop v3 works again on {TARGET}"));
+    assert_eq!(again.title, format!("✅ shop v3 is deployed to {TARGET}"));
     office.closes().await;
 }
 
@@ -118,9 +115,9 @@ async fn a_waml_that_cannot_be_read_is_told_where_the_last_one_said() {
     unknown.asks("v1", "schema: [").await;
     office.settle().await;
     let [told] = office.squad().try_into().unwrap();
-    assert_eq!(told.title, format!("example/shop v2 was not deployed to {TARGET}"));
+    assert_eq!(told.title, format!("❌ example/shop v2 was not deployed to {TARGET}"));
     let [told] = office.deploys().try_into().unwrap();
-    assert_eq!(told.title, format!("example/blog v1 was not deployed to {TARGET}"));
+    assert_eq!(told.title, format!("❌ example/blog v1 was not deployed to {TARGET}"));
     office.closes().await;
 }
 
@@ -247,7 +244,7 @@ async fn an_incoming_webhook_takes_everything_into_its_channel() {
         "{}",
         told.text
     );
-    assert_eq!((well.title, well.thread), (format!("shop v2 works again on {TARGET}"), None));
+    assert_eq!((well.title, well.thread), (format!("✅ shop v2 is deployed to {TARGET}"), None));
     let [own] = office.told(failed, &Sink::Person).await.try_into().unwrap();
     assert_eq!(own.skipped.unwrap(), "an incoming webhook cannot write to people");
     office.closes().await;
@@ -262,8 +259,33 @@ async fn a_rollback_reaches_the_team_whatever_it_wants_to_hear() {
     assert_eq!(office.squad().len(), 0, "successes are not told");
     office.rolls_back("shop", "checkout fails").await;
     let [told] = office.squad().try_into().unwrap();
-    assert_eq!(told.title, format!("shop v1 is live again on {TARGET}"));
+    assert_eq!(told.title, format!("⏪ shop was rolled back to v1 on {TARGET}"));
     assert!(told.text.contains("rolled back to v1"), "{}", told.text);
-    assert!(told.text.contains("*Reason*\ncheckout fails"), "{}", told.text);
+    assert!(told.text.contains("*Rolled back because*\ncheckout fails"), "{}", told.text);
+    assert!(!told.links.iter().any(|link| link.contains("v2")), "{:#?}", told.links);
+    assert!(told.text.contains("`bart unhold prod-cluster-1 --app devx/shop"), "{}", told.text);
+    office.closes().await;
+}
+
+#[tokio::test]
+async fn after_a_rollback_nobody_is_offered_what_was_rolled_back_from() {
+    let office = Office::open().await;
+    let shop = office.app("shop");
+    shop.deploys("v1").await;
+    shop.deploys("v2").await;
+    office.rolls_back("shop", "checkout fails").await;
+    shop.fails("v3").await;
+    let [_, failed] = office.squad().try_into().unwrap();
+    let good: Vec<_> = failed.links.iter().filter(|link| link.contains("Last good")).collect();
+    assert!(good.len() == 1 && good[0].contains("Last good: v1"), "{:#?}", failed.links);
+    shop.deploys("v4").await;
+    shop.deploys("v5").await;
+    office.rolls_back("shop", "so does v5").await;
+    office.rolls_back("shop", "and v4").await;
+    shop.fails("v6").await;
+    let failed = office.squad().pop().unwrap();
+    let offered = failed.links.iter().filter(|link| link.contains("Last good"));
+    assert!(offered.clone().count() == 1, "{:#?}", failed.links);
+    assert!(!offered.clone().any(|link| link.contains("v4") || link.contains("v5")));
     office.closes().await;
 }

@@ -68,9 +68,9 @@ async fn a_reply_is_looked_for_in_its_thread() {
     assert_eq!(
         titles,
         [
-            format!("shop v1 was not deployed to {TARGET}"),
-            format!("shop v2 works again on {TARGET}"),
-            format!("shop v3 was not deployed to {TARGET}"),
+            format!("❌ shop v1 was not deployed to {TARGET}"),
+            format!("✅ shop v2 is deployed to {TARGET}"),
+            format!("❌ shop v3 was not deployed to {TARGET}"),
         ]
     );
     office.closes().await;

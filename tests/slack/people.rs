@@ -93,3 +93,72 @@ async fn who_does_not_want_messages_or_has_left_is_only_mentioned() {
     assert!(own.skipped.unwrap().contains("that person cannot be written to"));
     office.closes().await;
 }
+
+/// The token of a workflow is GitHub's own; the action says who started it.
+#[tokio::test]
+async fn a_workflow_names_the_person_who_started_it() {
+    let office = Office::with("email: \"{login}@example.com\"").await;
+    let octocat = office.slack.person("octocat@example.com");
+    let shop = office.app("shop");
+    shop.repository.commit(&broken(&shop.waml()));
+    let payload = serde_json::json!({"tag": "v1", "request": "ab12", "actor": "octocat"});
+    let actor = "github-actions[bot]".to_owned();
+    shop.repository.asks(Ask { actor, payload, ..Ask::new(TARGET, "v1") }).await;
+    office.settle().await;
+    let [told] = office.squad().try_into().unwrap();
+    assert_eq!(told.called, [octocat.as_str()]);
+    assert!(told.text.contains(" by github-actions[bot]"), "{}", told.text);
+    assert_eq!(office.slack.read(&octocat).len(), 1);
+    office.closes().await;
+}
+
+/// A person cannot put another one in their place.
+#[tokio::test]
+async fn a_person_who_names_somebody_else_is_mentioned_all_the_same() {
+    let office = Office::with("email: \"{login}@example.com\"").await;
+    let mallory = office.slack.person("mallory@example.com");
+    office.slack.person("octocat@example.com");
+    let shop = office.app("shop");
+    shop.repository.commit(&broken(&shop.waml()));
+    let payload = serde_json::json!({"tag": "v1", "actor": "octocat"});
+    shop.repository
+        .asks(Ask { actor: "mallory".to_owned(), payload, ..Ask::new(TARGET, "v1") })
+        .await;
+    office.settle().await;
+    assert_eq!(office.squad()[0].called, [mallory.as_str()]);
+    office.closes().await;
+}
+
+/// Tokens have names of their own, which may be logins of people who have nothing to do with it.
+#[tokio::test]
+async fn the_name_of_a_token_is_nobodys_login() {
+    let mut office = Office::with("email: \"{login}@example.com\"\npeople: {jo: U00000099}").await;
+    let stranger = office.slack.person("ci@example.com");
+    office.deployer.github.person("ci", Some("ci@example.com"));
+    let shop = office.app("shop");
+    shop.deploys("v1").await;
+    shop.deploys("v2").await;
+    office.deployer.dies();
+    office.deployer.variable("API_TOKEN", "of-a-program-0123456789abcdef");
+    office
+        .deployer
+        .configure(|text| format!("{text}auth:\n  tokens:\n  - {{name: ci, env: API_TOKEN}}\n"));
+    office.deployer.starts().await;
+    let address = office.deployer.hands().address();
+    let url = format!("http://{address}/api/v1/apps/{TARGET}/devx/shop/rollback");
+    let ask = serde_json::json!({"reason": "checkout fails"});
+    let answer = crate::harness::process::client()
+        .post(url)
+        .bearer_auth("of-a-program-0123456789abcdef")
+        .json(&ask)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 202);
+    office.settle().await;
+    let [told] = office.squad().try_into().unwrap();
+    assert!(told.called.is_empty() && told.text.contains("Started by*\nci"), "{}", told.text);
+    assert!(!office.slack.called().iter().any(|method| method == "users.lookupByEmail"));
+    assert_eq!(office.slack.read(&stranger).len(), 0);
+    office.closes().await;
+}

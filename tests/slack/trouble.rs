@@ -29,7 +29,7 @@ async fn an_outage_of_hours_delays_messages_and_nothing_else() {
     );
     eprintln!("Slack down for five hours: settled after {time:#} by the moved clock");
     let [failed, well] = office.squad().try_into().unwrap();
-    assert_eq!(failed.title, format!("shop v1 was not deployed to {TARGET}"));
+    assert_eq!(failed.title, format!("❌ shop v1 was not deployed to {TARGET}"));
     assert_eq!(well.thread, Some(failed.ts), "in order");
     office.closes().await;
 }
@@ -119,7 +119,7 @@ async fn a_thread_that_was_deleted_does_not_lose_its_end() {
     office.slack.deletes("#squad-devx", &failed.ts);
     shop.deploys("v2").await;
     let [well] = office.squad().try_into().unwrap();
-    assert_eq!((well.title, well.thread), (format!("shop v2 works again on {TARGET}"), None));
+    assert_eq!((well.title, well.thread), (format!("✅ shop v2 is deployed to {TARGET}"), None));
     office.closes().await;
 }
 

@@ -12,6 +12,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, AssertSqlSafe, SqlSafeStr as _};
 use the_deployer::model::audit::Search;
 use the_deployer::model::deployment::{Deployment, ForgeState, State};
+use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::Family;
 use the_deployer::store::{Answer, Begin, Filter, Held, IdempotencyKey, Known, PushTurn, Store};
@@ -216,6 +217,9 @@ async fn looks_right(store: &Store, version: i64) {
         let routes = store.with_claims(&prod, &app("new"), &hosts, live, at(0)).await.unwrap();
         let claimed: Vec<_> = routes.iter().map(|route| route.host.as_str()).collect();
         assert_eq!(claimed, ["mail.example.com"], "one is in the middle of its push");
+    }
+    if version >= 29 {
+        assert_eq!(find(129).request.recipient, Recipient::Login("octocat".to_owned()));
     }
     if version >= 16 {
         let holds = store.holds(None).await.unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::backend::Backend;
 use crate::app::health::Health;
+use crate::app::limits;
 use crate::app::readiness;
 use crate::server::ports::{self, Check};
 
@@ -21,7 +22,19 @@ impl ports::Condition for Backend {
         let repositories = futures::future::join_all(repositories);
         let (database, disk, repositories) = tokio::join!(database, disk, repositories);
         let templates = self.world.templates.check();
-        [database, disk].into_iter().chain(repositories).chain([templates]).collect()
+        let forge = self.remark().await.map(|remark| Check {
+            name: "code host".to_owned(),
+            // Events are taken and deployed all the same, so traffic makes sense.
+            waiting_for: None,
+            note: Some(remark),
+        });
+        let all = [database, disk].into_iter().chain(repositories).chain([templates]);
+        all.chain(forge).collect()
+    }
+
+    async fn remark(&self) -> Option<String> {
+        let hour = self.controller.hour_used_up_until().await.ok().flatten();
+        limits::sentence(self.world.forge.limited(), hour)
     }
 
     fn metrics(&self) -> String {

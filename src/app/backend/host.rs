@@ -53,6 +53,8 @@ impl ports::Host for Backend {
                 description: description.clone(),
                 production: false,
                 automatic: false,
+                recipient: by.recipient(),
+                identity: None,
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
             let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });

@@ -2,7 +2,7 @@
 
 use crate::app::backend::Backend;
 use crate::controller::inbox::Received;
-use crate::model::event::{DeploymentRequest, Event, PullRequest, Push, Refusal};
+use crate::model::event::{CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{self, Accepted, Delivery, Fault, Noted};
 use crate::store;
@@ -50,5 +50,9 @@ impl ports::PullRequests for Backend {
             store::Noted::Forgotten => Noted::Forgotten,
             store::Noted::Full => Noted::Full,
         })
+    }
+
+    async fn make_again(&self, rerun: CheckRerun) -> Result<bool, Fault> {
+        self.previews.make_again(&rerun).await.map_err(Fault::new)
     }
 }

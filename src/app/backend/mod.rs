@@ -16,6 +16,7 @@ mod audit; // who did what
 use crate::app::health::Health;
 use crate::app::intake::Intake;
 use crate::app::outside::World;
+use crate::controller::Controller;
 use crate::controller::inbox::Inbox;
 use crate::controller::previews::Previews;
 use crate::server::ports::CodeHost;
@@ -25,6 +26,7 @@ use crate::telemetry;
 /// The server's side of the program.
 pub(crate) struct Backend {
     pub(crate) inbox: Inbox,
+    pub(crate) controller: Controller<World>,
     pub(crate) previews: Previews<World>,
     pub(crate) store: Store,
     /// Which code host, as callers are told.

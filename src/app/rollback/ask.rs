@@ -16,6 +16,7 @@ use crate::model::release::Release;
 use crate::model::rollback::{
     Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
+use crate::model::target::Environment;
 use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
@@ -149,8 +150,10 @@ impl Backend {
             git_ref: revision.request.git_ref,
             actor: by.name.clone(),
             description: request.reason.clone(),
-            production: revision.request.production,
+            production: revision.request.production || self.is_production(&request.target),
             automatic: false,
+            recipient: by.recipient(),
+            identity: None,
         };
         let Choice { to, tree, from } = choice.clone();
         let reason = request.reason.clone();
@@ -163,6 +166,12 @@ impl Backend {
             contact: revision.contact,
             address: revision.address,
         }
+    }
+
+    /// What a target is, the configuration says: whoever deployed the revision may not have said it to GitHub.
+    fn is_production(&self, target: &TargetName) -> bool {
+        let target = self.world.clusters.find(target);
+        target.is_some_and(|target| target.environment == Environment::Production)
     }
 
     async fn accept(

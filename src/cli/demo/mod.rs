@@ -123,10 +123,20 @@ fn clear(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The built-in settings, with the folder for a home and whichever port is free.
+/// What the demo's clusters offer: all that the small example makes something of.
+const CONFIG: &str = include_str!("the-deployer.yaml");
+
+/// The built-in settings and the demo's platform, with the folder for a home and whichever port is free.
 fn settings(dir: &Path) -> Result<Settings, CliError> {
+    let file = dir.join("the-deployer.yaml");
+    std::fs::write(&file, CONFIG)
+        .map_err(|error| CliError::io(format!("cannot write {}: {error}", file.display())))?;
     let listen = ("THE_DEPLOYER_SERVER_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
-    let sources = Sources { file: None, variables: [listen].into(), home: dir.to_owned() };
+    let sources = Sources {
+        file: Some((file.display().to_string(), CONFIG.to_owned())),
+        variables: [listen].into(),
+        home: dir.to_owned(),
+    };
     let loaded = sources.load();
     loaded.map(|loaded| loaded.settings).map_err(|rejection| CliError::io(rejection.to_string()))
 }

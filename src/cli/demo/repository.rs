@@ -21,7 +21,7 @@ pub(super) fn second() -> String {
 pub(super) fn broken() -> String {
     FIRST
         .replace("servicePort: 8000", "servicePort: 8080")
-        .replace("MY_ENV_NAME", "MY-ENV-NAME")
+        .replace("MY_ENV_NAME", "1ST_ENV_NAME")
         .replace("slo:", "resources: {requests: {memory: 1GB}}\n    slos:")
         .replace("minReplicas: 3", "minReplicas: 30")
 }

@@ -36,6 +36,7 @@ use super::times;
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
+use crate::model::violation::Severity;
 use crate::support::text::refuse_invisible;
 
 /// How often a terminal is drawn anew.
@@ -306,7 +307,9 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     let (target, id) = (&one.target, &detail.overview.id);
     let mut violations = diagnostics::render(&detail.violations, &sources);
     violations += &diagnostics::left_out(detail.violations_left_out);
-    format!("\nwhat is wrong on {target}, deployment {id}:\n\n{violations}")
+    let stops = detail.violations.iter().any(|one| one.severity == Severity::Error);
+    let heading = if stops { "what is wrong on" } else { "warnings for" };
+    format!("\n{heading} {target}, deployment {id}:\n\n{violations}")
 }
 
 /// Whether all is well.

@@ -36,6 +36,17 @@ impl Resolver<'_> {
                 self.report.wrong(&format!("{path}.name"), message, "give it another name");
                 continue;
             }
+            let object = target.name.object_name();
+            let alike = |other: &&TargetName| other.object_name() == object;
+            if let Some(other) = known.keys().find(alike) {
+                let message = format!(
+                    "{other} and {} would both be called {object} in Kubernetes",
+                    target.name
+                );
+                let help = "give it a name that differs in more than case, `_` and `-`";
+                self.report.wrong(&format!("{path}.name"), message, help);
+                continue;
+            }
             known.insert(target.name.clone(), target);
         }
         Clusters::Known(known)

@@ -5,14 +5,14 @@ use super::{SECRETS, WHOLE, lines, loaded, refused, sources};
 #[test]
 fn unknown_keys_and_wrong_types_are_told_all_at_once_with_their_places() {
     let text = "sever: {listen: x}\nserver:\n  lisen: 127.0.0.1:1\nlimits:\n  workers: many\n\
-                clusters:\n- {name: Prod, environment: prod, domain: d}\n";
+                clusters:\n- {name: 'a b', environment: prod, domain: d}\n";
     let lines = refused(text);
     for expected in [
         "config.yaml:1:1: the file has no key `sever` [unknown-key]; did you mean `server`?",
         "config.yaml:3:3: `server` has no key `lisen` [unknown-key]; did you mean `listen`?",
         "config.yaml:5:12: `limits.workers` must be a whole number from 1 to 256",
         "config.yaml:7:10: `clusters[0].name` must be a target's name",
-        "config.yaml:7:29: `clusters[0].environment` must be one of",
+        "config.yaml:7:30: `clusters[0].environment` must be one of",
     ] {
         assert!(lines.contains(expected), "{expected} in\n{lines}");
     }
@@ -245,4 +245,14 @@ fn deployments_are_kept_for_400_days_or_for_ever() {
     assert_eq!(days("storage: {retention_days: 0}"), None);
     let lines = refused("storage: {retention_days: 7}");
     assert!(lines.contains("config.yaml:1:27: people and reports look back further"), "{lines}");
+}
+
+#[test]
+fn two_clusters_that_kubernetes_would_call_alike_are_refused() {
+    let cluster = |name| format!("- {{name: {name}, environment: development, domain: d.io}}\n");
+    let two = |other| refused(&format!("clusters:\n{}{}", cluster("prod-eu"), cluster(other)));
+    for other in ["Prod-EU", "prod_eu"] {
+        let told = format!("prod-eu and {other} would both be called prod-eu in Kubernetes");
+        assert!(two(other).contains(&told), "{}", two(other));
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::controller::outbox::allowance::Grant;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::pace::later;
 use crate::controller::outcome::{LONGEST_WISH, Patience};
@@ -46,6 +47,15 @@ pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
     let (forge, state) = (message.sink.family() == Family::Forge, message.status.state.as_str());
     (forge && old && message.followed)
         .then(|| format!("{state} was over before it could be told: a newer status took its place"))
+}
+
+/// What is recorded of a message for which the forge's hour has no call left; nothing where it has.
+pub(super) fn not_granted(message: &Message, grant: Grant) -> Option<Answer> {
+    match grant {
+        Grant::Go => None,
+        Grant::Leave(reason) => Some(Answer::Skipped(reason)),
+        Grant::Wait(at) => Some(Answer::Again { at, unsure: message.unsure, failed: false }),
+    }
 }
 
 /// The message keeps its place, as if nobody had taken it.
@@ -150,6 +160,7 @@ mod tests {
             failures: 0,
             unsure: false,
             followed: false,
+            continues: false,
         }
     }
 

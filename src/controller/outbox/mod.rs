@@ -8,24 +8,29 @@
 //! ```
 //!
 //! How often each is tried is decided in `answer.rs`, whether anything is tried at all in `door.rs`,
-//! and how fast in `pace.rs`.
+//! how fast in `pace.rs`, and what is worth a call where there are so many an hour in `allowance.rs`.
 
+mod allowance; // what is worth a call, pure
 pub mod answer; // what becomes of a message, pure
+mod confirm; // ends are looked at again
 mod door; // open or closed, pure
 pub mod pace; // how fast, pure
 mod senders; // one for each family
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::controller::Parts;
+use crate::controller::outbox::allowance::Loads;
 use crate::controller::outbox::door::Heard;
 pub(super) use crate::controller::outbox::senders::{Sender, Senders};
 use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
+use crate::model::notice::Family;
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
 use crate::support::lease::Lease;
 
@@ -62,19 +67,25 @@ impl<O: Outside> Parts<O> {
 
     /// Sends what may be sent now to one family; how many were dealt with.
     pub(super) async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let looks = sender.family == Family::Forge;
+        let confirmed = if looks { self.confirm_some(sender).await? } else { 0 };
         let asked_at = self.clock.moment();
         let now = asked_at.wall;
         let admitted = sender.admit(TAKEN, now);
         if admitted == 0 {
-            return Ok(0);
+            return Ok(confirmed);
         }
         let length = self.settings.lease;
         let taken = self.store.take_messages(&sender.family, now, length, admitted).await;
         let lease = Lease::asked_for(asked_at, length);
         let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(admitted));
         sender.turned_back(admitted.saturating_sub(came));
-        let messages = taken?.into_iter();
-        let told = stream::iter(messages.map(|message| self.tell(sender, message, &lease)));
+        let taken = taken?;
+        let loads = if taken.is_empty() { None } else { self.loads(&sender.family, now).await? };
+        let loads = loads.map(Mutex::new);
+        let messages = taken.into_iter();
+        let told = messages.map(|message| self.tell(sender, message, &lease, loads.as_ref()));
+        let told = stream::iter(told);
         let at_once = if sender.family.in_order() { 1 } else { AT_ONCE };
         let mut told = told.buffer_unordered(at_once);
         let (done, answers) = mpsc::unbounded_channel();
@@ -85,7 +96,7 @@ impl<O: Outside> Parts<O> {
             }
         };
         let ((), dealt_with) = tokio::join!(telling, self.record_told(sender, answers));
-        dealt_with
+        Ok(confirmed + dealt_with?)
     }
 
     /// Records what has been told at once, and together what was told together; how many were tried.
@@ -106,7 +117,30 @@ impl<O: Outside> Parts<O> {
         Ok(dealt_with)
     }
 
-    async fn tell(&self, sender: &Sender, message: Message, lease: &Lease) -> Dealt {
+    /// What a family that takes so many calls an hour was told and is to be told; none of others.
+    async fn loads(&self, family: &Family, now: Timestamp) -> Result<Option<Loads>, StoreError> {
+        let hourly = self.settings.rates.forge_hourly.filter(|_| *family == Family::Forge);
+        let Some(hourly) = hourly.filter(|_| self.outside.has_limits()) else { return Ok(None) };
+        let calls = self.store.forge_calls(now).await?;
+        Ok(Some(Loads::new(hourly, &calls, now)))
+    }
+
+    /// Until when the forge's hour is used up, by what it was told.
+    pub(in crate::controller) async fn hour_used_up_until(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let loads = self.loads(&Family::Forge, now).await?;
+        Ok(loads.and_then(|loads| loads.spent_until()))
+    }
+
+    async fn tell(
+        &self,
+        sender: &Sender,
+        message: Message,
+        lease: &Lease,
+        loads: Option<&Mutex<Loads>>,
+    ) -> Dealt {
         let now = self.clock.now();
         if let Some(reason) = answer::overtaken(&message, now) {
             sender.turned_back(1);
@@ -117,6 +151,13 @@ impl<O: Outside> Parts<O> {
         if late || sender.is_closed(now) {
             sender.turned_back(1);
             return Dealt { answer: answer::untried(&message), message, tried: false };
+        }
+        if let Some(loads) = loads {
+            let grant = loads.lock().unwrap_or_else(PoisonError::into_inner).grant(&message, now);
+            if let Some(answer) = answer::not_granted(&message, grant) {
+                sender.turned_back(1);
+                return Dealt { message, answer, tried: true };
+            }
         }
         if message.begins_there() {
             // The forge is asked to make a deployment before it is told of it.

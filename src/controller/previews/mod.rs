@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::controller::outcome::Patience;
 use crate::controller::outside::Problem;
 use crate::controller::previews::metrics::Metrics;
-use crate::model::event::PullRequest;
+use crate::model::event::{CheckRerun, PullRequest};
 use crate::model::preview::Told;
 use crate::store::{Noted, Store, StoreError};
 
@@ -195,6 +195,17 @@ impl<P: Previewer> Previews<P> {
         tracing::info!(%repository, number, head = head.short(), ?noted, "pull request noted");
         parts.wake.notify_one();
         Ok(noted)
+    }
+
+    /// Takes in that previews are to be made again; whether there are such. When this returns, it is on disk.
+    pub async fn make_again(&self, rerun: &CheckRerun) -> Result<bool, StoreError> {
+        let parts = &self.0;
+        let found = parts.store.repeat_previews(rerun, parts.clock.now()).await?;
+        if found > 0 {
+            tracing::info!(repository = %rerun.repository, found, "previews are made again");
+            parts.wake.notify_one();
+        }
+        Ok(found > 0)
     }
 
     /// Works one after the other until `stop`; the last may end.

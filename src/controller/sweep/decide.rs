@@ -108,7 +108,11 @@ pub(super) fn may_be_lost(listed: &Listed, installed: Timestamp, now: Timestamp)
         Event::Deployment(_) => ours && age >= YOUNGEST,
         // No delivery will change that.
         Event::Refused(_) => ours,
-        Event::Ping | Event::Push(_) | Event::PullRequest(_) | Event::Ignored { .. } => false,
+        Event::Ping
+        | Event::Push(_)
+        | Event::PullRequest(_)
+        | Event::Rerun(_)
+        | Event::Ignored { .. } => false,
     }
 }
 

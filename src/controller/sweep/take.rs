@@ -40,7 +40,8 @@ impl<H: Host> Parts<H> {
             }
             // What is stored of it already is known by the forge's own time.
             Event::PullRequest(_) => self.receive(delivery, event, progress).await,
-            Event::Ping | Event::Ignored { .. } => Ok(Taken::Settled("not_ours")),
+            // Whoever pressed the button sees that nothing came of it.
+            Event::Ping | Event::Rerun(_) | Event::Ignored { .. } => Ok(Taken::Settled("not_ours")),
         }
     }
 

@@ -78,7 +78,11 @@ fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
                 let room = PRINTED_LIMIT.saturating_sub(printed.len());
                 printed.extend(text.iter().take(room));
             }
-            _ if banded => {}
+            // A line of no band: the server gave up, and may say why.
+            _ if banded => {
+                let room = PRINTED_LIMIT.saturating_sub(printed.len());
+                printed.extend(error(data).unwrap_or_default().iter().take(room));
+            }
             _ => return (answer.to_vec(), printed),
         }
         banded = true;
@@ -144,8 +148,8 @@ pub(in crate::git) fn advertised(answer: &[u8], reference: &str) -> Result<Optio
     }
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any answer is read, and what the service takes as told once is not told otherwise by the bytes that follow.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     const REFERENCE: &str = "refs/heads/main";
     let Some((cut, answer)) = data.split_first() else { return };

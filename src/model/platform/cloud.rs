@@ -39,12 +39,18 @@ pub struct Cloud {
     pub gcp: Gcp,
     /// What there is in Amazon's; for `provider: aws`.
     pub aws: Aws,
+    /// Which apps get an identity in the cloud.
+    pub identities: Identities,
     /// What makes the database of an app.
     pub database: DatabaseKind,
     /// What makes the Redis of an app.
     pub redis: RedisKind,
     /// The image of a Redis in the cluster, without its tag: the tag is the version.
     pub redis_image: String,
+    /// The image of `redis_exporter`, with its tag, that runs beside each Redis in the cluster and is
+    /// scraped at the port `metrics` of its Service: `oliver006/redis_exporter:v1.80.0`. Default: none;
+    /// then a Redis has alerts only if `monitoring.redis` says who measures it.
+    pub redis_exporter: Option<String>,
 }
 
 /// Whose cloud it is.
@@ -58,6 +64,17 @@ pub enum Provider {
     Gcp,
     /// Amazon's.
     Aws,
+}
+
+/// Which apps get an identity of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identities {
+    /// Those that ask for rights.
+    #[default]
+    OnRequest,
+    /// Every app, so that rights can be given to it from elsewhere too.
+    EveryApp,
 }
 
 /// What there is in Google's cloud.
@@ -120,9 +137,11 @@ impl Default for Cloud {
             provider: Provider::default(),
             gcp: Gcp::default(),
             aws: Aws::default(),
+            identities: Identities::default(),
             database: DatabaseKind::default(),
             redis: RedisKind::default(),
             redis_image: "docker.io/library/redis".to_owned(),
+            redis_exporter: None,
         }
     }
 }

@@ -85,7 +85,8 @@ pub enum IstioReporter {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreMetrics {
-    /// Who measures. Default: `stackdriver` for a database, `exporter` for a Redis.
+    /// Who measures. Default: `stackdriver` for a database and for Memorystore, and for a Redis in the
+    /// cluster its `cloud.redis_exporter`.
     pub source: Option<StoreSource>,
     /// The label matchers that find an app's store among all, with `{namespace}`, `{slug}` and
     /// `{target}` filled in: `namespace="{namespace}", service="{slug}-redis"`. Default: see

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::AppKey;
 use crate::model::platform::Problem;
+use crate::model::platform::cloud::Identities;
 use crate::model::platform::vault_path::VaultPath;
 
 /// Where secrets are kept, and how they reach a pod.
@@ -34,6 +35,8 @@ pub struct Vault {
     /// Whether vault-config-operator runs in the cluster and makes each app's role and policy.
     /// Where it does not, `role` says which role an app has.
     pub operator: bool,
+    /// Which apps get a role and a policy: those whose WAML has `vault` or whose secrets need one, or all.
+    pub roles: Identities,
     /// How the operator logs in to Vault.
     pub operator_login: OperatorLogin,
     /// The name of an app's role in `auth`, with `{namespace}` and `{slug}` in it. Default: a
@@ -91,6 +94,7 @@ impl Default for Vault {
             auth: "kubernetes".to_owned(),
             namespace: None,
             operator: true,
+            roles: Identities::default(),
             operator_login: OperatorLogin::default(),
             role: None,
             shared: Vec::new(),

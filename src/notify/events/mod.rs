@@ -127,9 +127,10 @@ fn service(change: Change<'_>, origin: &Origin, before: Before) -> Option<Event>
     let Change { deployment, .. } = change;
     let app = deployment.app.as_ref()?;
     deployment.pushed.as_ref().filter(|pushed| pushed.changed)?;
-    let kind = match before {
-        Before::There => Announcement::Upgraded,
-        Before::Absent => Announcement::Deployed,
+    let kind = match (before, &deployment.rollback) {
+        (_, Some(_)) => Announcement::RolledBack,
+        (Before::There, None) => Announcement::Upgraded,
+        (Before::Absent, None) => Announcement::Deployed,
     };
     let content = json!({
         "environment": {"id": deployment.request.target},

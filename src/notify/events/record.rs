@@ -134,6 +134,8 @@ impl<'a> Record<'a> {
             description,
             production,
             automatic,
+            recipient: _,
+            identity: _,
         } = &deployment.request;
         Self {
             version: VERSION,

@@ -23,6 +23,8 @@ fn deployment(state: State) -> Deployment {
             description: String::new(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

@@ -33,7 +33,7 @@ pub struct News<'a> {
     pub person: Person,
     /// Where it leads.
     pub links: Links<'a>,
-    /// The newest release that arrived before it.
+    /// The newest release that arrived before it and was not rolled back from.
     pub last_good: Option<LastGood>,
     /// The channel that should have had it, where it went elsewhere.
     pub astray: Option<Astray>,
@@ -50,7 +50,7 @@ pub enum Kind {
     GivenUp,
     /// It is deployed.
     Deployed,
-    /// A former revision is live again.
+    /// It was rolled back to a former revision.
     RolledBack,
     /// It is deployed, after so many failures in a row that the team was told of.
     Recovered {

@@ -1,6 +1,8 @@
 //! What several messages have: titles, who and where, violations, buttons, small print.
 
 use crate::model::deployment::Deployment;
+use crate::model::event::Recipient;
+use crate::model::rollback::Rollback;
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::text::shown;
@@ -22,10 +24,36 @@ pub(super) fn subject(deployment: &Deployment) -> String {
     deployment.app.as_ref().map_or_else(repository, |app| app.slug.to_string())
 }
 
+/// How it ended, to be seen before anything is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Success,
+    Failure,
+    RolledBack,
+}
+
+impl Sign {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "✅",
+            Self::Failure => "❌",
+            Self::RolledBack => "⏪",
+        }
+    }
+}
+
 /// The title of a message. Of identifiers alone, so that plain text needs no escaping.
-pub(super) fn title(deployment: &Deployment, verb: &str) -> String {
+pub(super) fn title(sign: Sign, deployment: &Deployment, verb: &str) -> String {
     let request = &deployment.request;
-    format!("{} {} {verb} {}", subject(deployment), request.release.tag, request.target)
+    let (sign, subject) = (sign.as_str(), subject(deployment));
+    format!("{sign} {subject} {} {verb} {}", request.release.tag, request.target)
+}
+
+/// The title of a rollback's message: no release was made, an older one took its place again.
+pub(super) fn rollback_title(deployment: &Deployment) -> String {
+    let request = &deployment.request;
+    let (sign, subject) = (Sign::RolledBack.as_str(), subject(deployment));
+    format!("{sign} {subject} was rolled back to {} on {}", request.release.tag, request.target)
 }
 
 /// What, where, who, from which commit, and why.
@@ -39,10 +67,17 @@ pub(super) fn facts(news: &News<'_>) -> Block {
     field("Tag", request.release.tag.to_string());
     field("Commit", commit(deployment, news.links));
     if let Reader::Team(_) = news.reader {
-        field("Started by", mention(&news.person));
+        let by = match &request.recipient {
+            Recipient::Login(_) => format!(" by {}", shown(&request.actor, LONGEST_NAME)),
+            Recipient::Actor | Recipient::Nobody => String::new(),
+        };
+        field("Started by", format!("{}{by}", mention(&news.person)));
     }
     if !request.description.trim().is_empty() {
-        field("Reason", shown(&request.description, LONGEST_REASON));
+        // Why it was asked for, which is not why it failed.
+        let name =
+            if deployment.rollback.is_some() { "Rolled back because" } else { "Asked for with" };
+        field(name, shown(&request.description, LONGEST_REASON));
     }
     Block::fields(&fields)
 }
@@ -75,6 +110,20 @@ pub(super) fn mention(person: &Person) -> String {
         Some(user) => format!("<@{}>", user.as_str()),
         None => shown(&person.name, LONGEST_NAME),
     }
+}
+
+/// What a rollback keeps from being deployed, and how that ends; nothing where it took no hold.
+pub(super) fn hold(deployment: &Deployment) -> Option<Block> {
+    let Rollback { away, .. } = deployment.rollback.as_ref().filter(|rollback| rollback.hold)?;
+    let away = away.as_ref().map_or_else(String::new, |away| {
+        format!(" {} is refused to people too.", shown(away.tag.as_str(), LONGEST_NAME))
+    });
+    let app = deployment.app.as_ref().map(|app| format!(" --app {app}")).unwrap_or_default();
+    Some(Block::section(&format!(
+        "Deployments by programs are held: they are refused.{away} That ends when a person deploys another \
+         release, or with `bart unhold {}{app} --reason TEXT`.",
+        deployment.request.target
+    )))
 }
 
 /// Says where the message was meant to go, and what to do.

@@ -3,7 +3,7 @@
 
 use crate::notify::message::block::Block;
 use crate::notify::message::letter::Told;
-use crate::notify::message::parts::{self, MOST_VIOLATIONS};
+use crate::notify::message::parts::{self, MOST_VIOLATIONS, Sign};
 use crate::notify::message::text::shown;
 use crate::notify::message::{Kind, News};
 
@@ -24,6 +24,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
         }
         Kind::Deployed | Kind::RolledBack | Kind::Rejected | Kind::GivenUp => summary.clone(),
     }));
+    head.extend(parts::hold(deployment));
     head.push(parts::facts(news));
     let warnings = &deployment.violations;
     let item = |violation| parts::violation(violation, deployment, news.links);
@@ -36,12 +37,12 @@ pub(super) fn told(news: &News<'_>) -> Told {
     }
 }
 
+/// Nobody has looked whether its pods run: what is claimed is that it is deployed.
 fn title(news: &News<'_>) -> String {
     match news.kind {
-        Kind::Recovered { .. } => parts::title(news.deployment, "works again on"),
-        Kind::RolledBack => parts::title(news.deployment, "is live again on"),
-        Kind::Deployed | Kind::Rejected | Kind::GivenUp => {
-            parts::title(news.deployment, "is deployed to")
+        Kind::RolledBack => parts::rollback_title(news.deployment),
+        Kind::Deployed | Kind::Recovered { .. } | Kind::Rejected | Kind::GivenUp => {
+            parts::title(Sign::Success, news.deployment, "is deployed to")
         }
     }
 }

@@ -25,6 +25,8 @@ fn deployment(violations: &[Violation]) -> Deployment {
             description: "the new checkout".to_owned(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         "app": AppKey { namespace: Namespace::parse("devx").unwrap(), slug: Slug::parse("shop").unwrap() },
         "state": "failed",
@@ -72,7 +74,7 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
     let deployment = deployment(&[broken(12, "port 80 is not served"), broken(14, "so is 81")]);
     let letter = letter(&news(&deployment));
     assert_snapshot!(letter.plain, @r"
-    shop v42 was not deployed to prod-cluster-1
+    ❌ shop v42 was not deployed to prod-cluster-1
     Rejected, because of these 2 things; nothing was changed:
     *App*
     The Shop (devx/shop)
@@ -84,7 +86,7 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
     <https://github.com/acme/shop/commit/abababababababababababababababababababab|abababab> of main
     *Started by*
     <@U0CTOCAT>
-    *Reason*
+    *Asked for with*
     the new checkout
     Log: https://deploy.example.com/deployments/20261121-054812123-0a1b2c
     Commit abababab: https://github.com/acme/shop/commit/abababababababababababababababababababab
@@ -97,7 +99,7 @@ fn a_rejection_says_what_where_who_why_and_what_to_do() {
     so is 81 [ports]
     → name one of `http`, `grpc`
     ");
-    assert_snapshot!(letter.text, @"shop v42 was not deployed to prod-cluster-1: 2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]");
+    assert_snapshot!(letter.text, @"❌ shop v42 was not deployed to prod-cluster-1: 2 violations; first: .weave.yaml:12:5: port 80 is not served [ports]");
 }
 
 #[test]
@@ -152,12 +154,48 @@ fn a_recovery_and_a_success_have_their_own_words() {
     deployment.summary = "v42 is in the manifest repository, commit abababab".to_owned();
     let said = |kind| letter(&News { kind, ..news(&deployment) });
     let text = said(Kind::Recovered { failures: 2 }).plain;
-    assert!(text.starts_with("shop v42 works again on prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
+    assert!(text.starts_with("✅ shop v42 is deployed to prod-cluster-1\nThe 2 deployments before it had failed. v42 is in"), "{text}");
     let text = said(Kind::Deployed).text;
     assert_eq!(
         text,
-        "shop v42 is deployed to prod-cluster-1: v42 is in the manifest repository, commit abababab"
+        "✅ shop v42 is deployed to prod-cluster-1: v42 is in the manifest repository, commit abababab"
     );
+}
+
+/// A rollback to v41 from v42, which took a hold.
+fn rolled_back() -> Deployment {
+    let mut deployment = deployment(&[]);
+    let release = deployment.request.release.clone();
+    deployment.request.release.tag = ImageTag::parse("v41").unwrap();
+    deployment.request.description = "checkout fails".to_owned();
+    deployment.summary = "rolled back to v41, commit abababab; automation is held".to_owned();
+    deployment.rollback = Some(crate::model::rollback::Rollback {
+        to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
+        from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
+        away: Some(release),
+        tree: crate::model::rollback::TreeId("ab".repeat(20)),
+        reason: "checkout fails".to_owned(),
+        hold: true,
+    });
+    deployment
+}
+
+#[test]
+fn a_rollback_says_what_is_held_and_how_that_ends() {
+    let mut deployment = rolled_back();
+    let said = |deployment: &Deployment| {
+        letter(&News { kind: Kind::RolledBack, last_good: None, ..news(deployment) }).plain
+    };
+    let text = said(&deployment);
+    assert!(text.starts_with("⏪ shop was rolled back to v41 on prod-cluster-1\n"), "{text}");
+    let held = "Deployments by programs are held: they are refused. v42 is refused to people too. That \
+                ends when a person deploys another release, or with `bart unhold prod-cluster-1 --app \
+                devx/shop --reason TEXT`.";
+    assert!(text.contains(held), "{text}");
+    assert!(text.contains("*Rolled back because*\ncheckout fails"), "{text}");
+    assert!(!text.contains("Last good") && !text.contains("*Reason*"), "{text}");
+    deployment.rollback.as_mut().unwrap().hold = false;
+    assert!(!said(&deployment).contains("held: they are"), "there is no hold");
 }
 
 #[test]
@@ -184,7 +222,7 @@ fn without_an_app_and_without_a_forge_it_is_told_nevertheless() {
     let links = Links { forge: None, ..news(&deployment).links };
     let person = Person { name: "octocat".to_owned(), slack: None };
     let letter = letter(&News { links, person, last_good: None, ..news(&deployment) });
-    assert!(letter.text.starts_with("acme/shop v42 was not deployed"), "{}", letter.text);
+    assert!(letter.text.starts_with("❌ acme/shop v42 was not deployed"), "{}", letter.text);
     assert!(
         letter.plain.contains("*.weave.yaml:1:5*")
             && letter.plain.contains("*Started by*\noctocat")

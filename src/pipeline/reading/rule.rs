@@ -184,8 +184,8 @@ impl Reader<'_> {
     }
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any rule is read, and makes no more pairs than an app may have.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(rule) = std::str::from_utf8(data) else { return };
     let pairs = routes(rule);

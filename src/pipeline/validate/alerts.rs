@@ -125,6 +125,13 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
         let help = "write PromQL that gives a series for each thing that is wrong: `queue_length{app=\"my-app\"} > 100`";
         report.add(&path.key("expr"), violation.help(help));
     }
+    let expression = alert.expr.as_deref().unwrap_or_default();
+    if promql::check(expression).is_ok() && !promql::has_condition(expression) {
+        let message = format!("the alert {} fires as long as anything is measured", quoted(name));
+        let violation = Violation::warning(RULE, message).expected("compares nothing");
+        let help = format!("say what is wrong: `{expression} == 0`, `{expression} > 100`");
+        report.add(&path.key("expr"), violation.help(help));
+    }
     if alert.threshold.is_some() {
         let violation = Violation::error(RULE, "an alert of your own compares in its `expr`");
         let violation = violation.expected("without effect");

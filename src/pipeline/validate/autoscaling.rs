@@ -1,9 +1,10 @@
 //! The autoscaler's numbers fit together, and what it measures is requested.
 
+use super::quantity::Quantity;
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
-use crate::waml::section_workload::{Amounts, Horizontal};
+use crate::waml::section_workload::{Amounts, Horizontal, Resources};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(horizontal) = subject.section.autoscaling.as_ref().and_then(|a| a.horizontal.as_ref())
@@ -11,15 +12,16 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         return;
     };
     let path = Path::root().key("autoscaling").key("horizontal");
-    replicas(horizontal, &path, report);
-    let requests = subject.section.resources.as_ref().and_then(|r| r.requests.as_ref());
-    measures(horizontal, requests, &path, report);
+    replicas(horizontal, subject, &path, report);
+    measures(horizontal, subject, &path, report);
 }
 
-fn replicas(horizontal: &Horizontal, path: &Path, report: &mut Report<'_>) {
+fn replicas(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
     match (horizontal.min_replicas, horizontal.max_replicas) {
         (Some(min), Some(max)) if min > max => {
-            let message = format!("at least {min} and at most {max} replicas cannot both be");
+            let default = subject.default_of(&path.key("minReplicas"));
+            let message =
+                format!("at least {min}{default} and at most {max} replicas cannot both be");
             let violation =
                 Violation::error("autoscaling", message).expected(format!("at most {max}"));
             report.add(
@@ -37,21 +39,33 @@ fn replicas(horizontal: &Horizontal, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn measures(
-    horizontal: &Horizontal,
-    requests: Option<&Amounts>,
-    path: &Path,
-    report: &mut Report<'_>,
-) {
+fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
+    let resources = subject.section.resources.as_ref();
+    // Where only a limit is set, Kubernetes requests as much.
+    let requested = |pick: fn(&Amounts) -> &Option<String>| {
+        let amount = |side: fn(&Resources) -> &Option<Amounts>| {
+            resources.and_then(|r| side(r).as_ref()).and_then(|amounts| pick(amounts).as_ref())
+        };
+        amount(|r| &r.requests).or_else(|| amount(|r| &r.limits))
+    };
     let metrics = [
-        ("cpu", &horizontal.cpu, requests.and_then(|r| r.cpu.as_ref())),
-        ("memory", &horizontal.memory, requests.and_then(|r| r.memory.as_ref())),
+        ("cpu", &horizontal.cpu, requested(|amounts| &amounts.cpu)),
+        ("memory", &horizontal.memory, requested(|amounts| &amounts.memory)),
     ];
     if metrics.iter().all(|(_, metric, _)| metric.is_none()) {
         let violation = Violation::error("autoscaling", "the autoscaler measures nothing")
             .expected("needs `cpu` or `memory`")
             .help("add `cpu: {averageUtilization: 75}`");
         report.add(path, violation);
+    }
+    for (kind, metric, request) in &metrics {
+        let Some((metric, request)) = metric.as_ref().zip(*request) else { continue };
+        let limit = resources.and_then(|r| r.limits.as_ref()).and_then(|limits| match *kind {
+            "cpu" => limits.cpu.as_deref(),
+            _ => limits.memory.as_deref(),
+        });
+        let percent = metric.average_utilization;
+        reachable(kind, request, limit, percent, &path.key(kind), report);
     }
     for (kind, metric, request) in metrics {
         let Some(metric) = metric else { continue };
@@ -65,11 +79,43 @@ fn measures(
             .help("add `averageUtilization: 75`");
             report.add(&path, violation);
         }
-        if request.is_none() {
+        if request.is_none() && !subject.is_unsure("resources") {
             let message =
                 format!("the autoscaler measures {kind} against a request that is not there");
             let violation = Violation::error("autoscaling", message).expected("percent of nothing");
             report.add(&path, violation.help(format!("add `resources.requests.{kind}`")));
         }
+    }
+}
+
+/// What an average is measured against is there, and pods can be busier than what is aimed for: else no
+/// pod is ever added.
+fn reachable(
+    kind: &str,
+    request: &str,
+    limit: Option<&str>,
+    percent: Option<u32>,
+    path: &Path,
+    report: &mut Report<'_>,
+) {
+    let Some(requested) = Quantity::parse(request) else { return };
+    if requested.is_zero() {
+        let message = format!("the autoscaler measures {kind} against a request of nothing");
+        let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+        return report.add(path, violation.help(format!("raise `resources.requests.{kind}`")));
+    }
+    let limited = limit.and_then(Quantity::parse).and_then(|limit| limit.percent_of(requested));
+    if let (Some(percent), Some(most), Some(limit)) = (percent, limited, limit)
+        && u128::from(percent) >= most
+    {
+        let message = format!(
+            "no pod is ever added: {percent}% of the requested {request} {kind} is not less than the limit of {limit}"
+        );
+        let violation =
+            Violation::error("autoscaling", message).expected(format!("less than {most}"));
+        let help = format!(
+            "aim for less, such as `averageUtilization: 75`, or raise `resources.limits.{kind}`"
+        );
+        report.add(&path.key("averageUtilization"), violation.help(help));
     }
 }

@@ -12,6 +12,10 @@ use crate::waml::typed::quoted;
 /// Cloud SQL's disks have 10 to 65,536 GB.
 const SIZES: std::ops::RangeInclusive<u64> = (10 << 30)..=(65_536 << 30);
 
+/// The major versions that there are, and the next: what comes later comes with a release of ours.
+const POSTGRES: std::ops::RangeInclusive<u32> = 10..=20;
+const MYSQL: std::ops::RangeInclusive<u32> = 5..=9;
+
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(database) = &subject.section.database else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -80,9 +84,13 @@ fn is_version(engine: Engine, text: &str) -> bool {
     let number =
         |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     let numbers = parts.iter().all(number);
+    let major: u32 = parts.first().and_then(|major| major.parse().ok()).unwrap_or_default();
     match engine {
-        Engine::Postgres => text == "9.6" || (numbers && parts.len() == 1 && text.len() == 2),
-        Engine::Mysql => numbers && (2..=3).contains(&parts.len()),
+        Engine::Postgres => {
+            let whole = numbers && parts.len() == 1 && text.len() == 2;
+            text == "9.6" || (whole && POSTGRES.contains(&major))
+        }
+        Engine::Mysql => numbers && (2..=3).contains(&parts.len()) && MYSQL.contains(&major),
     }
 }
 
@@ -101,13 +109,13 @@ mod tests {
         for text in ["9.6", "13", "16", "18"] {
             assert!(is_version(Engine::Postgres, text), "{text}");
         }
-        for text in ["", "9", "16.1", "8.0", "x", "1_6", "016"] {
+        for text in ["", "9", "16.1", "8.0", "x", "1_6", "016", "99"] {
             assert!(!is_version(Engine::Postgres, text), "{text}");
         }
         for text in ["5.7", "8.0", "8.4", "8.0.36"] {
             assert!(is_version(Engine::Mysql, text), "{text}");
         }
-        for text in ["", "8", "16", "8.", "8.0.36.1", "8.x"] {
+        for text in ["", "8", "16", "8.", "8.0.36.1", "8.x", "99.1"] {
             assert!(!is_version(Engine::Mysql, text), "{text}");
         }
     }

@@ -23,20 +23,26 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
     at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
     one_of_two(subject, &path, report);
-    let blocked = match available {
-        Some(NumberOrPercent::Number(least)) => {
-            subject.fewest_pods().is_some_and(|pods| least >= pods)
-        }
-        Some(NumberOrPercent::Percent(percent)) => percent >= 100,
-        None => unavailable.is_some_and(NumberOrPercent::is_zero),
+    let pods = subject.fewest_pods().filter(|pods| *pods > 0);
+    let blocked = match (available, unavailable) {
+        // Kubernetes rounds a share up: half of one pod is one.
+        (Some(least), _) => pods.is_some_and(|pods| least.of(pods) >= pods),
+        (None, most) => most.is_some_and(NumberOrPercent::is_zero),
     };
     if blocked {
         let key = if available.is_some() { "minAvailable" } else { "maxUnavailable" };
-        let violation =
-            Violation::warning("disruption", "no pod may be away, so no node can be drained")
-                .expected("blocks every drain")
-                .help("allow at least one pod to be away");
-        report.add(&path.key(key), violation);
+        let pods = match pods {
+            Some(1) => " of the one that the app has".to_owned(),
+            Some(pods) => format!(" of the {pods} that the app has at least"),
+            None => String::new(),
+        };
+        let message = format!("no pod{pods} may be away, so no node can be drained");
+        let violation = Violation::error("disruption", message).expected("blocks every drain");
+        report.add(
+            &path.key(key),
+            violation
+                .help("allow at least one pod to be away: `maxUnavailable: 1`, or run more pods"),
+        );
     }
 }
 

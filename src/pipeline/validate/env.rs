@@ -24,7 +24,7 @@ fn name(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
     let name = variable.name.as_str();
     let (message, help) = if !is_name(name) {
         let message = format!("{} is not a legal name of an environment variable", quoted(name));
-        (message, "use letters, digits and `_`, not beginning with a digit")
+        (message, "use letters, digits, `_`, `-` and `.`, not beginning with a digit or `..`")
     } else if name.starts_with(RESERVED) {
         (
             format!("`{name}` is set by Kubernetes"),
@@ -66,9 +66,12 @@ pub(super) fn is_key(text: &str) -> bool {
         && !text.starts_with("..")
 }
 
-/// POSIX, "Environment Variable Definition".
+/// What every version of Kubernetes takes (`IsEnvVarName`): programs look for names with dots and hyphens
+/// too, though a shell cannot.
 fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len())
         && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        && text != "."
+        && !text.starts_with("..")
 }

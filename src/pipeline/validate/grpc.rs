@@ -2,23 +2,21 @@
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::view::network;
+use crate::pipeline::view::network::{self, GrpcPorts};
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let Some(port) = subject.section.grpc.as_ref().and_then(|grpc| grpc.port.as_ref()) else {
-        return;
-    };
+    let Some(grpc) = &subject.section.grpc else { return };
     let slug = subject.waml.app.slug.as_str();
-    let ports = network::tcp_ports(subject.section.services(), slug);
-    let is_meant = |p: &network::PortRef<'_>| {
-        p.name == port || [p.number, p.target].iter().any(|number| number.to_string() == *port)
-    };
-    if ports.iter().any(is_meant) {
+    if !GrpcPorts::of(subject.section, slug).is_empty() || subject.is_unsure("service") {
         return;
     }
+    let ports = network::tcp_ports(subject.section.services(), slug);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.number)).collect();
+    let Some(port) = &grpc.port else {
+        return unsaid(&all, report);
+    };
     let help = match all.as_slice() {
         [] => "add a service with this port, of TCP".to_owned(),
         all => format!("use one of {}", all.join(", ")),
@@ -26,4 +24,18 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let message = format!("no service has the TCP port {} that serves gRPC", quoted(port));
     let violation = Violation::error("grpc", message).expected("no such port").help(help);
     report.add(&Path::root().key("grpc").key("port"), violation);
+}
+
+/// An app without a service is measured all the same; one with several ports is not probed as it should be.
+fn unsaid(all: &[String], report: &mut Report<'_>) {
+    if all.is_empty() {
+        return;
+    }
+    let violation = Violation::warning("grpc", "it is not said which port serves gRPC")
+        .expected("needs `port`")
+        .help(format!(
+            "add `port`, one of {}: its probes and routes are then gRPC's",
+            all.join(", ")
+        ));
+    report.add(&Path::root().key("grpc"), violation);
 }

@@ -1,11 +1,12 @@
 //! Hosts and paths are legal, and every path leads to a port of a service.
 
-use super::{Report, Subject};
+use super::{Report, Subject, is_from_waml};
 use crate::model::id::is_rfc1123_label;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
+use crate::pipeline::view::ingress;
 use crate::pipeline::view::network::{self, PortRef};
-use crate::waml::node::Path;
+use crate::waml::node::{Path, Step};
 use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;
 
@@ -15,7 +16,11 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for (index, ingress) in subject.section.ingress.iter().flatten().enumerate() {
         let path = Path::root().key("ingress").index(index);
         host(ingress, target.as_ref(), &path, report);
-        leads(ingress, &ports, &path, report);
+        paths(ingress, &path, report);
+        // Which ports there are is not known where a service is broken.
+        if !subject.is_unsure("service") {
+            Address { subject, ingress, ports: &ports, path: &path }.leads(report);
+        }
     }
 }
 
@@ -38,70 +43,123 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
             });
             match name.filter(|name| !is_host(name)) {
                 None => return,
+                Some(name) if is_address(&name) => {
+                    Violation::error("ingress", format!("{} is an address, not a host name", quoted(&name)))
+                        .expected("not a host name")
+                        .help("write the name by which people reach it; routes and certificates go by names")
+                }
                 Some(name) => Violation::error("ingress", format!("{} is not a legal host name", quoted(&name)))
                     .expected("not a legal host name")
-                    .help("use parts of lower-case letters, digits and `-`, at most 63 characters each and 253 in all"),
+                    .help("use parts of lower-case letters, digits and `-`, at most 63 characters each and 253 in all; `*.` before them stands for every name one level below"),
             }
         }
     };
     report.add(&path.key(key), violation);
 }
 
-fn leads(ingress: &Ingress, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    let paths = ingress.paths.as_deref().unwrap_or_default();
-    for (index, way) in paths.iter().enumerate() {
-        let here = path.key("paths").index(index);
+fn paths(ingress: &Ingress, path: &Path, report: &mut Report<'_>) {
+    for (index, way) in ingress.paths.iter().flatten().enumerate() {
         if let Some(text) = way.path.as_deref().filter(|text| !is_path(text)) {
             let violation =
                 Violation::error("ingress", format!("{} is not a legal path", quoted(text)))
                     .expected("not a legal path")
                     .help("begin with `/`, and use only the characters of a URL's path, without `//`, `..` and `%2f`");
-            report.add(&here.key("path"), violation);
+            report.add(&path.key("paths").index(index).key("path"), violation);
         }
-        let (number, at) = match way.service_port {
-            Some(number) => (Some(number), here.key("servicePort")),
-            None => (ingress.port, here.clone()),
+    }
+}
+
+/// An address, and what it may lead to.
+struct Address<'a> {
+    subject: &'a Subject<'a>,
+    ingress: &'a Ingress,
+    ports: &'a [PortRef<'a>],
+    path: &'a Path,
+}
+
+impl Address<'_> {
+    fn leads(&self, report: &mut Report<'_>) {
+        let paths = self.ingress.paths.as_deref().unwrap_or_default();
+        for (index, way) in paths.iter().enumerate() {
+            let here = self.path.key("paths").index(index);
+            match way.service_port {
+                Some(number) => {
+                    self.leads_to(number, way.service.as_deref(), &here.key("servicePort"), report);
+                }
+                None => self.leads_by_default(way.service.as_deref(), &here, report),
+            }
+        }
+        if paths.is_empty() {
+            self.leads_by_default(None, &self.path.key("port"), report);
+        }
+    }
+
+    /// Where no port is named: the address's own if somebody wrote it, else the template's, or the only
+    /// one that there is.
+    fn leads_by_default(&self, service: Option<&str>, at: &Path, report: &mut Report<'_>) {
+        let own = self.path.key("port");
+        let written = self.subject.tree.at(&own).is_some_and(is_from_waml);
+        match self.ingress.port {
+            Some(number) if written => self.leads_to(number, service, at, report),
+            default if ingress::leads_by_default(self.ports, service, default).is_some() => {}
+            Some(number) => self.leads_to(number, service, at, report),
+            None => {
+                let violation =
+                    Violation::error("ingress", "it is not said to which port this leads")
+                        .expected("needs `servicePort`")
+                        .help(self.ways_out(None));
+                report.add(at, violation);
+            }
+        }
+    }
+
+    fn leads_to(&self, number: u16, service: Option<&str>, at: &Path, report: &mut Report<'_>) {
+        if ingress::leads(self.ports, service, number).is_some() {
+            return;
+        }
+        let default = match at.0.last() {
+            Some(Step::Key(key)) if key == "servicePort" => String::new(),
+            _ => self.subject.default_of(&self.path.key("port")),
         };
-        leads_to(number, way.service.as_deref(), ports, &at, report);
+        let message = match service {
+            Some(name) => format!("the service `{name}` has no port {number}{default}"),
+            None => format!("no service has the port {number}{default}"),
+        };
+        let violation = Violation::error("ingress", message).expected("there is no such port");
+        report.add(at, violation.help(self.ways_out(Some(number))));
     }
-    if paths.is_empty() {
-        leads_to(ingress.port, None, ports, &path.key("port"), report);
+
+    fn ways_out(&self, number: Option<u16>) -> String {
+        let shown = |p: &PortRef<'_>| {
+            format!("`servicePort: {}` for `{}` of {}", p.number, p.name, p.service)
+        };
+        let all: Vec<String> = self.ports.iter().map(shown).collect();
+        match (all.as_slice(), number) {
+            ([], number) => {
+                let number = number.unwrap_or(8000);
+                format!("add `service: [{{ports: [{{name: http, number: {number}}}]}}]`")
+            }
+            (all, _) => format!("write {}", all.join(" or ")),
+        }
     }
 }
 
-fn leads_to(
-    number: Option<u16>,
-    service: Option<&str>,
-    ports: &[PortRef<'_>],
-    at: &Path,
-    report: &mut Report<'_>,
-) {
-    let Some(number) = number else {
-        let violation = Violation::error("ingress", "it is not said to which port this leads")
-            .expected("needs `servicePort`")
-            .help("add `servicePort: 8000`");
-        return report.add(at, violation);
-    };
-    let of_service = |port: &&PortRef<'_>| service.is_none_or(|name| port.service == name);
-    if ports.iter().filter(of_service).any(|port| port.number == number) {
-        return;
-    }
-    let all: Vec<String> =
-        ports.iter().map(|p| format!("{}:{} ({})", p.service, p.number, p.name)).collect();
-    let message = match service {
-        Some(name) => format!("the service `{name}` has no port {number}"),
-        None => format!("no service has the port {number}"),
-    };
-    let help = if all.is_empty() {
-        format!("add `service: [{{ports: [{{name: http, number: {number}}}]}}]`")
-    } else {
-        format!("use one of {}", all.join(", "))
-    };
-    report.add(at, Violation::error("ingress", message).expected("no such port").help(help));
-}
-
+/// A name, or all names one level below one.
 pub(super) fn is_host(text: &str) -> bool {
-    text.len() <= 253 && text.contains('.') && text.split('.').all(is_rfc1123_label)
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    text.len() <= 253
+        && !is_address(name)
+        && name.contains('.')
+        && name.split('.').all(is_rfc1123_label)
+}
+
+/// Numbers with dots, as IPv4 has them: no domain ends in a number (RFC 1123, 2.1).
+fn is_address(text: &str) -> bool {
+    text.contains('.')
+        && text
+            .rsplit('.')
+            .next()
+            .is_some_and(|last| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part

@@ -3,9 +3,9 @@
 
 use super::{
     Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
-    disruption, env, grpc, hold, hosts, iam, image, image_tag, ingress, kubernetes, labels, locks,
-    names, owner, plaintext, ports, probes, redis, removal, rendered, resources, routes, scaling,
-    secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
+    disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress, kubernetes,
+    labels, locks, names, owner, plaintext, ports, probes, redis, removal, rendered, resources,
+    routes, scaling, secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -162,16 +162,16 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "probes",
-        about: "Probes use ports that the app has, and numbers that Kubernetes takes.",
+        about: "Probes use ports that the app has, and say in one way how they ask, with numbers that Kubernetes takes.",
         source: r#"Kubernetes, "Configure Liveness, Readiness and Startup Probes""#,
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(probes::check),
     },
     Rule {
         name: "resources",
-        about: "Quantities parse, and requests are within limits.",
+        about: "Quantities are such as somebody means, and requests are within limits.",
         source: r#"Kubernetes, "Resource Management for Pods and Containers""#,
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(resources::check),
     },
     Rule {
@@ -190,7 +190,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "disruption",
-        about: "Nodes can be drained without taking the app away.",
+        about: "Nodes can be drained without taking the app away, and can be drained at all, with the pods that the app has.",
         source: r#"Kubernetes, "Specifying a Disruption Budget for your Application""#,
         weight: Weight::Error,
         check: Check::Settings(disruption::check),
@@ -218,9 +218,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "grpc",
-        about: "gRPC is served at a port that the app has.",
+        about: "gRPC is served at a port that the app has; where it is not known which, that is a warning.",
         source: "what measures it: docs/alerts.md",
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(grpc::check),
     },
     Rule {
@@ -285,6 +285,13 @@ pub const RULES: &[Rule] = &[
         source: "Traefik, \"Weighted Round Robin\"; RFC 1123",
         weight: Weight::Error,
         check: Check::Settings(versions::check),
+    },
+    Rule {
+        name: "ignored",
+        about: "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that others override everywhere or make useless.",
+        source: "a promise of ours: nothing is ignored in silence",
+        weight: Weight::Warning,
+        check: Check::Settings(ignored::check),
     },
     Rule {
         name: "unused",

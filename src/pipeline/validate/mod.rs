@@ -18,6 +18,7 @@ mod grpc;
 mod database;
 mod delivery;
 mod iam;
+mod ignored;
 mod image;
 mod image_tag;
 mod ingress;
@@ -80,6 +81,23 @@ pub(crate) struct Subject<'a> {
     pub(crate) template: &'a Template,
     pub(crate) release: &'a Release,
     pub(crate) facts: &'a Facts,
+}
+
+impl Subject<'_> {
+    /// ` (the default of …)` for a value that nobody wrote: who reads of it would look for it in vain.
+    pub(crate) fn default_of(&self, path: &Path) -> String {
+        let layer = self.tree.at(path).map(|node| node.origin.layer.as_ref());
+        let template = layer.and_then(|layer| layer.strip_suffix("/defaults.yaml"));
+        template.map_or_else(String::new, |name| format!(" (the default of `{name}`)"))
+    }
+
+    /// Whether that part of the settings cannot be relied on, because something in it was told already:
+    /// what it seems to lack may stand there.
+    pub(crate) fn is_unsure(&self, part: &str) -> bool {
+        let misspelled =
+            || self.tree.as_map().into_iter().flatten().any(|(_, one)| one.node.broken);
+        self.tree.get(part).map_or_else(misspelled, Node::has_broken)
+    }
 }
 
 /// What the last rules look at: what was rendered, and of what.
@@ -247,7 +265,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
 }
 
 /// Whether anything in the value was written in the WAML rather than in a template's defaults.
-fn is_from_waml(node: &Node) -> bool {
+pub(crate) fn is_from_waml(node: &Node) -> bool {
     let mut found = false;
     node.leaves(&mut Path::root(), &mut |_, leaf| {
         found |= !leaf.origin.layer.ends_with("/defaults.yaml");

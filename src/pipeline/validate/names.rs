@@ -5,11 +5,6 @@ use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 
-/// Kubernetes makes pod names from a workload's name, a template hash and a random part; a
-/// longer name is cut, and its pods can no longer be told by it. From `pod-template-hash`
-/// (10) and the random part (5) with their hyphens.
-pub(super) const LONGEST_WORKLOAD: usize = 63 - 17;
-
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
@@ -65,15 +60,6 @@ fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
         let violation = Violation::error("names", format!("the slug `{slug}` begins with a digit"))
             .expected("no name for a Service")
             .help(LABEL);
-        report.add_at("slug", place, violation);
-    } else if slug.len() > LONGEST_WORKLOAD {
-        let message = format!(
-            "the slug has {} characters; pods' names are cut beyond {LONGEST_WORKLOAD}",
-            slug.len()
-        );
-        let violation = Violation::error("names", message)
-            .expected(format!("at most {LONGEST_WORKLOAD} characters"))
-            .help("choose a shorter slug");
         report.add_at("slug", place, violation);
     }
 }

@@ -28,8 +28,33 @@ impl NumberOrPercent {
         }
     }
 
+    /// How many of so many that is; a part of one counts as one, as Kubernetes' disruption budgets have it.
+    pub fn of(self, all: u32) -> u32 {
+        match self {
+            Self::Number(number) => number,
+            Self::Percent(percent) => {
+                let share = (u64::from(percent) * u64::from(all)).div_ceil(100);
+                u32::try_from(share).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
     /// Whether it is none at all.
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Number(0) | Self::Percent(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_pods_is_rounded_up() {
+        for (text, all, share) in
+            [("50%", 1, 1), ("50%", 3, 2), ("0%", 9, 0), ("1%", 9, 1), ("100%", 9, 9), ("4", 9, 4)]
+        {
+            assert_eq!(NumberOrPercent::parse(text).unwrap().of(all), share, "{text} of {all}");
+        }
     }
 }

@@ -3,22 +3,19 @@
 use super::{Report, Subject, is_from_waml};
 use crate::model::violation::Violation;
 use crate::pipeline::view::network::{self, PortRef};
-use crate::waml::node::{Node, Path};
-use crate::waml::section_workload::Probe;
+use crate::pipeline::view::probes::{KINDS, Probed, number};
+use crate::waml::node::Path;
+use crate::waml::section_workload::{Probe, ProbeMechanism};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    let Some(probes) = &subject.section.probes else { return };
-    let ports = network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
-    for (kind, probe) in [
-        ("liveness", &probes.liveness),
-        ("readiness", &probes.readiness),
-        ("startup", &probes.startup),
-    ] {
-        if let Some(probe) = probe {
-            let path = Path::root().key("probes").key(kind);
-            legal(kind, probe, &path, report);
-            check_probe(kind, probe, &ports, &path, subject.tree, report);
-        }
+    let slug = subject.waml.app.slug.as_str();
+    let probed = Probed::of(subject.section, subject.tree, slug);
+    for kind in KINDS {
+        let Some(probe) = probed.get(kind) else { continue };
+        let path = Path::root().key("probes").key(kind);
+        legal(kind, probe, &path, report);
+        at_odds(kind, probe, &probed, &path, report);
+        reached(kind, probe, &probed, &path, subject, report);
     }
 }
 
@@ -41,33 +38,74 @@ fn legal(kind: &str, probe: &Probe, path: &Path, report: &mut Report<'_>) {
     }
 }
 
-fn check_probe(
+/// Kubernetes takes one way of asking. What only the template says gives way in silence.
+fn at_odds(kind: &str, probe: &Probe, probed: &Probed<'_>, path: &Path, report: &mut Report<'_>) {
+    use ProbeMechanism::{Exec, Grpc, Http, Tcp};
+    let mut refuse = |key: &str, message: String, expected: &str, help: &str| {
+        let violation = Violation::error("probes", message).expected(expected);
+        report.add(&path.key(key), violation.help(help));
+    };
+    let mechanism = probed.mechanism(kind, probe);
+    let written = |key: &str| probed.is_written(kind, key);
+    let name = match mechanism {
+        Exec => "a command",
+        Http => "HTTP",
+        Tcp => "a TCP connection",
+        Grpc => "gRPC",
+    };
+    let too_many = |key: &str| match (mechanism, key) {
+        (Exec, "command") | (Http, "path") | (Http | Tcp | Grpc, "port") | (Grpc, "service") => {
+            false
+        }
+        _ => written(key),
+    };
+    for key in ["path", "port", "service", "command"].into_iter().filter(|key| too_many(key)) {
+        let message = format!("the {kind} probe asks by {name}, which has no `{key}`");
+        let help = match key {
+            "command" => "keep `command` alone, or remove it",
+            "service" => "add `type: grpc`, or remove `service`",
+            _ if mechanism == Exec => "keep `command`, or `path` and `port`",
+            _ => "remove `path`, or write `type: http`",
+        };
+        refuse(key, message, "one too many", help);
+    }
+    match mechanism {
+        Exec if probe.command.is_none() => {
+            let message = format!("the {kind} probe has no command");
+            refuse("type", message, "needs `command`", "add `command: [/bin/check]`");
+        }
+        Http if probe.path.is_none() => {
+            let message = format!("the {kind} probe has no path");
+            refuse("type", message, "needs `path`", "add `path: /health`");
+        }
+        Http if probe.mechanism.is_none() && probed.asks_grpc_port(probe) => {
+            let message = format!("the {kind} probe asks by HTTP at a port that serves gRPC");
+            let violation = Violation::warning("probes", message).expected("may never be answered");
+            let help = "remove `path`, so that gRPC's health check is asked; `type: http` says that the port answers both";
+            report.add(&path.key("path"), violation.help(help));
+        }
+        Exec | Http | Tcp | Grpc => {}
+    }
+}
+
+fn reached(
     kind: &str,
     probe: &Probe,
-    ports: &[PortRef<'_>],
+    probed: &Probed<'_>,
     path: &Path,
-    tree: &Node,
+    subject: &Subject<'_>,
     report: &mut Report<'_>,
 ) {
-    if probe.command.is_some() {
-        if probe.path.is_some() && tree.at(&path.key("path")).is_some_and(is_from_waml)
-            || probe.port.is_some()
-        {
-            let violation = Violation::error(
-                "probes",
-                format!("the {kind} probe has a command and a port or path"),
-            )
-            .expected("one too many")
-            .help("keep `command`, or `path` and `port`");
-            report.add(path, violation);
-        }
+    let ports: Vec<PortRef<'_>> =
+        network::tcp_ports(subject.section.services(), subject.waml.app.slug.as_str());
+    if probed.mechanism(kind, probe) == ProbeMechanism::Exec || subject.is_unsure("service") {
         return;
     }
     match &probe.port {
-        Some(port) => known_port(kind, port, ports, &path.key("port"), report),
+        Some(port) => known_port(kind, port, &ports, &path.key("port"), report),
         // A default probe of the template does not apply to an app without ports; one that a
         // person wrote must not vanish.
-        None if ports.is_empty() && tree.at(path).is_some_and(is_from_waml) => {
+        None if ports.is_empty() && subject.tree.at(path).is_some_and(is_from_waml) => {
             let violation = Violation::error(
                 "probes",
                 format!("the {kind} probe has no port, and the app has none of TCP"),
@@ -81,15 +119,15 @@ fn check_probe(
 }
 
 fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    if network::probed(ports, Some(port)).is_some() {
+    if network::probed(ports, Some(port)).is_some() || number(port).is_some() {
         return;
     }
     let shown = crate::waml::typed::quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
     let help = if all.is_empty() {
-        "add a service with this port, of TCP".to_owned()
+        "write the number that the container listens on, or add a service with this port".to_owned()
     } else {
-        format!("use one of {}", all.join(", "))
+        format!("use one of {}, or the number that the container listens on", all.join(", "))
     };
     let message =
         format!("the {kind} probe uses the TCP port {shown}, which the container does not have");

@@ -28,6 +28,12 @@ impl Quantity {
         u64::try_from(self.0.checked_add(NANO - 1)? / NANO).ok()
     }
 
+    /// How many percent of the other it is, a part of one counted as one; `None` of nothing.
+    pub fn percent_of(self, other: Self) -> Option<u128> {
+        let (part, whole) = (u128::try_from(self.0).ok()?, u128::try_from(other.0).ok()?);
+        if whole == 0 { None } else { Some(part.checked_mul(100)?.div_ceil(whole)) }
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self.0 == 0
@@ -81,6 +87,9 @@ mod tests {
         assert!(q("200m") < q("0.4"));
         assert!(q("1.5Gi") > q("1536M"));
         assert!(q("0").is_zero());
+        assert_eq!(q("400m").percent_of(q("200m")), Some(200));
+        assert_eq!(q("1").percent_of(q("3")), Some(34));
+        assert_eq!(q("1").percent_of(q("0")), None);
     }
 
     #[test]

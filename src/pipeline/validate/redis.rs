@@ -17,6 +17,9 @@ const LARGEST: u64 = 64 << 30;
 /// Memorystore has instances of 1 to 300 whole GB.
 const MEMORYSTORE: std::ops::RangeInclusive<u64> = (1 << 30)..=(300 << 30);
 
+/// Of Redis and of Valkey there are versions 3 to 9; the next major version comes with a release of ours.
+const MAJORS: std::ops::RangeInclusive<u32> = 3..=9;
+
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(redis) = &subject.section.redis else { return };
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -74,6 +77,10 @@ fn is_version(kind: RedisKind, text: &str) -> bool {
     let number =
         |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<&str> = text.split('.').collect();
+    let major = parts.first().and_then(|major| major.parse().ok());
+    if !major.is_some_and(|major: u32| MAJORS.contains(&major)) {
+        return false;
+    }
     match (kind, &parts[..]) {
         (RedisKind::Memorystore, [major, minor]) => {
             number(major) && (number(minor) || *minor == "x")
@@ -100,6 +107,8 @@ mod tests {
             ("latest", false, false),
             ("7.", false, false),
             ("7.2\n", false, false),
+            ("99.1", false, false),
+            ("0", false, false),
         ] {
             assert_eq!(is_version(RedisKind::InCluster, text), in_cluster, "{text:?}");
             assert_eq!(is_version(RedisKind::Memorystore, text), memorystore, "{text:?}");

@@ -5,7 +5,7 @@ use super::{Report, Subject, is_from_waml};
 use crate::model::platform::network::IngressKind;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
-use crate::pipeline::view::ingress::host;
+use crate::pipeline::view::ingress::{self, IngressView, host};
 use crate::waml::node::Path;
 use crate::waml::section_network::{Cache, Ingress};
 
@@ -24,6 +24,50 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         }
     }
     unreached(subject, &target, report);
+    if target.platform.ingress.kind == IngressKind::Kubernetes {
+        grpc_by_nginx(subject, &target, report);
+    }
+}
+
+/// Kubernetes' `Ingress` has no word for gRPC: its controller is told by an annotation, which is
+/// ingress-nginx's own and for all paths of the object.
+fn grpc_by_nginx(subject: &Subject<'_>, target: &Target, report: &mut Report<'_>) {
+    let views = ingress::ingresses(subject.section, subject.waml.app.slug.as_str(), target);
+    for (index, view) in views.iter().enumerate() {
+        let (grpc, plain): (Vec<_>, Vec<_>) = view.named_routes().1.iter().partition(|r| r.grpc);
+        let path = Path::root().key("ingress").index(index);
+        if grpc.is_empty() {
+            continue;
+        }
+        if !plain.is_empty() {
+            let message = format!(
+                "`{}` serves gRPC and HTTP at one address, which an `Ingress` cannot",
+                target.name
+            );
+            let violation = Violation::error("routes", message).expected("one too many");
+            report.add(
+                &path.key("paths"),
+                violation.help("give the paths that lead to gRPC a host of their own"),
+            );
+        }
+        for (message, help) in grpc_doubts(view) {
+            let violation = Violation::warning("routes", message).expected("may not be answered");
+            report.add(&path, violation.help(help));
+        }
+    }
+}
+
+fn grpc_doubts(view: &IngressView) -> Vec<(String, &'static str)> {
+    let class = view.class();
+    let stranger = (!class.contains("nginx")).then(|| {
+        let message = format!("it is not known how the ingress class `{class}` is told of gRPC");
+        (message, "tell the operator: `platform.ingress.annotations` can say it in the controller's words")
+    });
+    let plain = (!view.is_encrypted()).then(|| {
+        let message = "connections to this address are not encrypted; ingress-nginx takes gRPC over TLS alone";
+        (message.to_owned(), "tell the operator: `platform.ingress.tls` turns it on")
+    });
+    stranger.into_iter().chain(plain).collect()
 }
 
 /// The same host and path for the same people: which of the two answers, nobody can say.

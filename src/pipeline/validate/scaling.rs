@@ -1,6 +1,6 @@
 //! A rolling update can make progress.
 
-use super::{NumberOrPercent, Report, Subject, is_from_waml};
+use super::{NumberOrPercent, Report, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
 
@@ -10,7 +10,6 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let unavailable =
         number("scaling", scaling.max_unavailable.as_deref(), &path.key("maxUnavailable"), report);
     let surge = number("scaling", scaling.max_surge.as_deref(), &path.key("maxSurge"), report);
-    without_effect(subject, &path, report);
     at_most_all("scaling", "be missing", unavailable, &path.key("maxUnavailable"), report);
     if unavailable.is_some_and(NumberOrPercent::is_zero)
         && surge.is_some_and(NumberOrPercent::is_zero)
@@ -21,21 +20,6 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             &path.key("maxSurge"),
             violation.help("set `maxSurge` or `maxUnavailable` to 1 or more"),
         );
-    }
-}
-
-/// A disk for one pod leaves no room for a rolling update.
-fn without_effect(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) {
-    let mut volumes = subject.section.volumes.iter().flatten();
-    let Some(disk) = volumes.find(|volume| volume.is_for_one()) else { return };
-    for key in ["maxUnavailable", "maxSurge"] {
-        let path = path.key(key);
-        if subject.tree.at(&path).is_some_and(is_from_waml) {
-            let name = crate::waml::typed::quoted(&disk.name);
-            let message = format!("with the disk {name} the old pod goes before the new one comes");
-            let violation = Violation::warning("scaling", message).expected("without effect");
-            report.add(&path, violation.help(format!("remove `{key}`")));
-        }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
     percentages(slo, &promise, &root, report);
     if monitoring.enabled {
-        measured(&watched, &promise, &root, report);
+        measured(subject, &watched, &promise, &root, report);
     } else if subject.tree.at(&root).is_some_and(is_from_waml) {
         let message = format!("the target `{}` has no Prometheus for objectives", target.name);
         let violation = Violation::warning(RULE, message).expected("without effect");
@@ -37,8 +37,20 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-fn measured(watched: &Watched<'_>, promise: &Promise, root: &Path, report: &mut Report<'_>) {
+fn measured(
+    subject: &Subject<'_>,
+    watched: &Watched<'_>,
+    promise: &Promise,
+    root: &Path,
+    report: &mut Report<'_>,
+) {
     if let Some((message, help)) = unmeasured(watched) {
+        // An address that leads nowhere, and what cannot be read, were told where they stand.
+        let by_address = watched.monitoring().http == HttpMetrics::Traefik;
+        let has_address = subject.is_unsure("ingress") || !watched.section.ingresses().is_empty();
+        if subject.is_unsure("service") || by_address && has_address {
+            return;
+        }
         let violation = Violation::error(RULE, message).expected("measured by nothing");
         report.add(root, violation.help(help));
     } else {

@@ -101,7 +101,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
         )),
         [
             "11:38: no service has the port 9000 [ingress]",
-            "12:31: the service `c` has no port 8000 [ingress]",
+            "12:31: the service `c` has no port 8000 (the default of `backend-default`) [ingress]",
         ]
     );
     assert_eq!(
@@ -115,7 +115,7 @@ fn ports_lead_from_ingress_to_service_to_pod() {
     );
     assert_eq!(
         said("    ingress: [{hostPrefix: a}]\n")[0],
-        "8:15: no service has the port 8000 [ingress]"
+        "8:15: no service has the port 8000 (the default of `backend-default`) [ingress]"
     );
 }
 
@@ -196,11 +196,11 @@ fn hosts_and_paths_are_legal() {
 fn probes_use_ports_that_the_app_has() {
     assert_eq!(
         said(&format!(
-            "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 1}}}}\n"
+            "{WEB}    probes: {{liveness: {{port: grpc}}, readiness: {{port: 8000}}, startup: {{port: 70000}}}}\n"
         )),
         [
             "9:31: the liveness probe uses the TCP port `grpc`, which the container does not have [probes]",
-            "9:79: the startup probe uses the TCP port `1`, which the container does not have [probes]",
+            "9:79: the startup probe uses the TCP port `70000`, which the container does not have [probes]",
         ]
     );
     assert_eq!(
@@ -218,7 +218,7 @@ fn requests_are_within_limits_and_quantities_parse() {
     assert_eq!(
         said("    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"),
         [
-            "8:33: the request of 1 cpu is over the limit of 400m [resources]",
+            "8:33: the request of 1 cpu is over the limit of 400m (the default of `backend-default`) [resources]",
             "8:44: `1GB` is not a quantity [resources]",
             "8:67: `128 MB` is not a quantity [resources]",
         ]
@@ -270,7 +270,7 @@ fn the_autoscalers_numbers_fit() {
     );
     assert_eq!(
         said(
-            "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}}\n"
+            "    autoscaling: {horizontal: {cpu: {averageUtilization: 75}}}\n    resources: {requests: {cpu: null}, limits: {cpu: null}}\n"
         ),
         [
             "8:19: the autoscaler has no upper bound [autoscaling]",
@@ -308,11 +308,71 @@ fn names_and_labels_are_legal() {
             "9:54: `e f` is not a legal label value [labels]",
         ]
     );
-    let long = HEAD.replace("slug: a", &format!("slug: {}", "a".repeat(50)));
-    assert!(
-        planned(&format!("{long}deploy: {{t: {{}}}}\n"))[0]
-            .message
-            .starts_with("the slug has 50 characters")
+}
+
+/// What Kubernetes takes is not refused.
+#[test]
+fn what_kubernetes_takes_is_taken() {
+    let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    assert_eq!(
+        said(&format!("{hpa}    resources: {{requests: {{cpu: null}}}}\n")),
+        Vec::<String>::new(),
+        "a limit is a request where there is none"
+    );
+    assert_eq!(
+        said("    env: [{name: spring.profiles.active, value: x}, {name: a-b, value: y}]\n"),
+        Vec::<String>::new()
+    );
+    let probe = "    probes: {readiness: {port: 9999}, liveness: null}\n";
+    assert_eq!(said(probe), Vec::<String>::new());
+    let container = &rendered(probe)["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["readinessProbe"]["httpGet"]["port"], 9999);
+}
+
+#[test]
+fn a_long_slug_is_taken_and_what_is_made_of_it_is_short_enough() {
+    let slug = "a".repeat(63);
+    let head = HEAD.replace("slug: a", &format!("slug: {slug}"));
+    let section = "    service: [{}]\n    redis: {}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    let platform = serde_json::from_str(r#"{"cloud": {"redis": "in-cluster"}}"#).unwrap();
+    let rendered = plan_on(&format!("{head}deploy:\n  t:\n{section}"), platform);
+    let rendered = rendered.unwrap();
+    let objects: Vec<Json> =
+        rendered.files.iter().map(|file| serde_yaml::from_slice(&file.bytes).unwrap()).collect();
+    let of = |kind: &str| objects.iter().filter(|one| one["kind"] == *kind).collect::<Vec<_>>();
+    let workload = of("Deployment")[0]["metadata"]["name"].as_str().unwrap();
+    assert_eq!(workload.len(), 46);
+    assert_eq!(of("HorizontalPodAutoscaler")[0]["spec"]["scaleTargetRef"]["name"], workload);
+    let rules = of("PrometheusRule")[0].to_string();
+    assert!(rules.contains(&format!("pod=~\\\"{workload}-.+")), "{rules}");
+    assert!(of("StatefulSet")[0]["metadata"]["name"].as_str().unwrap().len() <= 52);
+    for service in of("Service") {
+        assert!(service["metadata"]["name"].as_str().unwrap().len() <= 63);
+    }
+}
+
+#[test]
+fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
+    let section = format!(
+        "{WEB}    ingress: [{{hostPrefix: '*', paths: [{{path: /}}, {{path: /api}}]}}, {{host: '*.example.com'}}]\n"
+    );
+    assert_eq!(said(&section), Vec::<String>::new());
+    let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
+    let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
+    let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+    let of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
+    assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
+    assert_eq!((of(0, "priority"), of(1, "priority")), (json!(1), json!(2)));
+    // It is read back as the same host.
+    let app =
+        crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
+    let read = crate::pipeline::reading::routes::of(&app, &rendered.files).found;
+    let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
+    assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
+    assert_eq!(
+        said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n")
+            .len(),
+        3
     );
 }
 
@@ -357,6 +417,51 @@ fn a_broken_element_neither_shifts_nor_hides_the_others() {
             "8:45: `1B` is not a legal name of an environment variable [env]",
             "8:60: `name` is missing from `deploy.t.env[3]` [schema]",
             "9:25: a rolling update may neither take a pod away nor add one, so it never ends [scaling]",
+        ]
+    );
+}
+
+#[test]
+fn an_address_that_names_no_port_leads_to_the_only_one() {
+    let one = "    service: [{ports: [{name: web, number: 9000}, {name: dns, number: 53, protocol: UDP}]}]\n";
+    for ingress in ["{hostPrefix: a}", "{hostPrefix: a, paths: [{path: /}]}"] {
+        let section = format!("{one}    ingress: [{ingress}]\n");
+        assert_eq!(said(&section), Vec::<String>::new());
+        let rendered = plan_of(&format!("{HEAD}deploy:\n  t:\n{section}")).unwrap();
+        let file = rendered.files.iter().find(|file| file.name == "ingressroute.yaml").unwrap();
+        let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+        assert_eq!(route["spec"]["routes"][0]["services"][0]["port"], 9000, "{ingress}");
+    }
+    let two = "    service: [{ports: [{name: web, number: 9000}, {name: admin, number: 9001}]}]\n";
+    assert_eq!(
+        said(&format!("{two}    ingress: [{{hostPrefix: a}}]\n")),
+        ["9:15: no service has the port 8000 (the default of `backend-default`) [ingress]"]
+    );
+    // What somebody wrote is not passed over.
+    assert_eq!(
+        said(&format!("{one}    ingress: [{{hostPrefix: a, port: 80}}]\n")),
+        ["9:37: no service has the port 80 [ingress]"]
+    );
+}
+
+#[test]
+fn a_value_that_nobody_wrote_is_told_as_the_templates() {
+    assert_eq!(
+        said("    resources: {requests: {cpu: 2}}\n"),
+        [
+            "8:33: the request of 2 cpu is over the limit of 400m (the default of `backend-default`) [resources]"
+        ]
+    );
+    assert_eq!(
+        said("    resources: {limits: {memory: 64Mi}}\n"),
+        [
+            "8:34: the request of 256Mi memory (the default of `backend-default`) is over the limit of 64Mi [resources]"
+        ]
+    );
+    assert_eq!(
+        said("    autoscaling: {horizontal: {maxReplicas: 2, cpu: {averageUtilization: 75}}}\n"),
+        [
+            "8:19: at least 3 (the default of `backend-default`) and at most 2 replicas cannot both be [autoscaling]"
         ]
     );
 }

@@ -119,3 +119,248 @@ fn grpc_is_served_at_a_port_of_tcp() {
         assert!(found[0].ends_with("that serves gRPC [grpc]"), "{found:?}");
     }
 }
+
+#[test]
+fn what_others_decide_is_not_set_in_silence() {
+    let hpa = "    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n";
+    assert_eq!(
+        said(&format!("{hpa}    scaling: {{replicas: 4}}\n")),
+        [
+            "9:25: `scaling.replicas` does nothing: the number of replicas is the autoscaler's [ignored]"
+        ]
+    );
+    // The template's own number stays without a word.
+    assert_eq!(said(hpa), Vec::<String>::new());
+    assert_eq!(
+        said(
+            "    service: [{port: 80, ports: [{name: a, number: 81}]}]\n    ingress: [{hostPrefix: a, port: 80, paths: [{servicePort: 81}]}]\n    image: {registry: ghcr.io, repository: quay.io/a/b}\n"
+        ),
+        [
+            "8:22: `service[0].port` does nothing: every port has a `number` [ignored]",
+            "9:37: `ingress[0].port` does nothing: every path has a `servicePort` [ignored]",
+            "10:23: `image.registry` does nothing: `image.repository` names a registry itself [ignored]",
+        ]
+    );
+}
+
+#[test]
+fn a_setting_that_every_target_has_otherwise_is_told() {
+    let head = super::HEAD;
+    let text = |deploy: &str| {
+        format!(
+            "{head}template: cronjob-default\ndefaults:\n- match: '*'\n  template: backend-default\n  scaling: {{replicas: 2}}\n  args: [a, b]\n  env: [{{name: A, value: 1}}, {{name: B, value: 2}}]\ndeploy:\n{deploy}"
+        )
+    };
+    let said_of = |text: String| -> Vec<String> {
+        super::planned(&text).iter().map(|v| v.to_string().replace(".weave.yaml:", "")).collect()
+    };
+    let t = "  t: {scaling: {replicas: 3}, args: [c], env: [{name: A, value: null}]}\n";
+    let dead = |place: &str, path: &str| {
+        format!(
+            "{place}: `{path}` does nothing: every target that it is for has another value [ignored]"
+        )
+    };
+    assert_eq!(
+        said_of(text(t)),
+        [
+            dead("6:11", "template"),
+            dead("10:23", "defaults[0].scaling.replicas"),
+            dead("11:9", "defaults[0].args"),
+            dead("12:26", "defaults[0].env[0].value"),
+        ]
+    );
+    // One target that keeps them is enough.
+    assert_eq!(said_of(text(&format!("{t}  other:\n"))), [dead("6:11", "template")]);
+}
+
+/// What follows from a mistake is not told as another one.
+#[test]
+fn a_mistake_has_no_echo() {
+    let slo = "    slo: {requestClass: high}\n";
+    let cases = [
+        // The objective lacks no ingress: its port is wrong.
+        format!("{WEB}    ingress: [{{hostPrefix: a, paths: [{{servicePort: 9}}]}}]\n{slo}"),
+        // The ingress does not lead nowhere: the service cannot be read, or its key is misspelled.
+        "    service: [{ports: [{name: http, number: eight}]}]\n    ingress: [{hostPrefix: a}]\n    probes: {liveness: {port: http}}\n    grpc: {port: http}\n".to_owned() + slo,
+        "    sevrice: [{}]\n    ingress: [{hostPrefix: a}]\n    grpc: {port: http}\n".to_owned() + slo,
+        // The request is there, in a part that cannot be read.
+        "    resources: {requests: {cpu: [1]}}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n".to_owned(),
+    ];
+    for case in cases {
+        assert_eq!(said(&case).len(), 1, "{case}{:#?}", said(&case));
+    }
+}
+
+#[test]
+fn beside_a_bad_name_everything_else_is_told_at_once() {
+    let said_of = |text: &str, target: &str| -> Vec<String> {
+        let name = ".weave.yaml";
+        let target = crate::model::id::TargetName::parse(target).unwrap();
+        let clusters = crate::model::target::Clusters::any();
+        let draft = crate::waml::Waml::parse_draft(
+            name,
+            text.as_bytes(),
+            &crate::waml::yaml::Budget::default(),
+        );
+        let rejection = match crate::waml::Waml::parse(name, text.as_bytes()) {
+            Err(rejection) => crate::pipeline::all_violations::of_unnamed(
+                rejection,
+                draft.as_ref(),
+                Some(&target),
+                &super::TEMPLATES,
+                &clusters,
+            ),
+            Ok(_) => crate::model::violation::Rejection { violations: super::planned(text) },
+        };
+        rejection
+            .violations
+            .iter()
+            .map(|v| format!("{} {}", v.position.as_ref().map_or(0, |p| p.line), v.rule))
+            .collect()
+    };
+    let text = |head: &str, deploy: &str| {
+        format!(
+            "{head}{deploy}    env: [{{name: 1X, value: a}}]\n    vault: {{paths: [n/x]}}\n    autoscaling: {{horizontal: {{minReplicas: 9, maxReplicas: 2}}}}\n"
+        )
+    };
+    let t = "deploy:\n  t:\n";
+    let rest = ["8 env", "10 autoscaling", "10 autoscaling"];
+    let with = |first: &[&str]| -> Vec<String> {
+        first.iter().chain(&rest).map(|one| (*one).to_owned()).collect()
+    };
+    let head = super::HEAD;
+    let warned = |mut found: Vec<String>| {
+        found.retain(|one| !one.ends_with("vault"));
+        found
+    };
+    let slug = head.replace("slug: a", "slug: My_App");
+    assert_eq!(warned(said_of(&text(&slug, t), "t")), with(&["3 schema"]));
+    let namespace = head.replace("namespace: n", "namespace: N!");
+    assert_eq!(warned(said_of(&text(&namespace, t), "t")), with(&["5 schema"]));
+    let template =
+        text(head, "deploy:\n  t:\n").replace("    env:", "    template: nope\n    env:");
+    assert_eq!(
+        warned(said_of(&template, "t")),
+        ["8 template", "9 env", "11 autoscaling", "11 autoscaling"]
+    );
+    // A target that is not there: what is wrong for each that is.
+    let other = text(head, "deploy:\n  other:\n");
+    assert_eq!(
+        warned(said_of(&other, "t")),
+        ["6 target", "8 env", "10 autoscaling", "10 autoscaling"]
+    );
+    // What stands under a name that no target can have is read all the same.
+    let misnamed =
+        format!("{head}deploy:\n  \"a b\":\n    scaling: {{replicas: many}}\n  t: {{}}\n");
+    assert_eq!(said_of(&misnamed, "t"), ["7 schema", "8 schema"]);
+}
+
+fn with_severity(section: &str) -> Vec<(bool, String)> {
+    let is_error = |v: &crate::model::violation::Violation| {
+        (v.severity == crate::model::violation::Severity::Error, v.message.clone())
+    };
+    super::planned_section(section).iter().map(is_error).collect()
+}
+
+#[test]
+fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
+    let of = |pods: &str, budget: &str| {
+        with_severity(&format!("    scaling: {{replicas: {pods}}}\n    disruption: {{{budget}}}\n"))
+    };
+    for (pods, budget) in [
+        ("1", "minAvailable: 50%"),
+        ("1", "minAvailable: 1"),
+        ("3", "minAvailable: 67%"),
+        ("3", "minAvailable: 3"),
+        ("3", "maxUnavailable: 0%"),
+        ("2", "maxUnavailable: 0"),
+    ] {
+        let found = of(pods, budget);
+        assert!(
+            matches!(&found[..], [(true, message)] if message.ends_with("so no node can be drained")),
+            "{pods} {budget}: {found:?}"
+        );
+    }
+    for (pods, budget) in [
+        ("3", "minAvailable: 66%"),
+        ("3", "maxUnavailable: 1%"),
+        ("0", "minAvailable: 1"),
+        ("2", "minAvailable: 1"),
+    ] {
+        assert_eq!(of(pods, budget), [], "{pods} {budget}");
+    }
+    let hpa = "    autoscaling: {horizontal: {minReplicas: 2, maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    disruption: {minAvailable: 51%}\n";
+    assert_eq!(
+        with_severity(hpa),
+        [(
+            true,
+            "no pod of the 2 that the app has at least may be away, so no node can be drained"
+                .to_owned()
+        )]
+    );
+}
+
+#[test]
+fn quantities_that_nobody_means_are_told() {
+    let resources = |text: &str| with_severity(&format!("    resources: {{{text}}}\n"));
+    let one = |is_error, message: &str| vec![(is_error, message.to_owned())];
+    assert_eq!(
+        resources("requests: {memory: 128m}"),
+        one(true, "128m are 128 thousandths of a byte")
+    );
+    assert_eq!(resources("requests: {memory: 128}"), one(true, "128 is less than a megabyte"));
+    assert_eq!(
+        resources("requests: {cpu: 200}, limits: {cpu: null}"),
+        one(false, "200 CPUs are more than a node has")
+    );
+    assert_eq!(resources("requests: {cpu: 64}, limits: {cpu: null}"), []);
+    let disk = "    scaling: {replicas: 1}\n    volumes: [{name: a, mountPath: /a, size: 1m}]\n";
+    assert_eq!(with_severity(disk), one(true, "1m are 1 thousandths of a byte"));
+    let nul = "    env: [{name: A, value: \"a\\0b\"}]\n";
+    assert!(said(nul)[0].contains("has a NUL in it"), "{:?}", said(nul));
+    assert_eq!(
+        said("    service: [{}]\n    ingress: [{host: 10.0.0.1}]\n"),
+        ["9:22: `10.0.0.1` is an address, not a host name [ingress]"]
+    );
+    assert_eq!(
+        with_severity("    redis: {version: \"99.1\"}\n"),
+        one(true, "`99.1` is not a version of Redis that can be had here")
+    );
+}
+
+#[test]
+fn an_autoscaler_can_reach_what_it_aims_for() {
+    let of = |resources: &str, percent: u32| {
+        with_severity(&format!(
+            "    resources: {{{resources}}}\n    autoscaling: {{horizontal: {{maxReplicas: 9, cpu: {{averageUtilization: {percent}}}}}}}\n"
+        ))
+    };
+    let twice = "requests: {cpu: 100m}, limits: {cpu: 200m}";
+    assert_eq!(of(twice, 199), []);
+    assert_eq!(
+        of(twice, 200),
+        [(true, "no pod is ever added: 200% of the requested 100m cpu is not less than the limit of 200m".to_owned())]
+    );
+    assert_eq!(of("limits: {cpu: null}", 300), []);
+    assert_eq!(
+        of("requests: {cpu: 0}", 75),
+        [(true, "the autoscaler measures cpu against a request of nothing".to_owned())]
+    );
+}
+
+#[test]
+fn an_alert_that_compares_nothing_is_told() {
+    let of = |expr: &str| {
+        with_severity(&format!("    alerts: {{own: {{expr: '{expr}', summary: x}}}}\n"))
+    };
+    for always in ["up", "sum(rate(a_total{x!=\"y\"}[5m]))", "1"] {
+        assert_eq!(
+            of(always),
+            [(false, "the alert `own` fires as long as anything is measured".to_owned())],
+            "{always}"
+        );
+    }
+    for fine in ["up == 0", "absent(up)", "a unless b", "rate(a[5m]) > 1", "a and on (x) b"] {
+        assert_eq!(of(fine), [], "{fine}");
+    }
+}

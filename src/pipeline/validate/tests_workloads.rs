@@ -27,14 +27,19 @@ fn a_disk_for_one_pod_has_one_pod() {
     let disk = "    volumes: [{name: a, mountPath: /a, size: 1Gi}]\n";
     assert_eq!(
         said(disk),
-        ["8:15: the disk `a` is for one pod, and the app has several pods [volumes]"]
+        [
+            "8:15: the disk `a` is for one pod, and the app has several pods (the default of `backend-default`) [volumes]"
+        ]
     );
     assert_eq!(said(&format!("{disk}    scaling: {{replicas: 1}}\n")), Vec::<String>::new());
     assert_eq!(
         said(&format!(
             "{disk}    scaling: {{replicas: 1}}\n    autoscaling: {{horizontal: {{maxReplicas: 3, cpu: {{averageUtilization: 75}}}}}}\n"
         )),
-        ["8:15: the disk `a` is for one pod, and the app is scaled by load [volumes]"]
+        [
+            "8:15: the disk `a` is for one pod, and the app is scaled by load [volumes]",
+            "9:25: `scaling.replicas` does nothing: the number of replicas is the autoscaler's [ignored]",
+        ]
     );
     let shared = disk.replace("1Gi", "1Gi, accessMode: ReadWriteMany");
     assert_eq!(said(&shared), Vec::<String>::new());
@@ -87,7 +92,6 @@ fn a_job_has_a_schedule_that_comes() {
         [
             "10:5: the template `cronjob-default@latest` makes nothing of `service` [unused]",
             "11:5: the template `cronjob-default@latest` makes nothing of `ingress` [unused]",
-            "11:15: it is not said to which port this leads [ingress]",
         ]
     );
 }
@@ -103,4 +107,101 @@ fn runs_of_a_job_share_no_disk_at_once() {
     let said = "10:15: the disk `a` is for one pod, and two runs may be at it at once [volumes]";
     assert_eq!(job(", concurrency: Allow"), [said]);
     assert_eq!(job(", concurrency: null"), [said]);
+}
+
+fn readiness_of(section: &str) -> serde_json::Value {
+    let pod = &rendered(section)["spec"]["template"]["spec"];
+    pod["containers"][0]["readinessProbe"].clone()
+}
+
+/// The template's `/health` is never answered where gRPC is served, so that no pod became ready.
+#[test]
+fn a_grpc_port_is_asked_for_its_health_unless_the_waml_says_how() {
+    let ports = "    service: [{ports: [{name: api, number: 9000}, {name: web, number: 80, targetPort: 8000}]}]\n    grpc: {port: api}\n";
+    let grpc = serde_json::json!({"port": 9000});
+    assert_eq!(readiness_of(ports)["grpc"], grpc);
+    assert_eq!(
+        readiness_of("    service: [{ports: [{name: grpc, number: 9000}]}]\n")["grpc"],
+        grpc
+    );
+    assert_eq!(
+        readiness_of("    service: [{ports: [{name: x, number: 9000}]}]\n    grpc: {}\n")["grpc"],
+        grpc
+    );
+    for (said, key, how) in [
+        ("{port: web}", "httpGet", serde_json::json!({"path": "/health", "port": "web"})),
+        ("{path: /x}", "httpGet", serde_json::json!({"path": "/x", "port": "api"})),
+        ("{path: null}", "tcpSocket", serde_json::json!({"port": "api"})),
+        ("{type: tcp}", "tcpSocket", serde_json::json!({"port": "api"})),
+        ("{type: http}", "httpGet", serde_json::json!({"path": "/health", "port": "api"})),
+        ("{service: a.B}", "grpc", serde_json::json!({"port": 9000, "service": "a.B"})),
+        ("{type: grpc, port: web}", "grpc", serde_json::json!({"port": 8000})),
+        ("{command: [/x]}", "exec", serde_json::json!({"command": ["/x"]})),
+    ] {
+        let probe = readiness_of(&format!("{ports}    probes: {{readiness: {said}}}\n"));
+        assert_eq!(probe[key], how, "{said}: {probe}");
+    }
+}
+
+#[test]
+fn ways_of_probing_that_contradict_each_other_are_told() {
+    let of = |said_of: &str| {
+        said(&format!(
+            "    service: [{{ports: [{{name: a, number: 1}}, {{name: b, number: 2}}]}}]\n    probes: {{startup: {said_of}}}\n"
+        ))
+    };
+    for (probe, told) in [
+        (
+            "{type: tcp, path: /x}",
+            "the startup probe asks by a TCP connection, which has no `path`",
+        ),
+        ("{type: grpc, command: [x]}", "the startup probe asks by gRPC, which has no `command`"),
+        ("{service: x}", "the startup probe asks by a TCP connection, which has no `service`"),
+        ("{command: [x], port: a}", "the startup probe asks by a command, which has no `port`"),
+        ("{type: exec}", "the startup probe has no command"),
+        ("{type: http}", "the startup probe has no path"),
+    ] {
+        let found = of(probe);
+        assert!(matches!(found.as_slice(), [one] if one.contains(told)), "{probe}: {found:?}");
+    }
+    let two =
+        "    service: [{ports: [{name: a, number: 1}, {name: b, number: 2}]}]\n    grpc: {}\n";
+    assert_eq!(said(two), ["9:5: it is not said which port serves gRPC [grpc]"]);
+}
+
+/// The alerts of a section, by their names in Prometheus.
+fn alerts_on(platform: serde_json::Value, section: &str) -> Vec<String> {
+    let text = format!("{}deploy:\n  t:\n{section}", super::HEAD);
+    let rendered = super::plan_on(&text, serde_json::from_value(platform).unwrap()).unwrap();
+    let file = rendered.files.iter().find(|file| file.name == "prometheusrule.yaml").unwrap();
+    let rules: serde_json::Value = serde_yaml::from_slice(&file.bytes).unwrap();
+    let groups = rules["spec"]["groups"].as_array().unwrap().iter();
+    let rules = groups.flat_map(|group| group["rules"].as_array().unwrap());
+    rules.map(|rule| rule["alert"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_app_whose_pods_are_not_ready_has_alerts() {
+    let found = alerts_on(json!({}), "    {}\n");
+    for name in ["ContainerNotReady", "NoReplicasAvailable"] {
+        assert!(found.iter().any(|one| one == name), "{found:?}");
+    }
+}
+
+/// What nothing measures never fires, and who has it believes to be warned.
+#[test]
+fn a_redis_has_alerts_where_something_measures_it_and_a_cache_may_be_full() {
+    let of = |platform: serde_json::Value, redis: &str| -> Vec<String> {
+        let mut found = alerts_on(platform, &format!("    redis: {redis}\n"));
+        found.retain(|name| name.starts_with("Redis"));
+        found
+    };
+    assert_eq!(of(json!({}), "{persistent: true}"), Vec::<String>::new());
+    let measured = json!({"cloud": {"redis_exporter": "oliver006/redis_exporter:v1.80.0"}});
+    let own = json!({"monitoring": {"redis": {"source": "exporter"}}});
+    for platform in [measured, own] {
+        let all = ["RedisDown", "RedisMemory", "RedisRejectedConnections", "RedisEvictions"];
+        assert_eq!(of(platform.clone(), "{persistent: true}"), all);
+        assert_eq!(of(platform, "{}"), ["RedisDown", "RedisRejectedConnections", "RedisEvictions"]);
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Report, Subject, names};
+use super::{Report, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
+use crate::pipeline::view::naming;
 use crate::waml::node::Path;
 use crate::waml::section_operations::Version;
 use crate::waml::typed::quoted;
@@ -35,7 +36,7 @@ fn each(slug: &str, versions: &[Version], path: &Path, report: &mut Report<'_>) 
 }
 
 fn name(slug: &str, name: &str, earlier: Option<usize>) -> Option<Violation> {
-    let most = names::LONGEST_WORKLOAD;
+    let most = naming::LONGEST_WORKLOAD;
     let made = format!("{slug}-{name}");
     let (message, expected, help) = if !is_rfc1123_label(name) {
         let message = format!("{} is not a legal name", quoted(name));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::quantity::Quantity;
-use super::resources::not_a_quantity;
+use super::resources::{few_bytes, not_a_quantity};
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::view::secrets::volume_name;
@@ -65,7 +65,9 @@ fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
                 violation.expected("more than 0").help("write bytes as `256Mi` or `1Gi`");
             report.add(&path.key("size"), violation);
         }
-        Some(_) => {}
+        Some((text, Some(size))) => {
+            few_bytes("volumes", text, size, &path.key("size"), report);
+        }
         None => {
             let of_disks = [
                 ("storageClass", volume.storage_class.is_some()),
@@ -122,6 +124,9 @@ fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Repo
     let section = subject.section;
     let autoscaled = section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some());
     let replicas = section.scaling.as_ref().and_then(|scaling| scaling.replicas).unwrap_or(1);
+    if ["scaling", "autoscaling", "cron"].iter().any(|part| subject.is_unsure(part)) {
+        return;
+    }
     let at_once = section.cron.as_ref().filter(|_| subject.template.uses("cron"));
     let (why, help) = match at_once {
         Some(cron) if cron.concurrency.unwrap_or(Concurrency::Allow) == Concurrency::Allow => {
@@ -131,7 +136,11 @@ fn shared(volume: &Volume, subject: &Subject<'_>, path: &Path, report: &mut Repo
         None if replicas > 1 => ("the app has several pods", "set `scaling: {replicas: 1}`"),
         _ => return,
     };
-    let message = format!("the disk {} is for one pod, and {why}", quoted(&volume.name));
+    let default = match at_once {
+        None if !autoscaled => subject.default_of(&Path::root().key("scaling").key("replicas")),
+        _ => String::new(),
+    };
+    let message = format!("the disk {} is for one pod, and {why}{default}", quoted(&volume.name));
     let violation = Violation::error("volumes", message).expected("cannot be shared");
     let help =
         format!("{help}; or set `accessMode: ReadWriteMany`, if the storage class can do that");

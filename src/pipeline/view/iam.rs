@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::id::AppKey;
-use crate::model::platform::cloud::{Cloud, DatabaseKind, Provider, named_for};
+use crate::model::platform::cloud::{Cloud, DatabaseKind, Identities, Provider, named_for};
 use crate::model::target::Target;
 use crate::pipeline::view::{unique, without_nulls};
 use crate::waml::section::Section;
@@ -23,7 +23,8 @@ const DATABASE_ROLES: [&str; 2] = ["roles/cloudsql.client", "roles/cloudsql.inst
 pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
     let cloud = &target.platform.cloud;
     let has_database = section.database.is_some() && cloud.database == DatabaseKind::CloudSql;
-    if section.iam.is_none() && !has_database {
+    let by_default = cloud.identities == Identities::EveryApp && cloud.provider != Provider::None;
+    if section.iam.is_none() && !has_database && !by_default {
         return Json::Null;
     }
     let mut view = match without_nulls(json!(section.iam)) {
@@ -94,7 +95,9 @@ fn amazon(section: &Section, app: &AppKey, cloud: &Cloud) -> Map<String, Json> {
 
 /// The AWS role of an app: its own, or by the operator's pattern.
 pub(crate) fn aws_role(section: &Section, app: &AppKey, cloud: &Cloud) -> Option<String> {
-    let iam = section.iam.as_ref()?;
+    if section.iam.is_none() && cloud.identities == Identities::OnRequest {
+        return None;
+    }
     let pattern = || cloud.aws.role.as_ref().map(|pattern| named_for(pattern, app));
-    iam.aws_role.clone().or_else(pattern)
+    section.iam.as_ref().and_then(|iam| iam.aws_role.clone()).or_else(pattern)
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::platform::network::{CertificateKind, Gateway};
+use crate::model::platform::network::{CertificateKind, Gateway, IngressKind};
 use crate::model::target::Target;
 use crate::pipeline::view::naming;
-use crate::pipeline::view::network::{PortRef, tcp_ports};
-use crate::waml::section_network::{Cache, Ingress, Service};
+use crate::pipeline::view::network::{GrpcPorts, PortRef, tcp_ports};
+use crate::waml::section::Section;
+use crate::waml::section_network::{Cache, Ingress};
 
 /// An address as templates see it.
 #[derive(Debug, Serialize)]
@@ -35,8 +36,12 @@ pub(crate) struct RouteView {
     path: String,
     /// The route in Traefik's words. Traefik names what it measures by it.
     rule: String,
+    /// Which of Traefik's routes is asked first, where its own order, by the rule's length, is wrong.
+    priority: Option<usize>,
     service: String,
     port: u16,
+    /// Whether gRPC is served there, which needs HTTP/2 all the way.
+    pub(crate) grpc: bool,
     cache: Option<CacheView>,
 }
 
@@ -54,33 +59,36 @@ pub(crate) struct CertificateView {
     host: String,
 }
 
-pub(crate) fn ingresses(
-    ingresses: &[Ingress],
-    services: &[Service],
-    slug: &str,
-    target: &Target,
-) -> Vec<IngressView> {
-    let ports = tcp_ports(services, slug);
+/// What ingress-nginx must be told of a server that speaks gRPC; it holds for a whole `Ingress`.
+const NGINX_GRPC: (&str, &str) = ("nginx.ingress.kubernetes.io/backend-protocol", "GRPC");
+
+pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<IngressView> {
+    let ports = tcp_ports(section.services(), slug);
+    let grpc = GrpcPorts::of(section, slug);
     let platform = &target.platform.ingress;
     let by_us = target.platform.certificates.kind != CertificateKind::None;
     let view = |(index, ingress): (usize, &Ingress)| {
         let public = ingress.public.unwrap_or(false);
         let (host, tls) = (host(ingress, target), platform.tls(public));
-        let routes = routes(ingress, &host, &ports, slug);
+        let routes = routes(ingress, &host, &ports, &grpc, slug);
+        let mut annotations = platform.annotations(public).clone();
+        if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
+            annotations.insert(NGINX_GRPC.0.to_owned(), NGINX_GRPC.1.to_owned());
+        }
         IngressView {
             name: name(slug, index),
             public,
             tls,
-            certificate: (tls && by_us).then(|| naming::of(slug, &host)),
+            certificate: (tls && by_us).then(|| naming::of(slug, &naming::host_part(&host))),
             host,
             entry_points: platform.entry_points(public).to_vec(),
             class: platform.class(public).to_owned(),
             gateway: platform.gateway(public).clone(),
-            annotations: platform.annotations(public).clone(),
+            annotations,
             routes,
         }
     };
-    ingresses.iter().enumerate().map(view).collect()
+    section.ingresses().iter().enumerate().map(view).collect()
 }
 
 fn name(slug: &str, index: usize) -> String {
@@ -128,6 +136,16 @@ impl IngressView {
     pub(crate) fn named_routes(&self) -> (&str, &[RouteView]) {
         (&self.name, &self.routes)
     }
+
+    /// The class of Kubernetes' `Ingress`.
+    pub(crate) fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// Whether connections to it are encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls
+    }
 }
 
 impl RouteView {
@@ -141,30 +159,85 @@ impl RouteView {
     }
 }
 
-fn routes(ingress: &Ingress, host: &str, ports: &[PortRef<'_>], slug: &str) -> Vec<RouteView> {
+fn routes(
+    ingress: &Ingress,
+    host: &str,
+    ports: &[PortRef<'_>],
+    grpc: &GrpcPorts,
+    slug: &str,
+) -> Vec<RouteView> {
     let route =
         |path: Option<&str>, number: Option<u16>, service: Option<&str>, cache: Option<Cache>| {
-            let number = number.or(ingress.port)?;
-            let leads = |port: &&PortRef<'_>| {
-                port.number == number && service.is_none_or(|service| port.service == service)
+            let port = match number {
+                Some(number) => leads(ports, service, number)?,
+                None => leads_by_default(ports, service, ingress.port)?,
             };
-            let port = ports.iter().find(leads)?;
             let path = path.unwrap_or("/");
             Some(RouteView {
                 path: path.to_owned(),
-                rule: format!("Host(`{host}`) && PathPrefix(`{path}`)"),
+                rule: format!("{} && PathPrefix(`{path}`)", host_rule(host)),
+                priority: None,
                 service: port.service.to_owned(),
                 port: port.number,
+                grpc: grpc.has(port),
                 cache: cache.map(|cache| cached(cache, slug)),
             })
         };
-    match ingress.paths.as_deref() {
+    let routes = match ingress.paths.as_deref() {
         None | Some([]) => route(None, None, None, ingress.cache).into_iter().collect(),
         Some(paths) => paths
             .iter()
             .filter_map(|p| route(p.path.as_deref(), p.service_port, p.service.as_deref(), p.cache))
             .collect(),
+    };
+    if is_wildcard(host) { behind_all_others(routes) } else { routes }
+}
+
+/// The port of that number, of the service that is named or the first that has it.
+pub(crate) fn leads<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: u16,
+) -> Option<&'p PortRef<'a>> {
+    let mut of_service =
+        ports.iter().filter(|port| service.is_none_or(|service| port.service == service));
+    of_service.find(|port| port.number == number)
+}
+
+/// Where a path leads that names no port: to the address's own, or else to the only one that there is.
+pub(crate) fn leads_by_default<'p, 'a>(
+    ports: &'p [PortRef<'a>],
+    service: Option<&str>,
+    number: Option<u16>,
+) -> Option<&'p PortRef<'a>> {
+    let mut all = ports.iter().filter(|port| service.is_none_or(|name| port.service == name));
+    let only = || all.next().filter(|_| all.next().is_none());
+    number.and_then(|number| leads(ports, service, number)).or_else(only)
+}
+
+/// Whether it stands for every name below another.
+pub(crate) fn is_wildcard(host: &str) -> bool {
+    host.starts_with("*.")
+}
+
+/// One label, as Kubernetes' `Ingress`, gateways and certificates understand `*`.
+fn host_rule(host: &str) -> String {
+    match host.strip_prefix("*.") {
+        None => format!("Host(`{host}`)"),
+        Some(rest) => format!("HostRegexp(`^[^.]+\\.{}$`)", rest.replace('.', "\\.")),
     }
+}
+
+/// Traefik asks the longest rule first, which an expression would be: it would take the requests of
+/// every host that stands for itself. Among themselves longer paths come first.
+fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
+    let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    for route in &mut routes {
+        route.priority = lengths.iter().position(|one| *one == route.path.len()).map(|at| at + 1);
+    }
+    routes
 }
 
 /// The words of RFC 9111 and, for `immutable`, RFC 8246. Without `public`: an answer to somebody

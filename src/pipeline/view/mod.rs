@@ -6,7 +6,7 @@
 
 pub(crate) mod network; // services, ports
 pub(crate) mod ingress; // addresses, routes, certificates
-mod probes;
+pub(crate) mod probes; // how Kubernetes asks after a pod
 mod volumes; // disks, files
 pub(crate) mod naming; // names made of two names
 pub(crate) mod watched;
@@ -41,6 +41,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "app",
         json!({
             "name": waml.name, "slug": slug, "namespace": waml.app.namespace,
+            "workload": naming::workload(slug),
             "owner": waml.owner, "slack": waml.slack,
         }),
     );
@@ -53,19 +54,16 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     );
     set("release", json!(release));
     set("image", image(section.image.as_ref(), valid));
-    set("service", json!(network::services(section.services(), slug)));
+    set("service", json!(network::services(section, slug)));
     set(
         "ports",
         json!(network::container_ports(&network::service_ports(section.services(), slug))),
     );
-    let ingresses = ingress::ingresses(section.ingresses(), section.services(), slug, target);
+    let ingresses = ingress::ingresses(section, slug, target);
     set("certificates", json!(ingress::certificates(&ingresses)));
     set("caching", json!(ingress::caching(&ingresses)));
     set("ingress", json!(ingresses));
-    set(
-        "probes",
-        probes::of(section.probes.as_ref(), &network::service_ports(section.services(), slug)),
-    );
+    set("probes", probes::Probed::of(section, valid.tree(), slug).view());
     set("secrets", secrets::of_the_pod(section, target.platform.secrets.delivery));
     set("delivery", secrets::delivery(section, &waml.app, target));
     set("vault", vault::of(section, &waml.app, target));

@@ -7,16 +7,41 @@ const LONGEST: usize = 63;
 /// Of a hash, so that two names that are cut alike stay apart: 32 bits among an app's few.
 const HASH: usize = 8;
 
+/// Kubernetes makes pod names from a workload's name, a template hash and a random part; a
+/// longer name is cut, and its pods can no longer be told by it. From `pod-template-hash`
+/// (10) and the random part (5) with their hyphens.
+pub(crate) const LONGEST_WORKLOAD: usize = LONGEST - 17;
+
 /// `SLUG.PART`: what an app has by that name. A slug has no dot, so no two apps of a namespace
 /// come to the same name. Where it would be too long, it is cut, and a part of its hash put behind.
 pub(crate) fn of(slug: &str, part: &str) -> String {
-    let whole = format!("{slug}.{part}");
-    if whole.len() <= LONGEST {
-        return whole;
+    shortened(&format!("{slug}.{part}"), LONGEST)
+}
+
+/// What runs an app's pods: the slug, or what is left of a long one.
+pub(crate) fn workload(slug: &str) -> String {
+    shortened(slug, LONGEST_WORKLOAD)
+}
+
+/// The name, or its start and a part of its hash where it is longer than that.
+pub(crate) fn shortened(name: &str, longest: usize) -> String {
+    if name.len() <= longest {
+        return name.to_owned();
     }
-    let start: String = whole.chars().take(LONGEST - HASH - 1).collect();
-    let hash = hex::encode(Sha256::digest(&whole));
+    let start: String = name.chars().take(longest.saturating_sub(HASH + 1)).collect();
+    let hash = hex::encode(Sha256::digest(name));
     format!("{}-{}", start.trim_end_matches(['-', '.']), hash.get(..HASH).unwrap_or_default())
+}
+
+/// A host as a part of a name: `*` is none.
+pub(crate) fn host_part(host: &str) -> String {
+    match host.strip_prefix("*.") {
+        None => host.to_owned(),
+        Some(rest) => {
+            let hash = hex::encode(Sha256::digest(host));
+            format!("wildcard-{}.{rest}", hash.get(..HASH).unwrap_or_default())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +61,16 @@ mod tests {
             assert!(name.ends_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
         }
         assert_ne!(of("a", "b-c.d"), of("a-b", "c.d"));
+        assert_ne!(host_part("*.a.io"), host_part("wildcard.a.io"));
+    }
+
+    #[test]
+    fn a_long_slug_names_a_workload_whose_pods_can_be_told_by_it() {
+        assert_eq!(workload(&"a".repeat(46)), "a".repeat(46));
+        let (one, other) = (workload(&"a".repeat(47)), workload(&"a".repeat(63)));
+        assert_ne!(one, other);
+        for name in [one, other] {
+            assert!(is_rfc1123_label(&name) && name.len() == LONGEST_WORKLOAD, "{name}");
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! Services and ports, with everything resolved that the WAML may leave out.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
+use crate::waml::section::Section;
 use crate::waml::section_network::{Port, Protocol, Service};
+use crate::waml::section_operations::Grpc;
 
 /// A port that a service offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,19 +56,70 @@ pub(crate) struct ServiceView {
 
 /// A port as templates see it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PortView {
     pub(crate) name: String,
     pub(crate) number: u16,
     target: u16,
     protocol: Protocol,
+    /// What is spoken there, for who routes to it; none where nothing needs to be said.
+    app_protocol: Option<&'static str>,
 }
 
-pub(crate) fn services(services: &[Service], slug: &str) -> Vec<ServiceView> {
+/// HTTP/2 without TLS, which gRPC is spoken over: the name that Kubernetes gives it.
+const H2C: &str = "kubernetes.io/h2c";
+
+pub(crate) fn services(section: &Section, slug: &str) -> Vec<ServiceView> {
+    let grpc = GrpcPorts::of(section, slug);
+    let port = |port: &PortRef<'_>| PortView {
+        app_protocol: grpc.has(port).then_some(H2C),
+        ..PortView::of(port)
+    };
     let view = |service: &Service| ServiceView {
         name: service.name.clone().unwrap_or_else(|| slug.to_owned()),
-        ports: ports_of(service, slug).iter().map(PortView::of).collect(),
+        ports: ports_of(service, slug).iter().map(port).collect(),
     };
-    services.iter().map(view).collect()
+    section.services().iter().map(view).collect()
+}
+
+/// The ports of the container that serve gRPC.
+#[derive(Debug)]
+pub(crate) struct GrpcPorts(BTreeSet<u16>);
+
+impl GrpcPorts {
+    /// Those that `grpc.port` means. Where it says none: those that are called `grpc` or `grpc-…`, as
+    /// service meshes read names, or else the only one that an app with `grpc` has.
+    pub(crate) fn of(section: &Section, slug: &str) -> Self {
+        let ports = tcp_ports(section.services(), slug);
+        let targets = |is_meant: &dyn Fn(&PortRef<'_>) -> bool| -> BTreeSet<u16> {
+            ports.iter().filter(|port| is_meant(port)).map(|port| port.target).collect()
+        };
+        let wanted = section.grpc.as_ref().and_then(|Grpc { port }| port.as_deref());
+        let called = targets(&|port| match wanted {
+            Some(wanted) => port.is_called(wanted),
+            None => port.name == "grpc" || port.name.starts_with("grpc-"),
+        });
+        let all = targets(&|_| true);
+        let only = wanted.is_none() && section.grpc.is_some() && all.len() == 1;
+        Self(if called.is_empty() && only { all } else { called })
+    }
+
+    /// Whether gRPC is served there.
+    pub(crate) fn has(&self, port: &PortRef<'_>) -> bool {
+        port.protocol == Protocol::Tcp && self.0.contains(&port.target)
+    }
+
+    /// Whether it is known of no port.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl PortRef<'_> {
+    /// Whether it has that name, or that number, in its service or in the container.
+    pub(crate) fn is_called(&self, wanted: &str) -> bool {
+        self.name == wanted || [self.number, self.target].iter().any(|n| n.to_string() == wanted)
+    }
 }
 
 /// The ports that take connections: routes and probes lead to no others.
@@ -106,6 +161,6 @@ pub(crate) fn container_ports(of_services: &[PortRef<'_>]) -> Vec<PortView> {
 impl PortView {
     fn of(port: &PortRef<'_>) -> Self {
         let PortRef { service: _, name, number, target, protocol } = *port;
-        Self { name: name.to_owned(), number, target, protocol }
+        Self { name: name.to_owned(), number, target, protocol, app_protocol: None }
     }
 }

@@ -57,8 +57,16 @@ pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     unique::name(&target.name, app, LONGEST_INSTANCE)
 }
 
+/// The pods of a StatefulSet carry its name and a hash in a label, which takes 63 characters.
+const LONGEST_STATEFUL_SET: usize = 63 - 11;
+
+/// The Service by which a Redis in the cluster, and its exporter, are reached.
+pub(super) fn service(app: &AppKey) -> String {
+    name(app)
+}
+
 fn name(app: &AppKey) -> String {
-    format!("{}-redis", app.slug)
+    naming::shortened(&format!("{}-redis", app.slug), LONGEST_STATEFUL_SET)
 }
 
 /// Redis may use three quarters of its memory for data; the rest is for its own business while it
@@ -77,6 +85,7 @@ fn in_cluster(redis: &Redis, app: &AppKey, target: &Target) -> Json {
         "label": naming::of(app.slug.as_str(), "redis"),
         "image": format!("{}:{version}", target.platform.cloud.redis_image),
         "port": PORT,
+        "exporter": target.platform.cloud.redis_exporter,
         "memory": memory,
         "args": [
             "--maxmemory", data, "--maxmemory-policy", policy,

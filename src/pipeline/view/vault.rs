@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value as Json, json};
 
 use crate::model::id::AppKey;
-use crate::model::platform::cloud::named_for;
+use crate::model::platform::cloud::{Identities, named_for};
 use crate::model::target::Target;
 use crate::pipeline::view::secrets::wanted;
 use crate::pipeline::view::{unique, without_nulls};
@@ -24,7 +24,9 @@ pub(super) fn role(app: &AppKey, target: &Target) -> String {
 pub(super) fn of(section: &Section, app: &AppKey, target: &Target) -> Json {
     let platform = &target.platform.secrets;
     let by_delivery = platform.delivery.needs_role() && !wanted(section, app).is_empty();
-    if !platform.vault.operator || (section.vault.is_none() && !by_delivery) {
+    let wanted =
+        section.vault.is_some() || by_delivery || platform.vault.roles == Identities::EveryApp;
+    if !platform.vault.operator || !wanted {
         return Json::Null;
     }
     let login = &platform.vault.operator_login;

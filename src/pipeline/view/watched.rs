@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::model::platform::monitoring::{Monitoring, filled};
 use crate::model::target::Target;
 use crate::pipeline::promql::literal;
+use crate::pipeline::view::naming;
 use crate::waml::Waml;
 use crate::waml::section::Section;
 use crate::waml::section_operations::{Alert, AlertSeverity};
@@ -23,6 +24,11 @@ impl<'a> Watched<'a> {
         self.waml.app.slug.as_str()
     }
 
+    /// What runs the pods.
+    pub(crate) fn workload(&self) -> String {
+        naming::workload(self.slug())
+    }
+
     pub(crate) fn namespace(&self) -> &'a str {
         self.waml.app.namespace.as_str()
     }
@@ -34,8 +40,8 @@ impl<'a> Watched<'a> {
     /// Matchers for the app's own container, whatever workload it is in. The container has the
     /// slug's name, so an app whose slug only begins likewise is not meant.
     pub(crate) fn container(&self) -> String {
-        let (namespace, slug) = (self.namespace(), self.slug());
-        format!(r#"namespace="{namespace}", pod=~"{slug}-.+", container="{slug}""#)
+        let (namespace, slug, workload) = (self.namespace(), self.slug(), self.workload());
+        format!(r#"namespace="{namespace}", pod=~"{workload}-.+", container="{slug}""#)
     }
 
     /// A pattern of the operator's for this app.

@@ -158,8 +158,8 @@ pub(super) fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any parameters are read, and those of the page that follows are read as the same but for where it begins.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let pairs = |text: &str| -> Vec<(String, String)> {

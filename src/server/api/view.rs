@@ -233,6 +233,8 @@ fn whole(deployment: Deployment) -> Whole {
         description,
         production,
         automatic,
+        recipient: _,
+        identity: _,
     } = request;
     let Release { repository, commit, tag } = release;
     let overview = Overview {

@@ -20,6 +20,13 @@ macro_rules! label {
     };
 }
 
+/// What stands between two dots of a target's name.
+macro_rules! part {
+    () => {
+        "[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+    };
+}
+
 /// What shows nothing, or turns the direction of what follows, and control characters: the inside of a class.
 macro_rules! hidden {
     () => {
@@ -35,9 +42,9 @@ impl Form {
     pub(crate) const APP: Self =
         Self { pattern: concat!("^", label!(), "/", label!(), "$"), least: 3, most: 127 };
     pub(crate) const TARGET: Self =
-        Self { pattern: concat!("^", label!(), "(\\.", label!(), ")*$"), least: 1, most: 63 };
+        Self { pattern: concat!("^", part!(), "(\\.", part!(), ")*$"), least: 1, most: 63 };
     pub(crate) const SPOT: Self = Self {
-        pattern: concat!("^", label!(), "(\\.", label!(), ")*/", label!(), "/", label!(), "$"),
+        pattern: concat!("^", part!(), "(\\.", part!(), ")*/", label!(), "/", label!(), "$"),
         least: 5,
         most: 191,
     };
@@ -165,6 +172,7 @@ mod tests {
         for (form, text) in [
             (Form::TARGET, "prod-cluster-1"),
             (Form::TARGET, "prod.eu-west-1"),
+            (Form::TARGET, "Prod_1"),
             (Form::TAG, "1.0.202206151506-sha.649008fb"),
             (Form::DEPLOY_ID, "20261121-054812123-3f9a2c"),
             (Form::REPOSITORY, "weave-lab/my.app_1"),

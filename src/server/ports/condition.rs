@@ -16,6 +16,10 @@ pub trait Condition: Send + Sync + 'static {
     /// All checks, made now; each bounds itself.
     fn checks(&self) -> impl Future<Output = Vec<Check>> + Send;
 
+    /// What whoever looks at deployments should know: the code host limits us, so that what it shows
+    /// comes late. Shown to anybody.
+    fn remark(&self) -> impl Future<Output = Option<String>> + Send;
+
     /// All metrics in the text format that Prometheus reads.
     fn metrics(&self) -> String;
 }

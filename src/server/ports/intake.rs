@@ -1,6 +1,6 @@
 //! What comes in from the forge.
 
-use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal, Unused};
+use crate::model::event::{CheckRerun, DeploymentRequest, PullRequest, Push, Refusal, Unused};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::server::ports::Fault;
 
@@ -82,4 +82,7 @@ pub enum Noted {
 pub trait PullRequests: Send + Sync + 'static {
     /// Stores durably that a pull request is to be previewed, or forgets one that is closed.
     fn note(&self, request: PullRequest) -> impl Future<Output = Result<Noted, Fault>> + Send;
+
+    /// Stores durably that previews are to be made again; whether there are such.
+    fn make_again(&self, rerun: CheckRerun) -> impl Future<Output = Result<bool, Fault>> + Send;
 }

@@ -121,9 +121,9 @@ async fn while_the_secret_is_changed_both_are_taken_and_no_third() {
 #[tokio::test]
 async fn whoever_asked_is_to_be_told_what_cannot_be_used() {
     let world = world();
-    let detail = world.deliver("d-1", "Prod").await.problem(400, "malformed-event");
+    let detail = world.deliver("d-1", "Prod EU").await.problem(400, "malformed-event");
     assert!(
-        detail.starts_with("deployment.environment: \"Prod\" is not a legal target"),
+        detail.starts_with("deployment.environment: \"Prod EU\" is not a legal target"),
         "{detail}"
     );
     let refused = world.fake.inner.lock().unwrap().refused.clone();
@@ -137,7 +137,7 @@ async fn every_delivery_is_counted_by_what_became_of_it() {
     let world = world();
     world.deliver("d-1", "prod").await;
     world.deliver("d-1", "prod").await;
-    world.deliver("d-2", "Prod").await;
+    world.deliver("d-2", "Prod EU").await;
     let mut task = event("prod");
     task["deployment"]["task"] = json!("preview");
     let mut environment = event("Preview – shop");

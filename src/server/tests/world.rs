@@ -14,7 +14,7 @@ use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
-use crate::model::event::{DeploymentRequest, PullRequest, Push, Refusal};
+use crate::model::event::{CheckRerun, DeploymentRequest, PullRequest, Push, Refusal, Rerun};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
@@ -46,6 +46,8 @@ pub(super) struct Inner {
     pub(super) panics: bool,
     pub(super) silent: bool,
     pub(super) waiting_for: Option<String>,
+    /// What whoever looks should know.
+    pub(super) remark: Option<String>,
     /// Which deployments were asked for here, in order.
     pub(super) wanted: Vec<ports::Wanted>,
     /// What was to be removed, in order.
@@ -160,6 +162,11 @@ impl PullRequests for Fake {
         inner.pull_requests.push(request);
         Ok(if inner.pull_requests.len() > 1 { Noted::Full } else { Noted::New })
     }
+
+    async fn make_again(&self, rerun: CheckRerun) -> Result<bool, Fault> {
+        self.trouble().await?;
+        Ok(rerun.rerun == Rerun::Run(7))
+    }
 }
 
 impl Condition for Fake {
@@ -173,6 +180,10 @@ impl Condition for Fake {
         }
         let database = Check { name: "database".to_owned(), waiting_for: None, note: None };
         vec![database, Check { name: "manifests".to_owned(), waiting_for, note: None }]
+    }
+
+    async fn remark(&self) -> Option<String> {
+        self.inner.lock().unwrap().remark.clone()
     }
 
     fn metrics(&self) -> String {

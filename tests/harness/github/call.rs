@@ -11,6 +11,7 @@ use crate::harness::github::answer::{Answer, Answered, ok};
 const MOST_PER_PAGE: usize = 100;
 
 /// One request.
+#[derive(Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
     /// The address's parts, decoded, without what stands before `/repos`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::harness::github::answer::Answer;
-use crate::harness::github::limits::{Limits, told_to_wait, used_up};
+use crate::harness::github::limits::{Limits, makes_content, told_to_wait, used_up};
 
 /// Longer than any test.
 pub(super) const EVER: Duration = Duration::from_hours(1);
@@ -17,7 +17,11 @@ pub(crate) enum Fault {
     BadGateway,
     /// Any other status, and nothing was done.
     Status(u16),
-    /// 403 or 429 with `retry-after` in seconds: the secondary limit.
+    /// 200 with a page for people, as of a proxy that wants a login; and nothing was done.
+    WebPage,
+    /// 422, as for what GitHub understands and never takes.
+    Unprocessable,
+    /// 403 or 429 with `retry-after` in seconds: the secondary limit, of writes where it meets one.
     Wait(u16, i64),
     /// 403 with nothing remaining: the primary limit, until its reset.
     UsedUp,
@@ -25,6 +29,8 @@ pub(crate) enum Fault {
     BadCredentials,
     /// What was asked is done, and the connection is cut before the answer.
     CutAfter,
+    /// The connection is cut, and what was asked is done so many seconds later.
+    DoneLate(i64),
     /// The connection is cut, and nothing was done.
     CutBefore,
     /// What was asked is done, and no answer comes, ever: a client that dies then, dies in doubt.
@@ -40,6 +46,8 @@ pub(super) enum Verdict {
     Work { delay: Duration, cut: bool },
     /// It is answered so, and nothing is done.
     Refuse(Answer),
+    /// The connection ends, and it is worked on at that time.
+    Later(Timestamp),
     /// The connection ends, and nothing is done.
     Cut,
     /// It is not answered, and nothing is done.
@@ -101,29 +109,40 @@ impl Faults {
             return Verdict::Work { delay: Duration::ZERO, cut: false };
         };
         order.left -= 1;
-        verdict(order.fault, key, limits, now)
+        verdict(order.fault, line, key, limits, now)
     }
 }
 
-fn verdict(fault: Fault, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
+fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timestamp) -> Verdict {
     match fault {
         Fault::BadGateway => Verdict::Refuse(gateway()),
+        Fault::WebPage => Verdict::Refuse(web_page()),
+        Fault::Unprocessable => Verdict::Refuse(Answer::refusal(422, "Validation Failed")),
         Fault::Status(status) => Verdict::Refuse(Answer::refusal(status, "Server Error")),
         Fault::Wait(status, seconds) => {
-            limits.stop(key, status, now + SignedDuration::from_secs(seconds), now);
+            let until = now + SignedDuration::from_secs(seconds);
+            limits.stop(key, status, until, now, makes_content(line));
             Verdict::Refuse(told_to_wait(status, seconds))
         }
         Fault::UsedUp => {
             let reset = limits.use_up(key, now);
-            limits.stop(key, 403, reset, now);
+            limits.stop(key, 403, reset, now, false);
             Verdict::Refuse(used_up(key))
         }
         Fault::BadCredentials => Verdict::Refuse(Answer::refusal(401, "Bad credentials")),
         Fault::CutAfter => Verdict::Work { delay: Duration::ZERO, cut: true },
+        Fault::DoneLate(seconds) => Verdict::Later(now + SignedDuration::from_secs(seconds)),
         Fault::CutBefore => Verdict::Cut,
         Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },
         Fault::SilentBefore => Verdict::Silence,
     }
+}
+
+fn web_page() -> Answer {
+    let page = "<!doctype html><html><body>Please log in to the network</body></html>";
+    let mut answer = Answer::empty(200).with("content-type", "text/html; charset=utf-8");
+    answer.body = page.into();
+    answer
 }
 
 fn gateway() -> Answer {

@@ -15,6 +15,8 @@ const HOURLY: u64 = 5_000;
 const AT_ONCE: usize = 100;
 /// Calls a minute that make something.
 const CONTENT_A_MINUTE: usize = 80;
+/// The same within an hour.
+const CONTENT_AN_HOUR: usize = 500;
 /// What may have been on its way when we said to wait: a careful client has no more open.
 const ON_THE_WAY: u32 = 10;
 
@@ -28,6 +30,8 @@ pub(super) struct Limits {
     pub(super) offences: Vec<String>,
     /// The most content calls in any minute.
     pub(super) busiest_minute: usize,
+    /// The same in any hour.
+    pub(super) busiest_hour: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +46,8 @@ struct Stop {
     since: Timestamp,
     until: Timestamp,
     status: u16,
+    /// Only what makes something was stopped.
+    writes_only: bool,
     /// Who went on at that same moment.
     stragglers: u32,
 }
@@ -56,6 +62,7 @@ impl Default for Limits {
             open: 0,
             offences: Vec::new(),
             busiest_minute: 0,
+            busiest_hour: 0,
         }
     }
 }
@@ -77,7 +84,7 @@ impl Limits {
         self.not_stopped(key, line, now)?;
         let Quota { used, reset } = *self.quota(key, now);
         if used >= self.hourly {
-            self.stop(key, 403, reset, now);
+            self.stop(key, 403, reset, now, false);
             return Err(used_up(key));
         }
         Ok(())
@@ -87,6 +94,9 @@ impl Limits {
         let Some(stop) = self.stops.get_mut(key) else { return Ok(()) };
         if stop.until <= now {
             self.stops.remove(key);
+            return Ok(());
+        }
+        if stop.writes_only && !makes_content(line) {
             return Ok(());
         }
         stop.stragglers += 1;
@@ -100,8 +110,16 @@ impl Limits {
     }
 
     /// Whoever asks from now on until then does what GitHub punishes.
-    pub(super) fn stop(&mut self, key: &str, status: u16, until: Timestamp, now: Timestamp) {
-        self.stops.insert(key.to_owned(), Stop { since: now, until, status, stragglers: 0 });
+    pub(super) fn stop(
+        &mut self,
+        key: &str,
+        status: u16,
+        until: Timestamp,
+        now: Timestamp,
+        writes_only: bool,
+    ) {
+        let stop = Stop { since: now, until, status, writes_only, stragglers: 0 };
+        self.stops.insert(key.to_owned(), stop);
     }
 
     /// Counts what was answered.
@@ -116,12 +134,20 @@ impl Limits {
     fn count_content(&mut self, key: &str, now: Timestamp) {
         let times = self.contents.entry(key.to_owned()).or_default();
         times.push_back(now);
-        while times.front().is_some_and(|first| *first <= now - SignedDuration::from_mins(1)) {
+        while times.front().is_some_and(|first| *first <= now - SignedDuration::from_hours(1)) {
             times.pop_front();
         }
-        self.busiest_minute = self.busiest_minute.max(times.len());
-        if times.len() == CONTENT_A_MINUTE + 1 {
+        let minute_ago = now - SignedDuration::from_mins(1);
+        let minute = times.iter().rev().take_while(|at| **at > minute_ago).count();
+        let hour = times.len();
+        self.busiest_minute = self.busiest_minute.max(minute);
+        self.busiest_hour = self.busiest_hour.max(hour);
+        if minute == CONTENT_A_MINUTE + 1 {
             let offence = format!("{key}: more than {CONTENT_A_MINUTE} content calls in a minute");
+            self.offences.push(offence);
+        }
+        if hour == CONTENT_AN_HOUR + 1 {
+            let offence = format!("{key}: more than {CONTENT_AN_HOUR} content calls in an hour");
             self.offences.push(offence);
         }
     }
@@ -159,7 +185,7 @@ impl Limits {
 }
 
 /// GitHub does not say which calls it counts; these make what people see.
-fn makes_content(line: &str) -> bool {
+pub(super) fn makes_content(line: &str) -> bool {
     let writes = line.starts_with("POST ") || line.starts_with("PATCH ");
     writes && !line.contains("access_tokens") && !line.contains("/attempts")
 }

@@ -73,6 +73,9 @@ fn in_repository(state: &mut State, call: &Call, who: &Who, repo: i64, rest: &[&
     // Whoever may not even see it is told that it is not there.
     app::may(state, who, repo, ("metadata", Level::Read))?;
     app::may(state, who, repo, needs)?;
+    if call.writes() && state.repo(repo).archived {
+        return Err(Answer::refusal(403, "Repository was archived so is read-only."));
+    }
     handler(state, call, who, repo, rest)
 }
 

@@ -86,6 +86,7 @@ async fn work(hub: &Hub, call: &Call) -> Option<Answer> {
 /// Everything between a request and its answer, at one moment.
 fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
     let now = state.now();
+    catch_up(state);
     let line = format!("{} {}", call.method, call.path.join("/"));
     let who = app::identify(state, call);
     let key = who.as_ref().map_or_else(|_| "a stranger".to_owned(), Who::key);
@@ -93,6 +94,10 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
         Err(refusal) => (Some(refusal), Duration::ZERO, false),
         Ok(()) => match state.faults.judge(&line, &key, &mut state.limits, now) {
             Verdict::Cut => (None, Duration::ZERO, true),
+            Verdict::Later(at) => {
+                state.late_calls.push((at, call.clone(), who.clone().ok()));
+                (None, Duration::ZERO, true)
+            }
             Verdict::Silence => (None, EVER, true),
             Verdict::Refuse(refusal) => (Some(refusal), Duration::ZERO, false),
             Verdict::Work { delay, cut } => (Some(routed(state, call, who)), delay, cut),
@@ -108,6 +113,17 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
         answer.with("date", date).with("x-github-request-id", "0401:2BD3:1")
     };
     (answer.filter(|_| !cut).map(with_headers), delay)
+}
+
+/// Works on what was to be done late, and is due.
+pub(super) fn catch_up(state: &mut State) {
+    let now = state.now();
+    let (due, later): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut state.late_calls).into_iter().partition(|(at, _, _)| *at <= now);
+    state.late_calls = later;
+    for (_, call, who) in due {
+        let _nobody_hears_it = routed(state, &call, who.ok_or_else(Answer::not_found));
+    }
 }
 
 fn routed(state: &mut State, call: &Call, who: Result<Who, Answer>) -> Answer {

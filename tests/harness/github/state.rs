@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use the_deployer::clock::Clock;
 
+use crate::harness::events::number_of;
 use crate::harness::github::answer::Answer;
-use crate::harness::github::app::{App, Grant};
+use crate::harness::github::app::{App, Grant, Who};
+use crate::harness::github::call::Call;
 use crate::harness::github::checks::CheckRun;
 use crate::harness::github::deliveries::{Delivery, Hook};
 use crate::harness::github::deployments::Deployment;
@@ -35,6 +37,8 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) limits: Limits,
     pub(super) seen: Vec<Seen>,
+    /// What is worked on late: when, what, and as whom.
+    pub(super) late_calls: Vec<(Timestamp, Call, Option<Who>)>,
     /// Deployments that a test expects to stay without an end.
     pub(super) left_open: BTreeSet<i64>,
     /// How often a new commit or deployment is not found at first.
@@ -55,6 +59,7 @@ pub(super) struct Repo {
     pub(super) id: i64,
     pub(super) full_name: String,
     pub(super) private: bool,
+    pub(super) archived: bool,
     pub(super) commits: BTreeMap<String, Commit>,
     pub(super) branches: BTreeMap<String, String>,
     pub(super) deployments: Vec<Deployment>,
@@ -79,6 +84,7 @@ impl State {
             faults: Faults::default(),
             limits: Limits::default(),
             seen: Vec::new(),
+            late_calls: Vec::new(),
             left_open: BTreeSet::new(),
             late: 0,
         }
@@ -129,10 +135,10 @@ impl Repo {
         json!({
             "id": self.id, "node_id": "R_kgDO", "name": name, "full_name": self.full_name,
             "private": self.private,
-            "owner": {"login": owner, "id": 21_031_067, "type": "Organization"},
+            "owner": {"login": owner, "id": number_of(owner), "type": "Organization"},
             "html_url": format!("https://github.com/{}", self.full_name),
             "url": format!("{base}/repos/{}", self.full_name),
-            "default_branch": "main", "fork": false, "archived": false, "topics": [],
+            "default_branch": "main", "fork": false, "archived": self.archived, "topics": [],
             "license": null, "visibility": if self.private { "private" } else { "public" },
         })
     }

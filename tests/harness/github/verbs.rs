@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::harness::github::World;
+use crate::harness::github::deliveries;
 use crate::harness::github::deployments::{self, Deployment};
 use crate::harness::github::pulls::{self, Pull};
 use crate::harness::github::repositories::add_commit;
@@ -134,12 +135,43 @@ impl Repository<'_> {
         self.world.delivered().await;
     }
 
-    /// It gets another name; the former one leads to it.
+    /// It gets another name, or another owner; the former one leads to it.
     pub(crate) fn renamed_to(&self, full_name: &str) {
         let mut state = self.world.state();
         let former =
             std::mem::replace(&mut state.repo_mut(self.id).full_name, full_name.to_owned());
         state.former_names.insert(former.to_lowercase(), self.id);
+    }
+
+    /// Its owner archives it: it can be read only.
+    pub(crate) fn archived(&self) {
+        self.world.state().repo_mut(self.id).archived = true;
+    }
+
+    /// Somebody presses *Re-run* on each check run of a commit; when this returns, the service has answered.
+    pub(crate) async fn reruns_checks(&self, sha: &str) {
+        {
+            let mut state = self.world.state();
+            let state = &mut *state;
+            let runs = state.repo_mut(self.id).checks.iter_mut().filter(|run| run.head_sha == sha);
+            let events: Vec<Json> = runs
+                .map(|run| {
+                    run.fields["status"] = json!("queued");
+                    run.fields["conclusion"] = Json::Null;
+                    json!({
+                        "action": "rerequested", "sender": {"login": "octocat", "type": "User"},
+                        "check_run": {
+                            "id": run.id, "head_sha": sha, "name": run.fields["name"],
+                            "external_id": run.fields["external_id"], "status": "queued",
+                        },
+                    })
+                })
+                .collect();
+            for event in events {
+                deliveries::tell(state, self.id, "check_run", event);
+            }
+        }
+        self.world.delivered().await;
     }
 
     /// Where a branch is.

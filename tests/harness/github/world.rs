@@ -43,7 +43,9 @@ impl World {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.hub.state.lock().unwrap()
+        let mut state = self.hub.state.lock().unwrap();
+        server::catch_up(&mut state);
+        state
     }
 
     /// As of github.com.
@@ -191,6 +193,13 @@ impl World {
             .collect()
     }
 
+    /// Whether GitHub takes a deployment's environment for a production one.
+    pub(crate) fn is_production(&self, deployment: i64) -> bool {
+        let state = self.state();
+        let all = &state.repo_of(deployment).deployments;
+        all.iter().any(|one| one.id == deployment && one.production)
+    }
+
     /// The address of the app in each status of a deployment, oldest first; empty for none.
     pub(crate) fn environment_urls(&self, deployment: i64) -> Vec<String> {
         let state = self.state();
@@ -218,6 +227,13 @@ impl World {
     /// The most calls that made something in any minute of the clock.
     pub(crate) fn busiest_minute(&self) -> usize {
         self.state().limits.busiest_minute
+    }
+}
+
+impl World {
+    /// The most calls that made something in any hour of the clock, of one account.
+    pub(crate) fn busiest_hour(&self) -> usize {
+        self.state().limits.busiest_hour
     }
 }
 
@@ -252,6 +268,7 @@ fn make(state: &mut State, full_name: &str) -> i64 {
         id,
         full_name: full_name.to_owned(),
         private: true,
+        archived: false,
         commits: [].into(),
         branches: [].into(),
         deployments: Vec::new(),

@@ -19,12 +19,7 @@ pub(in crate::app::tell) async fn commit(
         return Ok(nothing);
     }
     let Message { repository, commit, unsure, .. } = message;
-    let status = CommitStatus {
-        context: context(message),
-        state: state(message.status.state),
-        description: message.status.description().to_owned(),
-        target_url: Some(page(world, message)),
-    };
+    let status = told(world, message);
     let has = || world.forge.has_commit_status(repository, commit, &status);
     if *unsure && has().await.map_err(|error| trouble(&error))? {
         return Ok(yes());
@@ -36,6 +31,34 @@ pub(in crate::app::tell) async fn commit(
             Ok(Delivered::Nothing(format!("GitHub knows no commit {commit}")))
         }
         Err(error) => Err(trouble(&error)),
+    }
+}
+
+/// Tells the end of a commit again, if its newest status of that context is another one; whether it was
+/// so.
+pub(in crate::app::tell) async fn confirm_commit(
+    world: &World,
+    message: &Message,
+) -> Result<bool, NotDelivered> {
+    if said_by_a_newer_one(world, message).await?.is_some() {
+        return Ok(false);
+    }
+    let Message { repository, commit, .. } = message;
+    let status = told(world, message);
+    let has = world.forge.has_commit_status(repository, commit, &status).await;
+    if has.map_err(|error| trouble(&error))? {
+        return Ok(false);
+    }
+    let told = world.forge.commit_status(repository, commit, &status).await;
+    told.map(|()| true).map_err(|error| trouble(&error))
+}
+
+fn told(world: &World, message: &Message) -> CommitStatus {
+    CommitStatus {
+        context: context(message),
+        state: state(message.status.state),
+        description: message.status.description().to_owned(),
+        target_url: Some(page(world, message)),
     }
 }
 

@@ -10,8 +10,12 @@ mod status; // the deployment's own statuses
 mod words; // every sentence, pure
 
 pub(super) use check::check;
-pub(super) use commit::commit;
-pub(super) use status::status;
+pub(super) use commit::{commit, confirm_commit};
+pub(super) use status::{confirm_status, status};
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::app::outside::World;
 use crate::app::problem;
@@ -48,14 +52,52 @@ fn yes() -> Delivered {
     Delivered::Yes { reference: None }
 }
 
-/// Without an answer nobody knows whether it has arrived. What the forge does not find may come:
-/// its own parts agree late, and rights are given late.
-fn trouble(error: &ForgeError) -> NotDelivered {
-    let problem = match problem::of_forge(error) {
-        Problem { remedy: Remedy::Reject, message } => Problem { remedy: Remedy::GiveUp, message },
+/// An App has an account at each owner: one of them that GitHub wants to wait holds up no other. The
+/// client keeps it from being asked meanwhile.
+pub(super) fn by_account(
+    world: &World,
+    told: Result<Delivered, NotDelivered>,
+    now: Timestamp,
+) -> Result<Delivered, NotDelivered> {
+    match told {
+        Err(NotDelivered {
+            problem: Problem { remedy: Remedy::Retry { after: Some(wait) }, message },
+            unsure: false,
+        }) if world.forge.knows_deliveries() => {
+            tracing::debug!(reason = message, "not told yet");
+            let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+            Ok(Delivered::Later { at: now.checked_add(wait).unwrap_or(Timestamp::MAX) })
+        }
         other => other,
+    }
+}
+
+/// Credentials that are refused are refused for everything: one message asks again after this, and the
+/// others wait for it.
+const CREDENTIALS: Duration = Duration::from_mins(5);
+
+/// Without an answer nobody knows whether it has arrived. What the forge does not find may come:
+/// its own parts agree late, and rights are given late. What it understands and does not take, it will not
+/// take the next time.
+fn trouble(error: &ForgeError) -> NotDelivered {
+    let Problem { remedy, message } = problem::of_forge(error);
+    let remedy = match error {
+        ForgeError::BadCredentials { .. } => Remedy::Retry { after: Some(CREDENTIALS) },
+        ForgeError::Archived { .. } => Remedy::Reject,
+        ForgeError::Refused { status, message, .. } if is_for_good(*status, message) => {
+            Remedy::Reject
+        }
+        _ if remedy == Remedy::Reject => Remedy::GiveUp,
+        _ => remedy,
     };
-    NotDelivered { problem, unsure: error.may_have_arrived() }
+    NotDelivered { problem: Problem { remedy, message }, unsure: error.may_have_arrived() }
+}
+
+/// A request that is wrong in itself, and not too early: GitHub may not know the commit yet. It answers so
+/// to what it takes for spam, too, which passes.
+fn is_for_good(status: u16, message: &str) -> bool {
+    let passes = ["No commit found", "spammed", "abuse"];
+    status == 422 && !passes.iter().any(|words| message.contains(words))
 }
 
 /// A question to our own database failed: nothing was sent.

@@ -17,18 +17,44 @@ pub(in crate::app::tell) async fn status(
     let Some(forge_id) = number(world, message).await? else {
         return Ok(Delivered::Nothing("the code host has no deployments".to_owned()));
     };
-    let status = Status {
-        state: message.status.state,
-        description: message.status.description().to_owned(),
-        log_url: Some(page(world, message)),
-        environment_url: address(world, message).await?,
-    };
+    let status = told(world, message).await?;
     let has = || world.forge.has_status(repository, forge_id, &status);
     if *unsure && has().await.map_err(|error| trouble(&error))? {
         return Ok(yes());
     }
     let told = world.forge.report(repository, forge_id, &status).await;
     told.map(|()| yes()).map_err(|error| trouble(&error))
+}
+
+/// Tells the end of a deployment again, if the newest status that we wrote is another one; whether
+/// it was so. What others wrote after it is theirs.
+pub(in crate::app::tell) async fn confirm_status(
+    world: &World,
+    message: &Message,
+) -> Result<bool, NotDelivered> {
+    let Message { repository, .. } = message;
+    let record = world.store.deployment(&message.deployment).await.map_err(|e| unread(&e))?;
+    let Some(forge_id) = record.and_then(|record| record.request.number()) else {
+        return Ok(false);
+    };
+    let page = page(world, message);
+    let shown = world.forge.statuses(repository, forge_id).await.map_err(|e| trouble(&e))?;
+    let ours = shown.iter().find(|one| one.log_url.as_deref() == Some(page.as_str()));
+    if ours.is_none_or(|newest| newest.state == message.status.state.as_str()) {
+        return Ok(false);
+    }
+    let status = told(world, message).await?;
+    let told = world.forge.report(repository, forge_id, &status).await;
+    told.map(|()| true).map_err(|error| trouble(&error))
+}
+
+async fn told(world: &World, message: &Message) -> Result<Status, NotDelivered> {
+    Ok(Status {
+        state: message.status.state,
+        description: message.status.description().to_owned(),
+        log_url: Some(page(world, message)),
+        environment_url: address(world, message).await?,
+    })
 }
 
 /// The forge's number of the deployment. One that began here is made there with its first status; it

@@ -152,7 +152,8 @@ fn note(violation: &Violation, waml: &str) -> Option<Annotation> {
     let Violation { rule, severity, message, path, position: _, expected, help } = violation;
     let more = [
         (!path.is_empty()).then(|| format!("at {path}")),
-        expected.as_ref().map(|expected| format!("expected: {expected}")),
+        // As the underline of bart says it: what is wrong here, or what is wanted.
+        expected.as_ref().map(|expected| format!("here: {expected}")),
         help.as_ref().map(|help| format!("help: {help}")),
     ];
     let lines = std::iter::once(message.clone()).chain(more.into_iter().flatten());

@@ -31,6 +31,8 @@ fn deployment(violations: Vec<Violation>) -> Deployment {
             description: String::new(),
             production: true,
             automatic: false,
+            recipient: crate::model::event::Recipient::Actor,
+            identity: None,
         },
         app: Some(AppKey {
             namespace: Namespace::parse("shop").unwrap(),

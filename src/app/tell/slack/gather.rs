@@ -9,6 +9,8 @@ use crate::app::tell::slack::Line;
 use crate::app::tell::slack::trouble::of_store;
 use crate::controller::outside::{NotDelivered, Problem, Remedy};
 use crate::model::deployment::{Contact, Deployment, State};
+use crate::model::event::Recipient;
+use crate::model::id::DeployId;
 use crate::notify::message::{LastGood, Links, Person};
 use crate::notify::slack::error::SlackError;
 use crate::notify::story::{Earlier, Fate, Whereabouts};
@@ -18,6 +20,9 @@ use crate::store::{Filter, Message, Told};
 const LONGEST_PROFILE: Duration = Duration::from_secs(2);
 /// Together with what comes after it, less than half a lease.
 const LONGEST_PERSON: Duration = Duration::from_secs(5);
+
+/// Among so many of the newest a good release is looked for.
+const LOOKED_AT: u32 = 50;
 
 pub(super) async fn deployment(
     world: &World,
@@ -42,11 +47,15 @@ pub(super) async fn contact(
     world.store.last_contact(repository).await.map_err(|error| of_store(&error))
 }
 
-/// The newest release of the lane that arrived before.
+/// The newest release of the lane that arrived before, and that nobody has rolled back from since. A
+/// rollback is that release: there is none to offer beside it.
 pub(super) async fn last_good(
     world: &World,
     deployment: &Deployment,
 ) -> Result<Option<LastGood>, NotDelivered> {
+    if deployment.rollback.is_some() && deployment.state == State::Succeeded {
+        return Ok(None);
+    }
     let request = &deployment.request;
     let filter = Filter {
         state: Some(State::Succeeded),
@@ -55,10 +64,22 @@ pub(super) async fn last_good(
         app: deployment.app.clone(),
         ..Filter::default()
     };
-    let page = world.store.deployments(&filter, Some(&deployment.id), 1).await;
-    let page = page.map_err(|error| of_store(&error))?;
-    let good = |one: Deployment| LastGood { id: one.id, tag: one.request.release.tag };
-    Ok(page.deployments.into_iter().next().map(good))
+    let page = world.store.deployments(&filter, None, LOOKED_AT).await;
+    Ok(good_before(&page.map_err(|error| of_store(&error))?.deployments, &deployment.id))
+}
+
+/// Of successes, newest first: the newest before the deployment from which no later one went back.
+fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGood> {
+    let mut left: Vec<&DeployId> = Vec::new();
+    for one in successes {
+        // A rollback's own id stands for the revision that it made live.
+        let revision = one.rollback.as_ref().map_or(&one.id, |rollback| &rollback.to);
+        if one.id < *deployment && !left.contains(&revision) {
+            return Some(LastGood { id: one.id.clone(), tag: one.request.release.tag.clone() });
+        }
+        left.extend(one.rollback.as_ref().and_then(|rollback| rollback.from.as_ref()));
+    }
+    None
 }
 
 pub(super) async fn person(
@@ -67,7 +88,13 @@ pub(super) async fn person(
     deployment: &Deployment,
     now: Timestamp,
 ) -> Result<Person, SlackError> {
-    let login = &deployment.request.actor;
+    let login = match &deployment.request.recipient {
+        Recipient::Actor => &deployment.request.actor,
+        Recipient::Login(login) => login,
+        Recipient::Nobody => {
+            return Ok(Person { name: deployment.request.actor.clone(), slack: None });
+        }
+    };
     let profile = async || {
         // A code host that does not answer costs the mention, not the message.
         let asked = tokio::time::timeout(LONGEST_PROFILE, world.forge.email_of(login)).await;

@@ -62,7 +62,13 @@ impl Answer {
                 ForgeError::RateLimited { host: host.to_owned(), retry_after }
             }
             (StatusCode::UNAUTHORIZED, _) => self.unauthorized(host, about, who),
-            (StatusCode::FORBIDDEN, None) => self.forbidden(host, about, who),
+            (StatusCode::FORBIDDEN, None) => match about {
+                About::Repository(repository) if self.says_archived() => {
+                    let (host, repository) = (host.to_owned(), repository.clone());
+                    ForgeError::Archived { host, repository }
+                }
+                _ => self.forbidden(host, about, who),
+            },
             (StatusCode::NOT_FOUND, _) => match about {
                 About::Repository(repository) => no_repository(repository.clone(), who),
                 About::Installation(..) | About::App(_) | About::Anything(_) => {
@@ -92,7 +98,7 @@ impl Answer {
                 self.message
             ),
         };
-        ForgeError::Unauthorized { host: host.to_owned(), about: about.to_string(), help }
+        ForgeError::BadCredentials { host: host.to_owned(), about: about.to_string(), help }
     }
 
     fn forbidden(self, host: &str, about: About<'_>, who: &Who) -> ForgeError {
@@ -146,6 +152,11 @@ impl Answer {
         self.says("suspended") && self.status == StatusCode::FORBIDDEN
     }
 
+    /// As GitHub words it: `Repository was archived so is read-only.`
+    fn says_archived(&self) -> bool {
+        self.says("archived") && self.says("read-only")
+    }
+
     fn says(&self, words: &str) -> bool {
         self.message.to_ascii_lowercase().contains(words)
     }
@@ -160,6 +171,11 @@ impl Answer {
     pub(super) fn limited(&self) -> Option<Duration> {
         let status = matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         self.retry_after().filter(|_| status)
+    }
+
+    /// Whether the hour's requests are used up, which are counted whatever they do.
+    pub(super) fn says_used_up(&self) -> bool {
+        self.number("x-ratelimit-remaining") == Some(0)
     }
 
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.
@@ -318,6 +334,11 @@ mod tests {
             (answer(403, &[], &words("IP allow list")), &app, "it says: IP allow list"),
             (answer(404, &[], ""), &Who::Token, "that the token may read it"),
             (answer(404, &[], ""), &app, "that the App has it in its installation at https"),
+            (
+                answer(403, &[], &words("Repository was archived so is read-only.")),
+                &app,
+                "repository a/b is archived",
+            ),
             (answer(422, &[], &words("no")), &app, "refuses the request for a/b (422): no"),
         ] {
             let said = said(answer, who);

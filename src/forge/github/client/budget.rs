@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
-use crate::forge::delivery::Budget;
+use crate::forge::delivery::{Budget, Limited};
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::wire::Account;
 
 /// The limit that everything we do counts against; searches and others have their own.
 const CORE: &str = "core";
+/// This part of the hour's requests is kept for what a deployment needs: 1/10.
+const RESERVE: u64 = 10;
+/// What is further ahead is of a clock that was set back.
+const AN_HOUR: Duration = Duration::from_hours(1);
 /// More installations than anybody has.
 const MOST: usize = 1000;
 
@@ -36,6 +41,21 @@ impl Budgets {
         }
     }
 
+    /// How long the account's statuses have to wait, because what is left of the hour is kept for
+    /// deployments.
+    pub(super) fn reserved(&self, account: Account, now: Timestamp) -> Option<Duration> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Budget { limit, remaining, reset } = *all.get(&account)?;
+        let left = Duration::try_from(reset.duration_since(now)).ok()?;
+        let scarce = remaining < limit / RESERVE;
+        (scarce && !left.is_zero() && left <= AN_HOUR).then_some(left)
+    }
+
+    /// Whether any answer named a limit.
+    fn is_known(&self) -> bool {
+        !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// The one with the smallest part left; those whose hour is over are full again.
     fn tightest(&self, now: Option<Timestamp>) -> Option<Budget> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,6 +72,16 @@ impl GitHub {
     /// limits.
     pub fn budget(&self) -> Option<Budget> {
         self.wire.budgets.tightest(self.auth.now())
+    }
+
+    /// Until when GitHub wants no requests of ours, as far as it said.
+    pub fn limited(&self) -> Limited {
+        self.wire.closed.limited()
+    }
+
+    /// Whether GitHub names limits: an Enterprise Server without them does not.
+    pub fn names_limits(&self) -> bool {
+        self.wire.budgets.is_known()
     }
 }
 
@@ -101,6 +131,20 @@ mod tests {
         assert_eq!(left(&budgets, 999), Some(10));
         assert_eq!(left(&budgets, 1000), Some(4000));
         assert_eq!(left(&budgets, 2000), None);
+    }
+
+    #[test]
+    fn the_last_tenth_of_the_hour_is_kept_for_deployments() {
+        let budgets = Budgets::default();
+        let now = |second| Timestamp::from_second(second).unwrap();
+        let one = Account::Token;
+        budgets.note(one, &headers("500", "4600", "core"));
+        assert_eq!(budgets.reserved(one, now(1000)), None);
+        budgets.note(one, &headers("499", "4600", "core"));
+        assert_eq!(budgets.reserved(one, now(1000)), Some(Duration::from_secs(3600)));
+        assert_eq!(budgets.reserved(Account::Installation(1), now(1000)), None);
+        assert_eq!(budgets.reserved(one, now(4600)), None, "another hour");
+        assert_eq!(budgets.reserved(one, now(100)), None, "the clock was set back");
     }
 
     #[test]

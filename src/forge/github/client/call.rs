@@ -11,6 +11,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::answer::Answer;
+use crate::forge::github::client::closed::Requests;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::RepoName;
 
@@ -45,6 +46,8 @@ pub(in crate::forge::github) struct Call<'a> {
     pub(super) body: Option<String>,
     /// How much of a success is read.
     pub(super) limit: usize,
+    /// Whether it leaves the last of the hour's requests to others.
+    pub(super) yields: bool,
 }
 
 impl<'a> Call<'a> {
@@ -54,7 +57,16 @@ impl<'a> Call<'a> {
         route: String,
     ) -> Self {
         let headers = HeaderMap::from_iter([(ACCEPT, JSON)]);
-        Self { about, needs, method: Method::GET, route, headers, body: None, limit: LARGE }
+        Self {
+            about,
+            needs,
+            method: Method::GET,
+            route,
+            headers,
+            body: None,
+            limit: LARGE,
+            yields: false,
+        }
     }
 
     /// A write; a body that cannot be JSON is a fault of ours, and is sent as none.
@@ -68,12 +80,23 @@ impl<'a> Call<'a> {
         let json = HeaderValue::from_static("application/json");
         let headers = HeaderMap::from_iter([(ACCEPT, JSON), (CONTENT_TYPE, json)]);
         let body = serde_json::to_string(body).ok();
-        Self { about, needs, method, route, headers, body, limit: SMALL }
+        Self { about, needs, method, route, headers, body, limit: SMALL, yields: false }
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    /// A status: what people are told of a deployment waits for deployments.
+    pub(super) fn yielding(mut self) -> Self {
+        self.yields = true;
+        self
+    }
+
+    /// Which of the account's requests it is one of.
+    pub(super) fn requests(&self) -> Requests {
+        if self.method == Method::GET { Requests::All } else { Requests::Writes }
     }
 
     pub(super) fn at_most(mut self, limit: usize) -> Self {

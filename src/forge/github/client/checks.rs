@@ -105,7 +105,7 @@ impl GitHub {
             route,
             &body,
         );
-        let made: Made = self.read(call.at_most(LARGE)).await?;
+        let made: Made = self.read(call.at_most(LARGE).yielding()).await?;
         self.annotate(repository, made.id, check, later).await?;
         Ok(made.id)
     }
@@ -181,7 +181,7 @@ fn reading(repository: &RepoName) -> (About<'_>, Permission) {
 
 fn patch<'a>(repository: &'a RepoName, id: i64, body: &impl Serialize) -> Call<'a> {
     let (about, needs) = (About::Repository(repository), Permission::WRITE_CHECKS);
-    Call::write(about, needs, Method::PATCH, route(repository, id), body)
+    Call::write(about, needs, Method::PATCH, route(repository, id), body).yielding()
 }
 
 fn notes(check: &CheckRun) -> Vec<Note> {

@@ -1,7 +1,11 @@
-//! Who was told to wait, waits with everything: GitHub punishes who goes on.
+//! Who was told to wait, waits: GitHub punishes who goes on.
 //!
 //! Workers, senders and sweeps do not know of each other's requests; here they meet. A request that
 //! may not go out yet is refused as GitHub would refuse it, with what is left of the time.
+//!
+//! GitHub counts what makes something apart from what reads. A write that is refused says nothing of
+//! reads: a deployment is not to wait for the statuses of others. Where reads are limited too,
+//! the first of them hears it, and then nothing goes out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +13,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::forge::delivery::Limited;
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::wire::Account;
 
@@ -18,12 +23,21 @@ const LONGEST: Duration = Duration::from_hours(2);
 /// More installations than anybody has.
 const MOST: usize = 1000;
 
+/// Which requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::forge::github) enum Requests {
+    /// All of an account.
+    All,
+    /// Those that make or change something.
+    Writes,
+}
+
 /// Until when nothing is sent, for each account; without a clock, nobody is held back. Clones
 /// share it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::forge::github) struct Closed(Option<(Now, Until)>);
 
-type Until = Arc<Mutex<BTreeMap<Account, Timestamp>>>;
+type Until = Arc<Mutex<BTreeMap<(Account, Requests), Timestamp>>>;
 
 impl Closed {
     /// By that clock.
@@ -31,19 +45,24 @@ impl Closed {
         Self(Some((now, Arc::default())))
     }
 
-    /// How long the account still has to wait, if it has to.
-    pub(super) fn left(&self, account: Account) -> Option<Duration> {
-        let (now, until) = self.0.as_ref()?;
-        let until = *until.lock().unwrap_or_else(PoisonError::into_inner).get(&account)?;
-        let left = until.duration_since(now.get());
-        left.try_into().ok().filter(|left: &Duration| !left.is_zero() && *left <= LONGEST)
+    /// How long the account still has to wait with a read or a write, if it has to.
+    pub(super) fn left(&self, account: Account, requests: Requests) -> Option<Duration> {
+        let all = self.remaining(account, Requests::All);
+        match requests {
+            Requests::All => all,
+            Requests::Writes => all.max(self.remaining(account, Requests::Writes)),
+        }
     }
 
-    /// GitHub wants nothing of the account for so long.
-    pub(super) fn hear(&self, account: Account, wait: Duration) {
+    /// GitHub wants none of these requests of the account for so long.
+    pub(super) fn hear(&self, account: Account, requests: Requests, wait: Duration) {
         let Some((now, all)) = &self.0 else { return };
         let now = now.get();
-        let left = self.left(account).unwrap_or_default();
+        let left = self.remaining(account, requests).unwrap_or_default();
+        if left.is_zero() {
+            let seconds = wait.as_secs();
+            tracing::warn!(?account, ?requests, seconds, "GitHub limits us; these requests wait");
+        }
         let wait = SignedDuration::try_from(wait.min(LONGEST).max(left)).unwrap_or_default();
         let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +70,37 @@ impl Closed {
             all.retain(|_, until| *until > now);
         }
         // Of several answers the one with the longest wait counts.
-        all.insert(account, until);
+        all.insert((account, requests), until);
     }
+
+    /// Until when requests of any account wait.
+    pub(super) fn limited(&self) -> Limited {
+        let Some((now, all)) = &self.0 else { return Limited::default() };
+        let now = now.get();
+        let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = |wanted: Requests| {
+            let of = all.iter().filter(|((_, requests), _)| *requests == wanted);
+            of.map(|(_, until)| *until).filter(|until| ahead(*until, now).is_some()).max()
+        };
+        Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
+    }
+
+    /// What the time is by which it goes, where there is one.
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.0.as_ref().map(|(now, _)| now.get())
+    }
+
+    fn remaining(&self, account: Account, requests: Requests) -> Option<Duration> {
+        let (now, until) = self.0.as_ref()?;
+        let until = until.lock().unwrap_or_else(PoisonError::into_inner);
+        ahead(*until.get(&(account, requests))?, now.get())
+    }
+}
+
+/// How far ahead a time is, if it is, and no further than anything waits.
+fn ahead(until: Timestamp, now: Timestamp) -> Option<Duration> {
+    let left = until.duration_since(now);
+    left.try_into().ok().filter(|left: &Duration| !left.is_zero() && *left <= LONGEST)
 }
 
 #[cfg(test)]
@@ -68,14 +116,36 @@ mod tests {
         let now = Now::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
         let closed = Closed::by(now);
         let (one, other) = (Account::Installation(1), Account::Installation(2));
-        assert_eq!(closed.left(one), None);
-        closed.hear(one, Duration::from_mins(1));
-        closed.hear(one, Duration::from_secs(30));
-        assert_eq!((closed.left(one), closed.left(other)), (Some(Duration::from_mins(1)), None));
+        assert_eq!(closed.left(one, Requests::All), None);
+        closed.hear(one, Requests::All, Duration::from_mins(1));
+        closed.hear(one, Requests::All, Duration::from_secs(30));
+        assert_eq!(
+            (closed.left(one, Requests::All), closed.left(other, Requests::All)),
+            (Some(Duration::from_mins(1)), None)
+        );
         second.store(159, Ordering::SeqCst);
-        assert_eq!(closed.left(one), Some(Duration::from_secs(1)));
+        assert_eq!(closed.left(one, Requests::All), Some(Duration::from_secs(1)));
         second.store(160, Ordering::SeqCst);
-        assert_eq!(closed.left(one), None);
+        assert_eq!(closed.left(one, Requests::All), None);
+    }
+
+    #[test]
+    fn a_refused_write_shuts_writes_alone_and_a_refused_read_everything() {
+        let now = Timestamp::from_second(100).unwrap();
+        let closed = Closed::by(Now::new(move || now));
+        let (one, other) = (Account::Installation(1), Account::Installation(2));
+        let left =
+            |account| (closed.left(account, Requests::All), closed.left(account, Requests::Writes));
+        let minutes = |n| Some(Duration::from_mins(n));
+        closed.hear(one, Requests::Writes, Duration::from_mins(30));
+        assert_eq!((left(one), left(other)), ((None, minutes(30)), (None, None)));
+        closed.hear(one, Requests::All, Duration::from_mins(1));
+        assert_eq!(left(one), (minutes(1), minutes(30)));
+        closed.hear(other, Requests::All, Duration::from_mins(40));
+        assert_eq!(left(other), (minutes(40), minutes(40)));
+        let at = |second| Timestamp::from_second(second).ok();
+        let limited = Limited { everything: at(100 + 2400), writes: at(100 + 1800) };
+        assert_eq!(closed.limited(), limited);
     }
 
     #[test]
@@ -84,18 +154,18 @@ mod tests {
         let now = Arc::clone(&second);
         let now = Now::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
         let closed = Closed::by(now);
-        closed.hear(Account::Token, Duration::from_mins(1));
-        assert!(closed.left(Account::Token).is_some());
+        closed.hear(Account::Token, Requests::All, Duration::from_mins(1));
+        assert!(closed.left(Account::Token, Requests::All).is_some());
         second.store(100, Ordering::SeqCst);
-        assert_eq!(closed.left(Account::Token), None);
-        closed.hear(Account::Token, Duration::from_mins(1));
-        assert_eq!(closed.left(Account::Token), Some(Duration::from_mins(1)));
+        assert_eq!(closed.left(Account::Token, Requests::All), None);
+        closed.hear(Account::Token, Requests::All, Duration::from_mins(1));
+        assert_eq!(closed.left(Account::Token, Requests::All), Some(Duration::from_mins(1)));
     }
 
     #[test]
     fn without_a_clock_nobody_is_held_back() {
         let closed = Closed::default();
-        closed.hear(Account::Token, Duration::from_mins(1));
-        assert_eq!(closed.left(Account::Token), None);
+        closed.hear(Account::Token, Requests::All, Duration::from_mins(1));
+        assert_eq!(closed.left(Account::Token, Requests::All), None);
     }
 }

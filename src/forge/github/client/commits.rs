@@ -60,7 +60,7 @@ impl GitHub {
         };
         let route = format!("/repos/{repository}/statuses/{commit}");
         let (about, needs) = (About::Repository(repository), Permission::WRITE_STATUSES);
-        self.done(Call::write(about, needs, Method::POST, route, &body)).await
+        self.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
     }
 
     /// Whether the newest status of that context at the commit says the same.

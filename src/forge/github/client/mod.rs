@@ -8,8 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
-use octocrab::Octocrab;
+use http::header::USER_AGENT;
+use http::{HeaderName, HeaderValue, Uri};
+use octocrab::service::middleware::base_uri::BaseUriLayer;
+use octocrab::service::middleware::extra_headers::ExtraHeadersLayer;
+use octocrab::service::middleware::reqwest_connector::ReqwestConnector;
+use octocrab::{AuthState, Octocrab, OctocrabBuilder};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
@@ -49,6 +53,8 @@ pub(in crate::forge::github) mod wire; // one request, its redirects and its ans
 pub const GITHUB_API: &str = "https://api.github.com";
 /// The version without breaking changes, supported until 2028 at least.
 const API_VERSION: &str = "2022-11-28";
+/// Who we are.
+const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 
 /// How to reach GitHub.
 #[derive(Debug, Clone)]
@@ -84,9 +90,6 @@ pub enum SettingsError {
     /// The token has characters that no token has.
     #[error("the GitHub token has spaces or other characters that no token has")]
     Token,
-    /// The client library refuses.
-    #[error("the GitHub client cannot be made")]
-    Client(#[source] Box<octocrab::Error>),
 }
 
 /// GitHub, or a GitHub Enterprise Server. Clones share everything.
@@ -110,13 +113,8 @@ impl GitHub {
         let Settings { api_url, credentials, timeout } = settings;
         let host = host(&api_url).ok_or_else(|| SettingsError::Url { url: api_url.clone() })?;
         let auth = auth(credentials)?;
-        let version = HeaderName::from_static("x-github-api-version");
-        let octocrab = Octocrab::builder()
-            .base_uri(api_url.as_str())
-            .map_err(|_| SettingsError::Url { url: api_url.clone() })?
-            .add_header(version, API_VERSION.to_owned())
-            .build_with_reqwest(http)
-            .map_err(|error| SettingsError::Client(Box::new(error)))?;
+        let uri = api_url.parse().map_err(|_| SettingsError::Url { url: api_url.clone() })?;
+        let octocrab = library(uri, http);
         let base = api_url.trim_end_matches('/').into();
         let budgets = Budgets::default();
         let closed = Closed::default();
@@ -156,6 +154,25 @@ impl GitHub {
         token: &SecretString,
     ) {
         self.auth.git_refused(repository, access, token).await;
+    }
+}
+
+/// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and who
+/// looks into GitHub's log is to see who it was.
+fn library(api: Uri, http: reqwest::Client) -> Octocrab {
+    let headers = vec![
+        (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static(API_VERSION)),
+        (USER_AGENT, HeaderValue::from_static(AGENT)),
+    ];
+    let made = OctocrabBuilder::new_empty()
+        .with_service(ReqwestConnector::new(http))
+        .with_layer(&ExtraHeadersLayer::new(Arc::new(headers)))
+        .with_layer(&BaseUriLayer::new(api))
+        .with_auth(AuthState::None)
+        .build();
+    match made {
+        Ok(octocrab) => octocrab,
+        Err(never) => match never {},
     }
 }
 

@@ -56,7 +56,7 @@ impl GitHub {
         let about = About::Repository(repository);
         let body = Body::of(status);
         let (needs, route) = (Permission::WRITE_DEPLOYMENTS, route(repository, forge_id));
-        self.done(Call::write(about, needs, Method::POST, route, &body)).await
+        self.done(Call::write(about, needs, Method::POST, route, &body).yielding()).await
     }
 
     /// Whether a deployment has that status: the same state, description and page.

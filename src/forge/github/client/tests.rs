@@ -91,7 +91,8 @@ async fn gate(world: &Shared, headers: &Headers) -> Result<(), Response> {
         world.trouble
     };
     assert_eq!(headers["x-github-api-version"], API_VERSION);
-    assert!(headers.contains_key("user-agent"));
+    let agents: Vec<_> = headers.get_all("user-agent").iter().collect();
+    assert_eq!(agents, [AGENT], "it says who we are, once");
     match trouble {
         Some(Trouble::Silent) => std::future::pending().await,
         Some(Trouble::BadGateway) => Err(Code::BAD_GATEWAY.into_response()),
@@ -216,7 +217,7 @@ async fn a_file_over_the_limit_is_not_read_to_its_end() {
 async fn a_wrong_token_stops_and_is_not_shown() {
     let (github, _) = stand_in_with("ghp_wrong").await;
     let error = weave(&github).await.unwrap_err();
-    assert!(matches!(error, ForgeError::Unauthorized { .. }), "{error}");
+    assert!(matches!(error, ForgeError::BadCredentials { .. }), "{error}");
     assert_eq!(error.disposition(), Disposition::Stop);
     assert!(!format!("{error} {error:?} {github:?}").contains("ghp_wrong"));
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::Request;
 use octocrab::{OctoBody, Octocrab};
 use reqwest::StatusCode;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -18,7 +18,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::client::answer::Answer;
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{Call, SMALL};
-use crate::forge::github::client::closed::Closed;
+use crate::forge::github::client::closed::{Closed, Requests};
 
 /// A renamed repository takes one; more than a few are a circle.
 const MOST_HOPS: usize = 4;
@@ -120,7 +120,7 @@ impl Wire {
         route: &str,
         pass: &Pass,
     ) -> Result<(Outcome, Option<String>), ForgeError> {
-        self.may_go(pass)?;
+        self.may_go(call, pass)?;
         let request = request(call, route, pass).ok_or_else(|| self.no_request(call))?;
         let response = self.octocrab.execute(request).await;
         let response = response.map_err(|error| self.no_answer(&error))?;
@@ -128,6 +128,12 @@ impl Wire {
         let (status, headers) = (response.status(), response.headers().clone());
         if let Some(account) = pass.account {
             self.budgets.note(account, &headers);
+        }
+        if status.is_success() && is_web_page(&headers) {
+            return Err(self.unreachable(
+                "a web page came in place of an answer: a proxy or a login is in the way"
+                    .to_owned(),
+            ));
         }
         let limit = if status.is_success() { call.limit } else { SMALL };
         let body = body(response, limit).await;
@@ -138,7 +144,7 @@ impl Wire {
             body if !status.is_success() => {
                 let body = body.unwrap_or_default();
                 let answer = Answer::new(status, headers, &body).of(call);
-                self.hear(pass, &answer);
+                self.hear(call, pass, &answer);
                 Outcome::Failure(answer)
             }
             Some(body) => Outcome::Success(Success { body, headers, route: route.to_owned() }),
@@ -147,18 +153,24 @@ impl Wire {
         Ok((outcome, location))
     }
 
-    /// Nothing goes out for who was told to wait.
-    fn may_go(&self, pass: &Pass) -> Result<(), ForgeError> {
-        let left = pass.account.and_then(|account| self.closed.left(account));
+    /// Nothing goes out for who was told to wait; and no status where what is left of the hour is
+    /// needed to deploy.
+    fn may_go(&self, call: &Call<'_>, pass: &Pass) -> Result<(), ForgeError> {
+        let Some(account) = pass.account else { return Ok(()) };
+        let reserved = || self.budgets.reserved(account, self.closed.now()?);
+        let reserved = if call.yields { reserved() } else { None };
+        let left = self.closed.left(account, call.requests()).max(reserved);
         let host = || self.host.to_string();
         left.map_or(Ok(()), |retry_after| {
             Err(ForgeError::RateLimited { host: host(), retry_after })
         })
     }
 
-    fn hear(&self, pass: &Pass, answer: &Answer) {
+    fn hear(&self, call: &Call<'_>, pass: &Pass, answer: &Answer) {
         if let (Some(account), Some(wait)) = (pass.account, answer.limited()) {
-            self.closed.hear(account, wait);
+            let all = answer.says_used_up();
+            let requests = if all { Requests::All } else { call.requests() };
+            self.closed.hear(account, requests, wait);
         }
     }
 
@@ -216,6 +228,14 @@ fn request(call: &Call<'_>, route: &str, pass: &Pass) -> Option<Request<OctoBody
     authorization.set_sensitive(true);
     request.headers_mut().insert(AUTHORIZATION, authorization);
     Some(request)
+}
+
+/// The API sends JSON and raw files; a page for people is of somebody who stands in between, and must not be
+/// taken for a file.
+fn is_web_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml"].iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
 /// Those that GitHub uses; 303 would make a GET of a POST, and 304 is no redirect.

@@ -28,7 +28,7 @@ impl Environments {
     }
 
     /// Those that match one of the globs; `*` also stands for a slash. Letter case does not count,
-    /// as at GitHub: who writes `Prod` is told that targets have small letters.
+    /// as at GitHub.
     ///
     /// # Errors
     /// The first glob that cannot be read.
@@ -42,10 +42,17 @@ impl Environments {
         match &self.0 {
             Some(globs) if globs.are_matched_by(environment) => Whose::Ours,
             Some(_) => Whose::NotAllowed,
-            None if has_tag || TargetName::parse(environment).is_ok() => Whose::Ours,
+            None if has_tag || is_likely(environment) => Whose::Ours,
             None => Whose::Unlikely,
         }
     }
+}
+
+/// Whether most who have an environment of that name have it as a target: other tools have `Production`
+/// and `Preview`.
+fn is_likely(environment: &str) -> bool {
+    let odd = |c: char| c.is_ascii_uppercase() || c == '_';
+    TargetName::parse(environment).is_ok() && !environment.contains(odd)
 }
 
 impl fmt::Debug for Environments {
@@ -78,6 +85,7 @@ mod tests {
         let any = Environments::any();
         assert_eq!(any.whose("prod-cluster-1", false), Whose::Ours);
         assert_eq!(any.whose("Prod", true), Whose::Ours);
+        assert_eq!(any.whose("Production", false), Whose::Unlikely);
         assert_eq!(any.whose("Preview – shop", false), Whose::Unlikely);
     }
 }

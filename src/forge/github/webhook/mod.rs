@@ -1,7 +1,7 @@
 //! GitHub's webhook deliveries: is it GitHub's, and what does it ask of us. Pure.
 //!
 //! ```text
-//! signature::Verifier ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Ignored} | Malformed
+//! signature::Verifier ─▶ parse ─▶ Event::{Ping, Deployment, Refused, Push, PullRequest, Rerun, Ignored} | Malformed
 //!       the API's list ─▶ listed ─▶ the same
 //! ```
 //!
@@ -13,6 +13,7 @@ pub mod listed; // a deployment as GitHub's API lists it
 pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
+mod check_run; // a check run that is to be made again
 mod globs; // globs that remember their texts
 mod field; // one value of a JSON document, taken leniently
 mod form; // application/x-www-form-urlencoded
@@ -85,7 +86,7 @@ pub enum Malformed {
 
 /// Whether the body of such an event is read at all.
 pub fn is_read(event: &str) -> bool {
-    matches!(event, "deployment" | "push" | "pull_request")
+    matches!(event, "deployment" | "push" | "pull_request" | "check_run" | "check_suite")
 }
 
 /// What a delivery asks of us.
@@ -108,6 +109,7 @@ pub fn parse(
         }
         "push" => push::read(&document(content_type, body)?),
         "pull_request" => pull_request::read(&document(content_type, body)?, rules),
+        "check_run" | "check_suite" => check_run::read(&document(content_type, body)?, rules),
         other => Ok(ignored(Unused::Kind, format!("event {} is not used", shown(other)))),
     }
 }
@@ -133,8 +135,8 @@ fn shown(text: &str) -> String {
     format!("\"{cut}\"{more}")
 }
 
-#[cfg(any(test, feature = "fuzzing"))]
 /// Any body of any event is read, as JSON and as a form alike; and what was signed is known as signed.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let rules = Rules {
         previews: Some(rules::PreviewRules { forks: true, always: true }),
@@ -142,17 +144,21 @@ pub(crate) fn fuzz(data: &[u8]) {
     };
     let form: Vec<u8> = data.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect();
     let form = [b"payload=", form.as_slice()].concat();
-    for event in ["deployment", "pull_request", "push"] {
+    for event in ["deployment", "pull_request", "push", "check_run"] {
         let json = parse(event, ContentType::Json, data, &rules);
         let form = parse(event, ContentType::Form, &form, &rules);
         assert_eq!(format!("{json:?}"), format!("{form:?}"));
     }
     let _ = parse("deployment", ContentType::Form, data, &rules);
     let secret = secrecy::SecretString::from("secret");
-    let header = String::from_utf8_lossy(data);
-    let _ = signature::verify(&secret, data, Some(&header));
-    let signed = signature::sign(&secret, data);
-    assert_eq!(signature::verify(&secret, data, Some(&signed)), Ok(()));
+    let verified = |header: &str| {
+        let mut verifier = signature::Verifier::begin([&secret], Some(header))?;
+        // A body comes in pieces of any size.
+        data.chunks(7).for_each(|part| verifier.update(part));
+        verifier.finish()
+    };
+    let _ = verified(&String::from_utf8_lossy(data));
+    assert_eq!(verified(&signature::sign(&secret, data)), Ok(()));
 }
 
 #[cfg(test)]

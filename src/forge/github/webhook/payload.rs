@@ -9,6 +9,9 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use crate::forge::github::webhook::Malformed;
 use crate::forge::github::webhook::field::{Field, wrong};
 
+/// GitHub's own bound for a login is 39; a person of an Enterprise has an underscore and more.
+const LOGIN_CHARACTERS: usize = 60;
+
 /// The event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -41,13 +44,16 @@ pub(super) struct Deployment {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Repository {
+    pub(super) id: Field,
     pub(super) full_name: Field,
+    pub(super) owner: Option<User>,
 }
 
 /// A user, by login.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct User {
+    pub(super) id: Field,
     pub(super) login: Field,
     /// `User`, `Bot` or `Organization`.
     #[serde(rename = "type")]
@@ -61,8 +67,8 @@ pub(super) enum Payload {
     /// Nothing that we can use.
     #[default]
     Absent,
-    /// An object's `tag`.
-    Object { tag: Field },
+    /// An object's `tag`, and the `actor` who started the program that asked.
+    Object { tag: Field, actor: Field },
     /// A text; it may be JSON again.
     Text(String),
 }
@@ -91,8 +97,8 @@ impl Payload {
     pub(super) fn names_a_tag(&self) -> bool {
         match self {
             Self::Absent => false,
-            Self::Object { tag } => *tag != Field::Absent,
-            Self::Text(text) => Self::in_text(text).map_or(true, |tag| tag != Field::Absent),
+            Self::Object { tag, .. } => *tag != Field::Absent,
+            Self::Text(text) => Self::in_text(text).map_or(true, |(tag, _)| tag != Field::Absent),
         }
     }
 
@@ -101,19 +107,32 @@ impl Payload {
         let field = "deployment.payload.tag";
         match self {
             Self::Absent => Ok(None),
-            Self::Object { tag } => Ok(tag.text(field)?.map(str::to_owned)),
-            Self::Text(text) => Self::in_text(text)?.text(field).map(|t| t.map(str::to_owned)),
+            Self::Object { tag, .. } => Ok(tag.text(field)?.map(str::to_owned)),
+            Self::Text(text) => Self::in_text(text)?.0.text(field).map(|t| t.map(str::to_owned)),
         }
     }
 
+    /// The login that the creator of the deployment named as the person behind it, if it has the form of
+    /// one. What is none is nobody's: a deployment does not fail for it.
+    pub(super) fn actor(&self) -> Option<String> {
+        let named = match self {
+            Self::Absent => None,
+            Self::Object { actor, .. } => Some(actor.clone()),
+            Self::Text(text) => Self::in_text(text).ok().map(|(_, actor)| actor),
+        };
+        let Some(Field::Text(login)) = named else { return None };
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        ((1..=LOGIN_CHARACTERS).contains(&login.len()) && login.chars().all(legal)).then_some(login)
+    }
+
     /// Tools that post forms send the object as JSON in a text; a text of another kind is for people.
-    fn in_text(text: &str) -> Result<Field, Malformed> {
+    fn in_text(text: &str) -> Result<(Field, Field), Malformed> {
         if !text.trim_start().starts_with('{') {
-            return Ok(Field::Absent);
+            return Ok((Field::Absent, Field::Absent));
         }
         match serde_json::from_str(text) {
-            Ok(Self::Object { tag }) => Ok(tag),
-            Ok(Self::Absent | Self::Text(_)) => Ok(Field::Absent),
+            Ok(Self::Object { tag, actor }) => Ok((tag, actor)),
+            Ok(Self::Absent | Self::Text(_)) => Ok((Field::Absent, Field::Absent)),
             Err(_) => {
                 Err(wrong("deployment.payload", "begins like JSON and is not; fix or drop it"))
             }
@@ -166,14 +185,16 @@ impl<'de> Visitor<'de> for PayloadVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Payload, A::Error> {
-        let mut tag = Field::Absent;
+        let (mut tag, mut actor) = (Field::Absent, Field::Absent);
         while let Some(key) = map.next_key::<String>()? {
-            if key == "tag" {
-                tag = map.next_value()?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
+            match key.as_str() {
+                "tag" => tag = map.next_value()?,
+                "actor" => actor = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
             }
         }
-        Ok(Payload::Object { tag })
+        Ok(Payload::Object { tag, actor })
     }
 }

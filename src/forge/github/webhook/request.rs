@@ -7,10 +7,14 @@ use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
 use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{DeploymentRequest, Event, NOBODY, Refusal, Unused};
+use crate::model::event::{
+    DeploymentRequest, Event, NOBODY, Recipient, Refusal, RepositoryIdentity, Unused,
+};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
+/// GitHub's word for a deployment that has come to be.
+const CREATED: &str = "created";
 /// As `model::event::DeploymentRequest::actor` promises.
 const ACTOR_CHARACTERS: usize = 100;
 /// As `model::event::DeploymentRequest::description` promises.
@@ -21,12 +25,31 @@ const REF_BYTES: usize = 300;
 /// Decides what an event asks. What is not meant for us is ignored before its values are judged,
 /// so that other tools' deployments are no errors.
 pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
-    let action = body.action.required("action")?;
-    if action != "created" {
+    // Older Enterprise Servers leave the action out: they send the event when one is created, and
+    // at no other time.
+    let action = body.action.text("action")?.unwrap_or(CREATED);
+    if action != CREATED {
         return Ok(ignored(Unused::Kind, format!("action {} is not used", shown(action))));
     }
     let deployment = body.deployment.as_ref().ok_or_else(|| wrong("deployment", "is missing"))?;
-    judge(&repository(body)?, deployment, body.sender.as_ref(), rules)
+    let event = judge(&repository(body)?, deployment, body.sender.as_ref(), rules)?;
+    Ok(match event {
+        Event::Deployment(request) => {
+            Event::Deployment(DeploymentRequest { identity: identity(body), ..request })
+        }
+        other => other,
+    })
+}
+
+/// The numbers that GitHub has for the repository and its owner; none where it sends none.
+fn identity(body: &Body) -> Option<RepositoryIdentity> {
+    let number = |field: &Field| match field {
+        Field::Integer(number @ 1..) => Some(*number),
+        _ => None,
+    };
+    let repository = body.repository.as_ref()?;
+    let owner = repository.owner.as_ref().and_then(|owner| number(&owner.id));
+    Some(RepositoryIdentity { repository: number(&repository.id)?, owner })
 }
 
 /// Decides what a deployment of that repository asks, wherever it was read.
@@ -86,6 +109,7 @@ fn request(
     let tag = tag(deployment, &git_ref, &commit, rules)?;
     let environment = deployment.environment.required("deployment.environment")?;
     let description = deployment.description.text("deployment.description")?.unwrap_or_default();
+    let automatic = sender.into_iter().chain(&deployment.creator).any(is_program);
     Ok(DeploymentRequest {
         forge_id: forge_id(&deployment.id)?,
         release: Release { repository, commit, tag },
@@ -94,8 +118,17 @@ fn request(
         actor: actor(sender, deployment.creator.as_ref()),
         description: cut(description, DESCRIPTION_CHARACTERS),
         production: deployment.production_environment.is_true(),
-        automatic: sender.into_iter().chain(&deployment.creator).any(is_program),
+        automatic,
+        recipient: recipient(automatic, deployment),
+        identity: None,
     })
+}
+
+/// A workflow's own token says nothing of who started it: the workflow may. A person who asks is
+/// the one whom messages are for, whatever the payload says.
+fn recipient(automatic: bool, deployment: &Deployment) -> Recipient {
+    let named = if automatic { deployment.payload.actor() } else { None };
+    named.map_or(Recipient::Actor, Recipient::Login)
 }
 
 /// Whether an account is a program's: an App's, as GitHub Actions has one. A person's token in a

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::rules::{Repositories, TagRule};
 use super::*;
-use crate::model::event::{DeploymentRequest, Refusal};
+use crate::model::event::{DeploymentRequest, Recipient, Refusal, RepositoryIdentity};
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 
@@ -74,6 +74,12 @@ fn githubs_event_becomes_a_request() {
     assert_eq!(request.git_ref, "main");
     assert_eq!(request.actor, "octo-dev");
     assert_eq!(request.description, "please");
+    let identity = RepositoryIdentity { repository: 1, owner: None };
+    assert_eq!(request.identity, Some(identity));
+    let with_owner =
+        self::request(&with("/repository/owner", json!({"login": "weave-lab", "id": 9})));
+    assert_eq!(with_owner.identity, Some(RepositoryIdentity { owner: Some(9), ..identity }));
+    assert_eq!(self::request(&with("/repository/id", json!("x"))).identity, None);
 }
 
 #[test]
@@ -86,6 +92,19 @@ fn only_what_is_used_is_required() {
     let request = request(&small);
     assert_eq!((request.actor.as_str(), request.description.as_str()), ("ghost", ""));
     assert_eq!(request.release.tag.as_str(), SHA);
+}
+
+/// Enterprise Server's deployment events had no `action` at first.
+#[test]
+fn an_event_without_an_action_is_of_a_deployment_that_was_created() {
+    let mut older = event();
+    older.as_object_mut().unwrap().remove("action");
+    assert_eq!(request(&older), request(&event()));
+    assert_eq!(request(&with("/action", json!(null))), request(&event()));
+    for field in ["production_environment", "transient_environment", "performed_via_github_app"] {
+        older["deployment"].as_object_mut().unwrap().remove(field);
+    }
+    assert_eq!(request(&older), request(&event()));
 }
 
 #[test]
@@ -104,6 +123,26 @@ fn the_payload_may_be_an_object_json_in_a_text_a_text_or_nothing() {
     assert_eq!(broken, "deployment.payload: begins like JSON and is not; fix or drop it");
     let number = refused(&with("/deployment/payload", json!({"tag": 1.10})));
     assert!(number.starts_with("deployment.payload.tag: is a number"), "{number}");
+}
+
+#[test]
+fn a_program_may_name_the_person_who_started_it_and_a_person_nobody_else() {
+    let recipient = |sender: &str, payload: Value| {
+        let mut event = with("/deployment/payload", payload);
+        event["sender"] =
+            json!({"login": sender, "type": if sender.ends_with(']') { "Bot" } else { "User" }});
+        request(&event).recipient
+    };
+    let bot = "github-actions[bot]";
+    let octocat = Recipient::Login("octocat".to_owned());
+    assert_eq!(recipient(bot, json!({"tag": "1", "actor": "octocat"})), octocat);
+    assert_eq!(recipient(bot, json!("{\"tag\": \"1\", \"actor\": \"octocat\"}")), octocat);
+    assert_eq!(recipient("mallory", json!({"tag": "1", "actor": "octocat"})), Recipient::Actor);
+    for junk in
+        [json!(7), json!(null), json!(""), json!("a b"), json!("<!here>"), json!("x".repeat(61))]
+    {
+        assert_eq!(recipient(bot, json!({"tag": "1", "actor": junk})), Recipient::Actor, "{junk}");
+    }
 }
 
 #[test]
@@ -180,7 +219,8 @@ fn a_value_of_another_kind_is_named_and_a_missing_one_too() {
         "deployment.id: is not a positive number"
     );
     assert_eq!(refused(&with("/repository", json!(null))), "repository: is missing");
-    assert_eq!(refused(&json!({})), "action: is missing");
+    assert_eq!(refused(&json!({})), "deployment: is missing");
+    assert!(refused(&with("/action", json!(7))).starts_with("action: is a number"));
     let secret = refused(&with("/deployment", json!("s3cret")));
     assert!(secret.contains("has not the shape") && !secret.contains("s3cret"), "{secret}");
     let body = parse("deployment", ContentType::Json, b"{\"a\": \n s3cret}", &Rules::default());

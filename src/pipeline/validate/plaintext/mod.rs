@@ -2,7 +2,7 @@
 //!
 //! What can be nothing else (tokens of a known form, private keys, passwords in URLs, values of
 //! a Secret) is an error. What may be public after all (keys of browsers' APIs, signed tokens,
-//! variables that are called after a secret and hold something random) is a warning. A variable
+//! variables that are called after a secret) is a warning. A variable
 //! with `plain: true` is passed over. No message shows what was found.
 
 mod tokens;

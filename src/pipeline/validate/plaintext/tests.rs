@@ -57,11 +57,17 @@ fn what_is_no_secret_is_passed_over() {
 }
 
 #[test]
-fn a_variable_is_called_after_a_secret_and_holds_something_random() {
+fn a_variable_is_called_after_a_secret_and_holds_what_may_be_one() {
     for (name, value, is_one) in [
         ("DB_PASSWORD", "hT5-kq9!Lw2z", true),
         ("api-key", "9f86d081884c7d65", true),
         ("SECRET", "correct.horse-Battery9", true),
+        ("DB_PASSWORD", "hunter2", true),
+        ("API_TOKEN", "abc123", true),
+        ("db.password", "postgres", true),
+        ("API_TOKEN", "none", false),
+        ("SESSION_TOKEN", "3600", false),
+        ("PASSWORD", "<password>", false),
         ("DB_PASSWORD", "$(OTHER)", false),
         ("DB_PASSWORD", "true", false),
         ("DB_PASSWORD_FILE", "/run/secrets/hT5-kq9!Lw2z", false),
@@ -92,4 +98,15 @@ fn it_is_told_where_it_is_written_and_never_shown() {
     assert!(!serde_json::to_string(violation).unwrap().contains(&secret));
     let plain = format!("{WEB}    env:\n    - {{name: A, value: {secret}, plain: true}}\n");
     assert_eq!(planned(&plain), []);
+}
+
+/// Words are passwords too.
+#[test]
+fn a_password_is_told_by_its_variables_name() {
+    let env = |more: &str| format!("{WEB}    env: [{{name: DB_PASSWORD, value: hunter2{more}}}]\n");
+    let found = planned(&env(""));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].help.as_deref().unwrap().contains("`plain: true`"), "{found:?}");
+    assert!(!serde_json::to_string(&found).unwrap().contains("hunter2"));
+    assert_eq!(planned(&env(", plain: true")), []);
 }

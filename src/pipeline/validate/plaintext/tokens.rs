@@ -153,34 +153,31 @@ const ABOUT: &[&str] = &[
     "ENABLED",
 ];
 
-/// A variable that is called after a secret and holds something random.
+/// A variable that is called after a secret and holds what may be one: most passwords that people choose
+/// look like words.
 pub(super) fn named<'a>(name: &str, value: &'a str) -> Option<Found<'a>> {
     let upper = name.to_ascii_uppercase();
     let words: Vec<&str> = upper.split(['_', '-', '.']).collect();
     let is_pair = |pair: &[&str]| matches!(pair, [a, b] if PAIRS.contains(&(*a, *b)));
     let is_secret = words.iter().any(|word| NAMES.contains(word)) || words.windows(2).any(is_pair);
     let is_about = words.last().is_some_and(|word| ABOUT.contains(word));
-    (is_secret && !is_about && is_random(value)).then_some(Found {
+    (is_secret && !is_about && is_value(value)).then_some(Found {
         what: "a variable that is called after a secret",
         certain: false,
         text: value,
     })
 }
 
-/// Eight characters or more of several kinds, with no words in between.
-fn is_random(value: &str) -> bool {
-    let plain = value.len() >= 8
-        && value.bytes().all(|b| b.is_ascii_graphic())
+/// Neither a switch nor a number, nor an address, a path or a reference to something else.
+fn is_value(value: &str) -> bool {
+    const SWITCHES: &[&str] =
+        &["true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled"];
+    !SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word))
+        && !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        && value.chars().all(|c| !c.is_control() && !c.is_whitespace())
         && !value.contains("://")
         && !value.starts_with(['/', '.', '~'])
-        && !is_reference(value);
-    let kinds = [
-        value.bytes().any(|b| b.is_ascii_lowercase()),
-        value.bytes().any(|b| b.is_ascii_uppercase()),
-        value.bytes().any(|b| b.is_ascii_digit()),
-        value.bytes().any(|b| b.is_ascii_punctuation()),
-    ];
-    plain && kinds.iter().filter(|kind| **kind).count() >= 2 && entropy(value) >= 2.8
+        && !is_reference(value)
 }
 
 /// `$(NAME)`, `${NAME}`, `{{ name }}`, `<password>`, `***`, or nothing.
@@ -198,18 +195,4 @@ fn different(text: &str) -> usize {
         }
     }
     seen.iter().filter(|seen| **seen).count()
-}
-
-/// Shannon's, in bits for each character: English is at about 2.5 in so short a text, random
-/// letters and digits above 3.
-fn entropy(text: &str) -> f64 {
-    let mut counts = [0_u32; 128];
-    for b in text.bytes() {
-        if let Some(count) = counts.get_mut(usize::from(b)) {
-            *count += 1;
-        }
-    }
-    let all = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
-    shares.map(|share| -share * share.log2()).sum()
 }

@@ -4,6 +4,7 @@
 //! Ratios of nothing are no number, and no number is above a threshold: what is not measured does
 //! not fire.
 
+use crate::model::platform::cloud::RedisKind;
 use crate::model::platform::monitoring::{StoreMetrics, StoreSource};
 use crate::pipeline::alerts::{Alert, Needs};
 use crate::pipeline::validate::quantity::Quantity;
@@ -23,6 +24,7 @@ pub(crate) fn expression(
 ) -> Result<String, &'static str> {
     let expression = match alert.needs {
         Needs::Pods => pods(watched, alert.name),
+        Needs::Replicas => replicas(watched)?,
         Needs::Autoscaler => autoscaler(watched)?,
         Needs::Schedule => schedule(watched, alert.name)?,
         Needs::Grpc => grpc(watched, alert.name)?,
@@ -53,10 +55,26 @@ fn pods(watched: &Watched<'_>, name: &str) -> String {
         "containerWaiting" => format!(
             "max by (namespace, pod, container, reason) (max_over_time(kube_pod_container_status_waiting_reason{{{own}}}[5m])) > 0"
         ),
+        "containerNotReady" => format!(
+            "max {by} (kube_pod_container_status_ready{{{own}}}) == 0\nand on (namespace, pod, container)\nmax {by} (kube_pod_container_status_running{{{own}}}) == 1"
+        ),
         _ => format!(
             "max {by} (container_memory_working_set_bytes{{{own}}})\n/\nmax {by} (kube_pod_container_resource_limits{{{own}, resource=\"memory\"}})"
         ),
     }
+}
+
+/// While none should run, none is missing.
+fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
+    if watched.section.cron.is_some() {
+        return Err("the app runs on a schedule");
+    }
+    let (namespace, workload) = (watched.namespace(), watched.workload());
+    let own = format!(r#"namespace="{namespace}", deployment="{workload}""#);
+    let by = "by (namespace, deployment)";
+    Ok(format!(
+        "max {by} (kube_deployment_status_replicas_available{{{own}}}) == 0\nand on (namespace, deployment)\nmax {by} (kube_deployment_spec_replicas{{{own}}}) > 0"
+    ))
 }
 
 fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
@@ -78,9 +96,9 @@ fn autoscaler(watched: &Watched<'_>) -> Result<String, &'static str> {
 /// likewise is not meant.
 fn schedule(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
     watched.section.cron.as_ref().ok_or("the app has no `cron`")?;
-    let (namespace, slug) = (watched.namespace(), watched.slug());
-    let jobs = format!(r#"namespace="{namespace}", job_name=~"{slug}-[0-9]+""#);
-    let cron = format!(r#"namespace="{namespace}", cronjob="{slug}""#);
+    let (namespace, workload) = (watched.namespace(), watched.workload());
+    let jobs = format!(r#"namespace="{namespace}", job_name=~"{workload}-[0-9]+""#);
+    let cron = format!(r#"namespace="{namespace}", cronjob="{workload}""#);
     Ok(match name {
         "jobFailed" => format!(
             "max by (namespace, job_name) (kube_job_failed{{{jobs}, condition=\"true\"}}) > 0\nand on (namespace, job_name)\ntopk by (namespace) (1, max by (namespace, job_name) (kube_job_status_start_time{{{jobs}}}))"
@@ -168,15 +186,32 @@ fn bytes(database: &Database) -> Result<u64, &'static str> {
 }
 
 fn of_redis(watched: &Watched<'_>, name: &str) -> Result<String, &'static str> {
-    watched.section.redis.as_ref().ok_or("the app has no `redis`")?;
+    let redis = watched.section.redis.as_ref().ok_or("the app has no `redis`")?;
     let metrics = &watched.monitoring().redis;
-    match metrics.source.unwrap_or(StoreSource::Exporter) {
-        StoreSource::Exporter => {
-            let service =
-                r#"namespace="{namespace}", service=~"{slug}-(prometheus-)?redis(-exporter)?""#;
-            Ok(redis_exporter(name, &selector(watched, metrics, service)))
+    let kind = watched.target.platform.cloud.redis;
+    let is_cache = kind == RedisKind::InCluster && !redis.persistent.unwrap_or(false);
+    if is_cache && name == "redisMemory" {
+        return Err(
+            "a Redis that is not `persistent` is a cache: when it is full it drops keys, as it should",
+        );
+    }
+    let source = metrics.source.or(match kind {
+        RedisKind::Memorystore => Some(StoreSource::Stackdriver),
+        RedisKind::InCluster if watched.target.platform.cloud.redis_exporter.is_some() => {
+            Some(StoreSource::Exporter)
         }
-        StoreSource::Stackdriver => {
+        RedisKind::None | RedisKind::InCluster => None,
+    });
+    match source {
+        None if metrics.selector.is_none() => Err("nothing on the target measures a Redis"),
+        None | Some(StoreSource::Exporter) => {
+            let exporter = redis::service(&watched.waml.app);
+            let usual = format!(
+                r#"namespace="{{namespace}}", service=~"{exporter}(-exporter)?|{{slug}}-prometheus-redis(-exporter)?""#
+            );
+            Ok(redis_exporter(name, &selector(watched, metrics, &usual)))
+        }
+        Some(StoreSource::Stackdriver) => {
             let instance = redis::instance(&watched.waml.app, watched.target);
             let own = selector(watched, metrics, &format!(r#"instance_id=~".+/{instance}""#));
             memorystore(name, &own)

@@ -22,7 +22,7 @@ pub(super) fn of(watched: &Watched<'_>) -> Json {
     }
     json!({
         "labels": watched.object_labels(),
-        "workload": rules(watched, &[Needs::Pods, Needs::Autoscaler]),
+        "workload": rules(watched, &[Needs::Pods, Needs::Replicas, Needs::Autoscaler]),
         "cron": rules(watched, &[Needs::Schedule]),
         "grpc": rules(watched, &[Needs::Grpc]),
         "database": rules(watched, &[Needs::Database]),

@@ -23,6 +23,14 @@ fn words(name: &str) -> (&'static str, &'static str) {
             "a container cannot start",
             "Pod {{ $labels.pod }} waits: {{ $labels.reason }}. `kubectl describe pod` says why; often it is an image that cannot be pulled, a secret that is missing, or a process that ends at once.",
         ),
+        "containerNotReady" => (
+            "a container runs and is not ready",
+            "Pod {{ $labels.pod }} runs and gets no traffic, because its readiness probe fails. `kubectl describe pod` shows what the probe was answered, `kubectl logs` what the app does instead.",
+        ),
+        "noReplicasAvailable" => (
+            "no pod serves requests",
+            "Of the pods of {{ $labels.deployment }} none is available: requests are not answered. `kubectl get pods` shows whether they cannot start or are not ready. If a release is the cause, `bart rollback` brings the former one back.",
+        ),
         "memoryNearLimit" => (
             "a container is about to run out of memory",
             "Pod {{ $labels.pod }} uses {{ $value | humanizePercentage }} of its memory limit, and is killed when it needs more. Raise `resources.limits.memory`, or find what keeps the memory.",

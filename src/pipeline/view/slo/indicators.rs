@@ -187,11 +187,12 @@ fn istio(watched: &Watched<'_>) -> Option<Requests> {
 
 /// A canary has a second workload, and the app's traffic go to two services more.
 fn istio_names(watched: &Watched<'_>, services: &BTreeSet<&str>) -> String {
-    let (namespace, slug) = (watched.namespace(), watched.slug());
+    let namespace = watched.namespace();
     let canary = |names: &'static str| if watched.section.canary.is_some() { names } else { "" };
     match watched.monitoring().istio_reporter {
         IstioReporter::Destination => format!(
-            r#"reporter="destination", destination_workload_namespace="{namespace}", destination_workload=~"{slug}{}""#,
+            r#"reporter="destination", destination_workload_namespace="{namespace}", destination_workload=~"{}{}""#,
+            watched.workload(),
             canary("(-primary)?"),
         ),
         IstioReporter::Source => format!(

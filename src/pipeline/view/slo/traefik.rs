@@ -18,8 +18,7 @@ const HASH: usize = 10;
 /// The names of all that the app's addresses lead to, as regular expressions.
 pub(super) fn names(watched: &Watched<'_>) -> BTreeSet<String> {
     let (section, slug) = (watched.section, watched.slug());
-    let addresses =
-        ingress::ingresses(section.ingresses(), section.services(), slug, watched.target);
+    let addresses = ingress::ingresses(section, slug, watched.target);
     let ports = network::tcp_ports(section.services(), slug);
     let of = |address: &IngressView| {
         let (name, routes) = address.named_routes();

@@ -1,0 +1,96 @@
+//! A `check_run` or `check_suite` event: somebody presses *Re-run* on what we have shown. Pure.
+//!
+//! GitHub sends it to the App that made the check run, whether that asked for it or not.
+
+use serde::Deserialize;
+
+use crate::forge::github::webhook::field::{Field, id, wrong};
+use crate::forge::github::webhook::payload::{self, Repository};
+use crate::forge::github::webhook::rules::Rules;
+use crate::forge::github::webhook::{Malformed, ignored, shown};
+use crate::model::event::{CheckRerun, Event, Rerun, Unused};
+use crate::model::id::{CommitSha, RepoName};
+
+/// The event, as far as it is used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    action: Field,
+    check_run: Option<Check>,
+    check_suite: Option<Check>,
+    repository: Option<Repository>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Check {
+    id: Field,
+    head_sha: Field,
+}
+
+/// Reads the event. What asks for nothing to be made again is ignored before its values are judged.
+pub(super) fn read(document: &[u8], rules: &Rules) -> Result<Event, Malformed> {
+    if rules.previews.is_none() {
+        return Ok(ignored(Unused::Kind, "previews of pull requests are not on".to_owned()));
+    }
+    let Body { action, check_run, check_suite, repository } = payload::shape(document)?;
+    let action = action.required("action")?;
+    if action != "rerequested" {
+        return Ok(ignored(
+            Unused::Kind,
+            format!("check run: action {} is not used", shown(action)),
+        ));
+    }
+    let field = "repository.full_name";
+    let repository = repository.ok_or_else(|| wrong("repository", "is missing"))?;
+    let repository = id(field, repository.full_name.required(field)?, RepoName::parse)?;
+    if !rules.repositories.allow(&repository) {
+        let reason = format!("repository {repository} is not among the allowed ones");
+        return Ok(ignored(Unused::Repository, reason));
+    }
+    let rerun = match (check_run, check_suite) {
+        (Some(run), _) => Rerun::Run(run.id.integer("check_run.id")?),
+        (None, Some(suite)) => {
+            let field = "check_suite.head_sha";
+            Rerun::Commit(id(field, suite.head_sha.required(field)?, CommitSha::parse)?)
+        }
+        (None, None) => return Err(wrong("check_run", "is missing")),
+    };
+    Ok(Event::Rerun(CheckRerun { repository, rerun }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::forge::github::webhook::rules::PreviewRules;
+
+    fn read_with(event: &Value, previews: bool) -> Result<Event, Malformed> {
+        let previews = previews.then(PreviewRules::default);
+        read(event.to_string().as_bytes(), &Rules { previews, ..Rules::default() })
+    }
+
+    #[test]
+    fn a_rerun_names_a_check_run_or_a_commit() {
+        let sha = "ab".repeat(20);
+        let mut event = json!({
+            "action": "rerequested",
+            "check_run": {"id": 7, "head_sha": sha, "name": "the-deployer/preview"},
+            "repository": {"id": 1, "full_name": "acme/web"},
+        });
+        let repository = RepoName::parse("acme/web").unwrap();
+        let run = CheckRerun { repository: repository.clone(), rerun: Rerun::Run(7) };
+        assert_eq!(read_with(&event, true), Ok(Event::Rerun(run)));
+        assert!(matches!(read_with(&event, false), Ok(Event::Ignored { .. })));
+        event["check_suite"] = json!({"id": 8, "head_sha": sha});
+        event["check_run"] = Value::Null;
+        let rerun = Rerun::Commit(CommitSha::parse(sha).unwrap());
+        assert_eq!(read_with(&event, true), Ok(Event::Rerun(CheckRerun { repository, rerun })));
+        event["action"] = json!("completed");
+        assert!(matches!(read_with(&event, true), Ok(Event::Ignored { .. })));
+        for broken in [json!({}), json!({"action": "rerequested"}), json!({"action": 7})] {
+            assert!(read_with(&broken, true).is_err(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Every violation at once, also where a name is wrong that everything else goes by: the app's, the
+//! target's, the template's.
+//!
+//! What is told beside such a name must be wrong whatever was meant. So a file without a legal app is
+//! judged under a name that stands in; and where the target or the template is not known, each there is
+//! is tried, and what is wrong with all of them is told.
+
+use jiff::Timestamp;
+
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::target::Clusters;
+use crate::model::violation::{Rejection, Violation, sort};
+use crate::pipeline::merge::{self, Merged};
+use crate::pipeline::templates::{Template, Templates};
+use crate::pipeline::{default, validate};
+use crate::waml::Waml;
+
+/// So many targets or templates are tried: each costs as much as a plan.
+const MOST: usize = 20;
+
+/// Everything that is wrong with a file that does not say which app it is, of which `draft` is what can
+/// be read; for one target, or for all that it names.
+pub fn of_unnamed(
+    rejection: Rejection,
+    draft: Option<&Waml>,
+    target: Option<&TargetName>,
+    templates: &Templates,
+    clusters: &Clusters,
+) -> Rejection {
+    let Some(draft) = draft else { return rejection };
+    let targets: Vec<&TargetName> = match target {
+        Some(target) => vec![target],
+        None => draft.targets().into_iter().take(MOST).collect(),
+    };
+    let facts = unasked(clusters);
+    let found = targets.into_iter().flat_map(|target| of_target(draft, target, templates, &facts));
+    merged_with(rejection, found)
+}
+
+/// The rejection of a target that is not under `deploy`, with what is wrong for all that are.
+pub(super) fn beside_target(
+    rejection: Rejection,
+    waml: &Waml,
+    templates: &Templates,
+    clusters: &Clusters,
+) -> Rejection {
+    let facts = unasked(clusters);
+    let each = waml.targets().into_iter().take(MOST);
+    let of_each = each.map(|target| of_target(waml, target, templates, &facts));
+    merged_with(rejection, common(of_each))
+}
+
+/// The rejection of a template that does not exist, with what is wrong by all that do.
+pub(super) fn beside_template(
+    rejection: Rejection,
+    merged: &Merged<'_>,
+    templates: &Templates,
+    clusters: &Clusters,
+) -> Rejection {
+    let found = by_each_template(merged, templates, &unasked(clusters));
+    merged_with(rejection, found)
+}
+
+fn of_target(
+    waml: &Waml,
+    target: &TargetName,
+    templates: &Templates,
+    facts: &Facts,
+) -> Vec<Violation> {
+    let merged = match merge::layers(waml, target) {
+        Ok(merged) => merged,
+        Err(rejection) => return rejection.violations,
+    };
+    match templates.choose(&merged) {
+        Ok(template) => by_template(merged, &template, facts),
+        Err(rejection) => {
+            let found = by_each_template(&merged, templates, facts);
+            merged_with(rejection, found).violations
+        }
+    }
+}
+
+fn by_each_template(merged: &Merged<'_>, templates: &Templates, facts: &Facts) -> Vec<Violation> {
+    let each = templates.iter().take(MOST);
+    common(each.map(|template| by_template(merged.clone(), template, facts)))
+}
+
+/// What the rules say of the settings, without the world.
+fn by_template(merged: Merged<'_>, template: &Template, facts: &Facts) -> Vec<Violation> {
+    let complete = default::fill(merged, &template.defaults);
+    match validate::all(complete, template, &nothing_released(), facts) {
+        Ok(valid) => valid.warnings().to_vec(),
+        Err(rejection) => rejection.violations,
+    }
+}
+
+/// Those that are in all of them, in the order of the first.
+fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
+    let Some(mut common) = each.next() else { return Vec::new() };
+    for other in each {
+        common.retain(|violation| other.contains(violation));
+    }
+    common
+}
+
+fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violation>) -> Rejection {
+    let Rejection { mut violations } = rejection;
+    for violation in more {
+        if !violations.contains(&violation) {
+            violations.push(violation);
+        }
+    }
+    sort(&mut violations);
+    Rejection { violations }
+}
+
+fn unasked(clusters: &Clusters) -> Facts {
+    Facts::unasked(Timestamp::UNIX_EPOCH, clusters.clone())
+}
+
+/// No rule minds it.
+fn nothing_released() -> Release {
+    Release {
+        repository: RepoName::parse("owner/app").expect("two words are a repository"),
+        commit: CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id"),
+        tag: ImageTag::parse("tag").expect("a word is a tag"),
+    }
+}

@@ -1,0 +1,160 @@
+//! Values that are written and do nothing: because others stand in their stead, or because what
+//! they are about is not there. The rule `ignored` warns of them, and `bart explain` marks them.
+
+use std::collections::HashSet;
+
+use crate::model::violation::Position;
+use crate::pipeline::merge;
+use crate::pipeline::validate::is_from_waml;
+use crate::pipeline::view::has_registry;
+use crate::waml::Waml;
+use crate::waml::identities::Place;
+use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::section::Section;
+use crate::waml::section_workload::Volume;
+
+/// A value without effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithoutEffect {
+    /// Where it stands in the complete settings.
+    pub path: Path,
+    /// Why, in half a sentence.
+    pub why: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// The values of complete settings that somebody wrote in the WAML and that change nothing, because
+/// others decide.
+pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
+    let mut found = Vec::new();
+    let mut add = |path: Path, why: String, help: &str| {
+        if tree.at(&path).is_some_and(is_from_waml) {
+            found.push(WithoutEffect { path, why, help: help.to_owned() });
+        }
+    };
+    let scaling = Path::root().key("scaling");
+    if section.autoscaling.as_ref().is_some_and(|a| a.horizontal.is_some()) {
+        let why = "the number of replicas is the autoscaler's".to_owned();
+        let help = "remove it, or set it to `null` here; `autoscaling.horizontal.minReplicas` is the least";
+        add(scaling.key("replicas"), why, help);
+    }
+    if let Some(disk) = section.volumes.iter().flatten().find(|one| Volume::is_for_one(one)) {
+        let name = crate::waml::typed::quoted(&disk.name);
+        for key in ["maxUnavailable", "maxSurge"] {
+            let why = format!("with the disk {name} the old pod goes before the new one comes");
+            add(scaling.key(key), why, "remove it");
+        }
+    }
+    for (index, ingress) in section.ingresses().iter().enumerate() {
+        let path = Path::root().key("ingress").index(index);
+        let paths = ingress.paths.as_deref().unwrap_or_default();
+        if !paths.is_empty() && paths.iter().all(|way| way.service_port.is_some()) {
+            add(path.key("port"), "every path has a `servicePort`".to_owned(), "remove it");
+        }
+    }
+    for (index, service) in section.services().iter().enumerate() {
+        let ports = service.ports.as_deref().unwrap_or_default();
+        if !ports.is_empty() && ports.iter().all(|port| port.number.is_some()) {
+            let path = Path::root().key("service").index(index).key("port");
+            add(path, "every port has a `number`".to_owned(), "remove it");
+        }
+    }
+    let repository = section.image.as_ref().and_then(|image| image.repository.as_deref());
+    if repository.is_some_and(has_registry) {
+        let why = "`image.repository` names a registry itself".to_owned();
+        add(Path::root().key("image").key("registry"), why, "remove it");
+    }
+    found
+}
+
+/// Settings of `defaults`, and the header's template, that every target they are for sets anew: paths in
+/// the file, and places.
+pub fn overridden(waml: &Waml) -> Vec<(Path, Position)> {
+    // Each target's layers are merged. A file with more than this is looked through by no person either.
+    const MOST_VALUES: usize = 100_000;
+    let values = count(&waml.root).saturating_mul(waml.deploy.len());
+    if waml.is_broken() || values > MOST_VALUES {
+        return Vec::new();
+    }
+    let mut alive = HashSet::new();
+    for target in waml.deploy.keys() {
+        let Ok(merged) = merge::layers(waml, target) else { continue };
+        merged.tree.leaves(&mut Path::root(), &mut |_, leaf| {
+            alive.insert(place_of(leaf));
+        });
+    }
+    let mut dead = Dead { alive, found: Vec::new() };
+    if let Some(template) = waml.root.get("template").filter(|_| !waml.deploy.is_empty()) {
+        dead.look(template, Section::place().key("template"), &mut Path::root().key("template"));
+    }
+    let targets = waml.targets();
+    for entry in waml.defaults.iter().filter(|entry| entry.is_for_any(&targets)) {
+        let mut path = Path::root().key("defaults").index(entry.index);
+        dead.look(&entry.section, Section::place(), &mut path);
+    }
+    dead.found
+}
+
+fn place_of(node: &Node) -> (u32, u32) {
+    (node.origin.position.line, node.origin.position.column)
+}
+
+fn count(node: &Node) -> usize {
+    match &node.value {
+        Value::Null | Value::Scalar(_) => 1,
+        Value::List(list) => 1 + list.iter().map(count).sum::<usize>(),
+        Value::Map(map) => 1 + map.values().map(|entry| count(&entry.node)).sum::<usize>(),
+    }
+}
+
+/// Looks for what no target has in the end.
+struct Dead {
+    /// The places of all values that some target has.
+    alive: HashSet<(u32, u32)>,
+    found: Vec<(Path, Position)>,
+}
+
+impl Dead {
+    fn look(&mut self, node: &Node, place: Place<'_>, path: &mut Path) {
+        match &node.value {
+            Value::Null | Value::Scalar(_) => self.tell_unless_alive(node, path),
+            Value::Map(map) => {
+                for (key, entry) in map {
+                    path.0.push(Step::Key(key.clone()));
+                    self.look(&entry.node, place.key(key), path);
+                    path.0.pop();
+                }
+            }
+            Value::List(list) => match place.identity() {
+                // Replaced as a whole, or not at all.
+                None if !list.is_empty() => self.tell_unless_alive(node, path),
+                None => {}
+                Some(identity) => {
+                    for (index, element) in list.iter().enumerate() {
+                        path.0.push(Step::Index(index));
+                        // What an element is called is what it is found by.
+                        for (key, entry) in element.as_map().into_iter().flatten() {
+                            if !identity.keys().contains(&key.as_str()) {
+                                path.0.push(Step::Key(key.clone()));
+                                self.look(&entry.node, place.element().key(key), path);
+                                path.0.pop();
+                            }
+                        }
+                        path.0.pop();
+                    }
+                }
+            },
+        }
+    }
+
+    fn tell_unless_alive(&mut self, node: &Node, path: &Path) {
+        let mut some_alive = false;
+        node.leaves(&mut Path::root(), &mut |_, leaf| {
+            some_alive |= self.alive.contains(&place_of(leaf));
+        });
+        if !some_alive {
+            self.found.push((path.clone(), node.origin.position.clone()));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a file says and no reader of it hears: a value that is only a comment, and defaults for
+//! targets that the app does not have.
+
+use crate::model::id::TargetName;
+use crate::model::violation::{Position, Violation};
+use crate::waml::collect;
+use crate::waml::document::Defaults;
+use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::suggest;
+
+/// The rule that this module's warnings name.
+const RULE: &str = "ignored";
+
+/// Warns of keys behind which a comment stands where a value was meant: `slack: #squad`. A comment for
+/// people has a space behind its `#`.
+pub(crate) fn comments(root: &Node, text: &str, violations: &mut Vec<Violation>) {
+    let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
+    visit(root, &mut Path::root(), &mut |path, key| {
+        let Some(comment) = comment_behind(key, &lines) else { return };
+        let shown: String = comment.chars().take(60).collect();
+        let name = key_of(path);
+        let violation =
+            Violation::warning(RULE, format!("`{path}` is empty: `{shown}` is a comment"))
+                .expected("a comment stands behind it")
+                .help(format!("quote the value: `{name}: \"{shown}\"`"));
+        collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
+    });
+}
+
+fn key_of(path: &Path) -> &str {
+    match path.0.last() {
+        Some(Step::Key(key)) => key,
+        Some(Step::Index(_)) | None => "",
+    }
+}
+
+/// Calls `found` with every key that has no value.
+fn visit(node: &Node, path: &mut Path, found: &mut impl FnMut(&Path, &Position)) {
+    match &node.value {
+        Value::Null | Value::Scalar(_) => {}
+        Value::Map(map) => {
+            for (key, entry) in map {
+                path.0.push(Step::Key(key.clone()));
+                if entry.node.is_null() {
+                    found(path, &entry.key);
+                }
+                visit(&entry.node, path, found);
+                path.0.pop();
+            }
+        }
+        Value::List(list) => {
+            for (index, node) in list.iter().enumerate() {
+                path.0.push(Step::Index(index));
+                visit(node, path, found);
+                path.0.pop();
+            }
+        }
+    }
+}
+
+/// The word that stands behind the key and its colon, if it is a comment.
+fn comment_behind<'t>(key: &Position, lines: &[&'t str]) -> Option<&'t str> {
+    let line = lines.get((key.line as usize).checked_sub(1)?)?;
+    let end = (key.column as usize).checked_sub(1)? + key.length as usize;
+    let (at, _) = line.char_indices().nth(end)?;
+    let rest = line.get(at..)?.trim_start().strip_prefix(':')?.trim();
+    let is_word = rest.strip_prefix('#')?.starts_with(|c: char| c.is_alphanumeric());
+    is_word.then_some(rest)
+}
+
+/// Warns of each entry of `defaults` that is for no target.
+pub(crate) fn unmatched(
+    defaults: &[Defaults],
+    targets: &[&TargetName],
+    root: &Node,
+    violations: &mut Vec<Violation>,
+) {
+    let entries = root.get("defaults").and_then(Node::as_list).unwrap_or_default();
+    for entry in defaults.iter().filter(|entry| !entry.is_for_any(targets)) {
+        let path = Path::root().key("defaults").index(entry.index).key("match");
+        let glob = entries.get(entry.index).and_then(|node| node.get("match"));
+        let Some(glob) = glob else { continue };
+        let text = glob.as_text().unwrap_or_default();
+        let names = || targets.iter().map(|target| target.as_str());
+        let meant = suggest::nearest(text, names())
+            .map_or_else(String::new, |best| format!("; did you mean `{best}`?"));
+        let message = format!("{} matches no target of this app", crate::waml::typed::quoted(text));
+        let violation = Violation::warning(RULE, message)
+            .expected("these settings are for nothing")
+            .help(format!("the targets are {}{meant}", suggest::list(names())));
+        let place = Some(glob.origin.position.clone());
+        collect::add(violations, violation.at(path.to_string(), place));
+    }
+}
