@@ -26,7 +26,7 @@ use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
 use crate::model::facts::{
-    Deployer, Fact, Facts, LiveObject, Ownership, Questions, SecretQuestion,
+    Deployer, Fact, Facts, LiveApp, NamespaceObjects, Ownership, Questions, SecretQuestion,
 };
 use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
 use crate::model::lock::Lock;
@@ -84,7 +84,7 @@ impl Gatherer {
             Box::pin(asked.bounded("the database", asked.hold())),
             Box::pin(asked.deployer()),
         );
-        let (routes, own_routes, live) = apart(apps, questions);
+        let ApartFacts { routes, own_routes, live, namespace } = apart(apps, questions);
         let routes = asked.with_claims(routes).await;
         let facts = Facts {
             taken_at: now,
@@ -100,6 +100,7 @@ impl Gatherer {
             hold,
             automatic: questions.automatic,
             live,
+            namespace,
         };
         tell(&facts, questions);
         facts
@@ -142,10 +143,23 @@ impl Gatherer {
         hosts: &[String],
     ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
         let found = self.bounded(|now, _| self.0.indexes.look(target, app, hosts, now)).await?;
-        let (index::Looked { routes, own_routes, live: _ }, _) = found;
+        let (index::Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
         let now = self.0.clock.now();
         let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
         Ok((routes.map_err(|error| not_known(&error))?, own_routes))
+    }
+
+    /// What the apps of a namespace have on a target.
+    ///
+    /// # Errors
+    /// When the target's repository is missing.
+    pub(super) async fn namespace(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Arc<NamespaceObjects>, NotKnown> {
+        let found = self.bounded(|now, _| self.0.indexes.look(target, app, &[], now)).await?;
+        Ok(found.0.namespace)
     }
 
     /// Asks the server of a target's repository what is new, if that was not done just now; whether
@@ -373,29 +387,39 @@ impl Secrets {
     }
 }
 
-/// The routes of others, the app's own, and its objects.
-type LookedFacts = (Fact<Vec<Route>>, Fact<Vec<Route>>, Fact<Vec<LiveObject>>);
+/// What one look tells.
+struct ApartFacts {
+    routes: Fact<Vec<Route>>,
+    own_routes: Fact<Vec<Route>>,
+    live: Fact<LiveApp>,
+    namespace: Fact<Arc<NamespaceObjects>>,
+}
 
-/// One look gives three facts. Routes are nothing to an app without hosts.
-fn apart(looked: Fact<index::Looked>, questions: &Questions) -> LookedFacts {
-    let (routes, own_routes, live) = match looked {
-        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked, Fact::NotAsked),
-        Fact::Known { value: index::Looked { routes, own_routes, live }, at } => {
+/// One look gives four facts. Routes are nothing to an app without hosts.
+fn apart(looked: Fact<index::Looked>, questions: &Questions) -> ApartFacts {
+    let (routes, own_routes, live, namespace) = match looked {
+        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked, Fact::NotAsked, Fact::NotAsked),
+        Fact::Known { value: index::Looked { routes, own_routes, live, namespace }, at } => {
             let live = match live {
                 Ok(value) => Fact::Known { value, at },
                 Err(why) => Fact::Missing { why },
             };
-            (Fact::Known { value: routes, at }, Fact::Known { value: own_routes, at }, live)
+            let namespace = Fact::Known { value: namespace, at };
+            let routes = Fact::Known { value: routes, at };
+            (routes, Fact::Known { value: own_routes, at }, live, namespace)
         }
         Fact::Missing { why } => {
             let missing = || Fact::Missing { why: why.clone() };
-            (missing(), missing(), Fact::Missing { why: why.clone() })
+            let (live, namespace) =
+                (Fact::Missing { why: why.clone() }, Fact::Missing { why: why.clone() });
+            (missing(), missing(), live, namespace)
         }
     };
     if questions.hosts.is_empty() {
-        return (Fact::NotAsked, Fact::NotAsked, live);
+        let (routes, own_routes) = (Fact::NotAsked, Fact::NotAsked);
+        return ApartFacts { routes, own_routes, live, namespace };
     }
-    (routes, own_routes, live)
+    ApartFacts { routes, own_routes, live, namespace }
 }
 
 fn not_known(error: &dyn std::error::Error) -> NotKnown {
@@ -419,6 +443,8 @@ fn tell(facts: &Facts, questions: &Questions) {
         hold,
         automatic: _,
         live,
+        // It is missing with what is live.
+        namespace: _,
     } = facts;
     let all = [
         ("routes", why(routes)),

@@ -44,6 +44,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The longest body of an answer that is read, in bytes: the longest list has a few MiB.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
 const AGENT: &str = concat!("bart/", env!("CARGO_PKG_VERSION"));
+/// The problem of who would lose data without saying that it may be lost.
+const LOSES_DATA: &str = ":would-lose-data";
+
 /// The problem of a repeat whose first is not done yet.
 const AT_WORK: &str = ":idempotency-key-in-use";
 static KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -274,12 +277,14 @@ impl Server {
     pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
         let problem: Option<Problem> = serde_json::from_slice(body).ok();
         let at_work = problem.as_ref().is_some_and(|problem| problem.r#type.ends_with(AT_WORK));
+        let loses_data = problem.as_ref().is_some_and(|it| it.r#type.ends_with(LOSES_DATA));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let message = format!("{} refuses: {said}", self.server);
         let hint = |error: CliError| match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
             429 => error.hint("wait for a minute"),
+            409 if loses_data => error.hint("add --with-data if that may be lost"),
             _ => error,
         };
         let passes = matches!(status.as_u16(), 408 | 500..) || (status == 409 && at_work);

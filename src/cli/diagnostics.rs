@@ -7,6 +7,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 
 use crate::model::violation::{Position, Severity, Violation};
+use crate::support::secret_text::mask_values;
 
 /// The texts of the files that violations point into, by name.
 #[derive(Debug, Default)]
@@ -53,12 +54,14 @@ fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String 
     let may_show = violation.rule != "plaintext";
     let found = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
         let text = sources.0.get(place.file.as_ref())?;
-        Some((place, text, range(text, place)))
+        let text = mask_values(text, &range(text, place));
+        let range = range(&text, place);
+        Some((place, text, range))
     });
     let snippet = found.as_ref().map(|(place, text, range)| {
         let label = violation.expected.as_deref().unwrap_or_default();
         let mark = AnnotationKind::Primary.span(range.clone()).label(label);
-        Element::from(Snippet::source(text.as_str()).path(place.file.as_ref()).annotation(mark))
+        Element::from(Snippet::source(text.as_ref()).path(place.file.as_ref()).annotation(mark))
     });
     let place = snippet.is_none().then(|| unread(violation)).flatten();
     let help = violation.help.as_deref().map(|help| Element::from(Level::HELP.message(help)));

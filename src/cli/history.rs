@@ -9,6 +9,7 @@ use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::output::{self, BOLD, Format, NOTE};
+use super::rollback::RolledBack;
 use super::table::{Column, table};
 use super::times::Times;
 use super::{offline, times};
@@ -18,7 +19,8 @@ use crate::model::id::{AppKey, ImageTag, TargetName};
 /// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
 ///
 /// A revision is what a deployment put into the manifest repository. Five are kept of each app on each
-/// target; one of them is live, and `rollback` goes back to another. What neither the service nor the
+/// target; one of them is live, and `rollback` goes back to another. One that was rolled back from says so, with
+/// the reason: `rollback` takes it only by its name. What neither the service nor the
 /// commit knows is `-`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -93,6 +95,8 @@ struct Revision {
     at: Option<Timestamp>,
     template: Option<String>,
     digest: Option<String>,
+    #[serde(default)]
+    rolled_back: Option<RolledBack>,
     #[serde(flatten)]
     more: More,
 }
@@ -172,12 +176,19 @@ fn list(found: &Revisions, times: Times) -> String {
         let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
         [
             one.id.clone(),
-            if one.live { "live".to_owned() } else { String::new() },
+            match &one.rolled_back {
+                _ if one.live => "live".to_owned(),
+                Some(_) => "rolled back".to_owned(),
+                None => String::new(),
+            },
             or(&one.tag),
             or(&commit),
             or(&one.actor),
             times.maybe_ago(one.at),
-            or(&one.reason),
+            match &one.rolled_back {
+                Some(RolledBack { by, reason, .. }) => format!("{reason} ({by})"),
+                None => or(&one.reason),
+            },
         ]
     };
     let columns = [

@@ -19,8 +19,11 @@ use crate::model::removal;
 ///
 /// Nothing is rendered and nothing is built anew: the revision is one of the five that the manifest
 /// repository keeps (`bart history`), and the app's `latest` becomes exactly its files. It works while
-/// GitHub and the templates cannot be reached. Without --to it is the revision before the live one;
-/// again, the one before that.
+/// GitHub and the templates cannot be reached. Without --to it is the revision that was live before, but never
+/// one that was itself rolled back from; again, the one before that.
+///
+/// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
+/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it.
 ///
 /// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
 /// another release ends the hold, and so does `bart unhold`.
@@ -39,12 +42,15 @@ pub(super) struct Rollback {
     /// The target
     #[arg(value_parser = offline::target)]
     target: TargetName,
-    /// The revision, by its deploy id; without it, the one before the live one
+    /// The revision, by its deploy id; without it, the one that was live before and was not rolled back from
     #[arg(long, value_name = "ID", value_parser = |text: &str| DeployId::parse(text).map_err(|e| e.to_string()))]
     to: Option<DeployId>,
     /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
+    /// Also where objects that keep data are removed by it
+    #[arg(long)]
+    with_data: bool,
     /// Only say what would change
     #[arg(long)]
     dry_run: bool,
@@ -68,6 +74,7 @@ pub(super) struct Rollback {
 struct Ask<'a> {
     to: Option<&'a DeployId>,
     reason: &'a str,
+    with_data: bool,
     dry_run: bool,
 }
 
@@ -77,10 +84,42 @@ struct Answer {
     deployment: Option<Overview>,
     from: Option<Version>,
     to: Version,
+    #[serde(default)]
+    warning: Option<RolledBack>,
+    #[serde(default)]
+    notes: Vec<String>,
     hold: bool,
     changes: Option<Vec<Change>>,
+    #[serde(skip)]
+    after: HoldAfter,
     #[serde(flatten)]
     more: More,
+}
+
+/// The holds of a target.
+#[derive(Debug, Deserialize)]
+struct Holds {
+    holds: Vec<Held>,
+}
+
+/// Whether the app is held after a rollback that failed, and took no hold.
+#[derive(Debug, Default)]
+enum HoldAfter {
+    /// Nobody has asked, or the service did not say.
+    #[default]
+    Unknown,
+    /// It is not.
+    None,
+    /// It is, since before.
+    Other(Held),
+}
+
+/// A hold.
+#[derive(Debug, Deserialize)]
+struct Held {
+    app: String,
+    by: String,
+    reason: String,
 }
 
 /// A revision.
@@ -90,6 +129,17 @@ struct Version {
     tag: Option<String>,
     actor: Option<String>,
     at: Option<jiff::Timestamp>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// That a revision was itself rolled back from.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RolledBack {
+    rollback: String,
+    pub(super) by: String,
+    pub(super) reason: String,
+    at: jiff::Timestamp,
     #[serde(flatten)]
     more: More,
 }
@@ -108,6 +158,12 @@ impl Rollback {
             Some(begun) if !self.no_wait => self.watch(begun, stop).await,
             _ => return self.print(&app, &answer),
         };
+        let ended = answer.deployment.as_ref().map(|one| one.state);
+        if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
+            // It took none. Another one may be there all the same: whether, the service knows.
+            answer.after = self.hold_after(&app).await;
+            answer.hold = matches!(answer.after, HoldAfter::Other(_));
+        }
         self.print(&app, &answer)?;
         watched?;
         match answer.deployment.map(|one| one.state) {
@@ -116,10 +172,20 @@ impl Rollback {
         }
     }
 
+    async fn hold_after(&self, app: &AppKey) -> HoldAfter {
+        let query = [("target", self.target.to_string())];
+        let Ok(Holds { holds }) = self.server.get::<Holds>("/api/v1/holds", &query).await else {
+            return HoldAfter::Unknown;
+        };
+        let found = holds.into_iter().find(|hold| hold.app == app.to_string());
+        found.map_or(HoldAfter::None, HoldAfter::Other)
+    }
+
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
-        let ask = Ask { to: self.to.as_ref(), reason: &self.reason, dry_run: self.dry_run };
+        let Self { with_data, dry_run, .. } = *self;
+        let ask = Ask { to: self.to.as_ref(), reason: &self.reason, with_data, dry_run };
         let answer = self.server.post(&path, &ask).await;
         self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
@@ -180,7 +246,7 @@ impl Rollback {
 }
 
 fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, hold, changes, more: _ } = answer;
+    let Answer { deployment, from, to, warning, notes, hold, changes, after, more: _ } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -208,15 +274,38 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
+    if let Some(RolledBack { by, reason, .. }) = warning {
+        text += &format!(
+            "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
+        );
+    }
+    text += &notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect::<String>();
     // Who only asks wants to know it all.
     let shown = if deployment.is_none() { Shown::Fields } else { Shown::Names };
     text += &changes::page(changes.as_deref().unwrap_or_default(), shown);
-    if *hold {
-        text += &format!(
-            "{NOTE}hold{NOTE:#}: automation does not deploy over it; `bart unhold {target} --reason TEXT` ends that\n"
-        );
-    }
-    text
+    text + &hold_line(target, deployment.as_ref().map(|one| one.state), *hold, after)
+}
+
+/// What keeps automation off the app by now.
+fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &HoldAfter) -> String {
+    let unhold = format!("`bart unhold {target} --reason TEXT` ends that");
+    let said = match state {
+        Some(State::Failed | State::Cancelled | State::Superseded) => match after {
+            HoldAfter::None => "none was taken: automation may deploy".to_owned(),
+            HoldAfter::Other(Held { app: _, by, reason }) => {
+                format!("this took none; {by} holds it since before: {reason}; {unhold}")
+            }
+            HoldAfter::Unknown => {
+                "this took none; `bart status` shows whether there is another".to_owned()
+            }
+        },
+        _ if !hold => return String::new(),
+        Some(State::Succeeded) => format!("automation does not deploy over it; {unhold}"),
+        None | Some(State::Queued | State::Running | State::Pushing) => {
+            format!("once it is done automation does not deploy over it; {unhold}")
+        }
+    };
+    format!("{NOTE}hold{NOTE:#}: {said}\n")
 }
 
 fn named(version: &Version) -> String {

@@ -5,13 +5,15 @@
 
 use crate::config::report::RULE;
 use crate::model::violation::{Position, Violation};
+use crate::support::secret_text::mask_values;
 use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
 
 /// The file's text with stars for whatever may be a secret; places stay where they are.
 pub(super) fn masked(file: &str, text: &str) -> String {
     let Some(root) = yaml::parse(file, text.as_bytes(), &Budget::default(), &mut Vec::new()) else {
-        return text.to_owned();
+        // What is no YAML has no places: whatever looks like a value of a secret is masked.
+        return mask_values(text, &(0..0)).into_owned();
     };
     let mut places = Vec::new();
     root.leaves(&mut Path::root(), &mut |path, node| {

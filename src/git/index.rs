@@ -22,7 +22,7 @@ use crate::git::index::compare::{
 use crate::git::layout;
 use crate::git::tree;
 use crate::git::writer::{Door, ManifestRepository};
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::revision::ManifestFile;
 
 /// The most bytes of one file; a manifest has some thousand.
@@ -84,6 +84,22 @@ pub enum Application {
     Gone,
     /// It has these bytes now.
     Now(Vec<u8>),
+}
+
+/// What an app's folder is recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderId(Oid);
+
+/// An app of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceApp {
+    /// Which.
+    pub slug: Slug,
+    /// Its folder now.
+    pub folder: FolderId,
+    /// The files of `latest`, at most 200 and none larger than a mebibyte; `None` where the folder is the
+    /// known one.
+    pub files: Option<Vec<ManifestFile>>,
 }
 
 impl Place {
@@ -228,6 +244,39 @@ impl Follower {
             let (read, mut left) = read(repo, some)?;
             left.extend(there.iter().skip(FILES).map(|(name, _)| name.clone()));
             Ok((read, left))
+        })
+    }
+
+    /// Every app of a namespace; the files of `latest` of those whose folder is not the known one.
+    ///
+    /// # Errors
+    /// As [`Follower::changes`].
+    pub fn namespace(
+        &mut self,
+        target: &TargetName,
+        namespace: &Namespace,
+        known: impl Fn(&Slug) -> Option<FolderId>,
+    ) -> Result<Vec<NamespaceApp>, WriteError> {
+        let folder = layout::namespace_folder(target, namespace);
+        self.reading(|repo, root, _| {
+            let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
+                return Ok(Vec::new());
+            };
+            let mut apps = Vec::new();
+            for (name, id) in compare::folders(repo, Some(id))? {
+                let Ok(slug) = Slug::parse(name) else { continue };
+                let files = if known(&slug) == Some(FolderId(id)) {
+                    None
+                } else {
+                    let inside = compare::folders(repo, Some(id))?.into_iter();
+                    let latest = inside.into_iter().find(|(name, _)| name == layout::LATEST);
+                    let there = latest.map(|(_, id)| repo.find_tree(id)).transpose()?;
+                    let there = there.map_or_else(Vec::new, |it| compare::files(&it, |_| true));
+                    Some(read(repo, there.get(..FILES).unwrap_or(&there))?.0)
+                };
+                apps.push(NamespaceApp { slug, folder: FolderId(id), files });
+            }
+            Ok(apps)
         })
     }
 

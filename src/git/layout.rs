@@ -71,6 +71,11 @@ pub fn target_folder(target: &TargetName) -> RepoPath {
     path(["manifests".to_owned(), target.to_string()])
 }
 
+/// `manifests/<cluster>/<namespace>`: the apps of a namespace on a target.
+pub fn namespace_folder(target: &TargetName, namespace: &Namespace) -> RepoPath {
+    path(["manifests".to_owned(), target.to_string(), namespace.to_string()])
+}
+
 /// `manifests/<cluster>/<namespace>/<app>`: an app's history on a target.
 pub fn app_folder(target: &TargetName, app: &AppKey) -> RepoPath {
     path([

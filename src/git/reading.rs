@@ -2,9 +2,11 @@
 //!
 //! Every question but the one after a commit looks at the branch as it is now. Reads only.
 
+use std::time::Duration;
+
 use git2::{Delta, ObjectType, Oid, Repository, Tree};
 
-use crate::git::error::WriteError;
+use crate::git::error::{Disposition, WriteError};
 use crate::git::layout;
 use crate::git::tree;
 use crate::git::writer::ManifestRepository;
@@ -16,6 +18,9 @@ const CHANGES_LIMIT: usize = 10_000;
 
 /// The most files that [`ManifestRepository::files`] reads; a revision has a dozen.
 const FILES_LIMIT: usize = 1_000;
+
+/// So long is a server asked before what was seen last is read.
+const LONGEST_LOOK: Duration = Duration::from_secs(3);
 
 /// An app's revisions on one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,26 +87,49 @@ impl ManifestRepository {
         self.at_tip(move |repo, tip| files_in(repo, tip, &folder)).await
     }
 
-    /// The same, without waiting for a push that is under way: then as they were before it.
+    /// The same, without waiting for a push that is under way, or for a server that does not answer: then as
+    /// they were before.
     pub async fn files_beside(&self, folder: &str) -> Result<Vec<ManifestFile>, WriteError> {
         let folder = folder.to_owned();
         self.beside(move |repo, tip| files_in(repo, tip, &folder)).await
     }
 
-    /// Runs `read` on the tip of now; while the writer is busy, on the one that it went on from.
+    /// Runs `read` on the tip of now; while the writer is busy, or the server does not answer soon, on the one
+    /// that was seen last.
     pub(super) async fn beside<T: Send + 'static>(
         &self,
-        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Clone + Send + 'static,
     ) -> Result<T, WriteError> {
-        if !self.is_busy() {
-            return self.at_tip(read).await;
+        if self.is_busy() {
+            return Ok(self.as_seen_last(read).await?.1);
         }
+        let why = match tokio::time::timeout(LONGEST_LOOK, self.at_tip(read.clone())).await {
+            Ok(Ok(read)) => return Ok(read),
+            Ok(Err(error)) => Some(error),
+            Err(_elapsed) => None,
+        };
+        let may_pass = |error: &WriteError| error.disposition() != Disposition::Stop;
+        match why {
+            Some(error) if !may_pass(&error) => Err(error),
+            // What somebody else has pushed since is looked at when something is done with it.
+            why => match self.as_seen_last(read).await {
+                Ok((true, read)) => Ok(read),
+                Ok((false, _)) | Err(_) => Err(why.unwrap_or_else(|| self.silent())),
+            },
+        }
+    }
+
+    /// Runs `read` on what is here, and asks nobody; and whether the branch was ever seen.
+    async fn as_seen_last<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Repository, Option<Oid>) -> Result<T, git2::Error> + Send + 'static,
+    ) -> Result<(bool, T), WriteError> {
         let place = self.place();
         let (name, folder) = (place.folder.display().to_string(), place.folder.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let repo = Repository::open_bare(&place.folder)?;
             let tip = there(repo.refname_to_id(&place.reference))?;
-            read(&repo, tip)
+            Ok::<_, git2::Error>((tip.is_some(), read(&repo, tip)?))
         });
         match reading.await {
             Ok(Ok(read)) => Ok(read),
@@ -110,6 +138,14 @@ impl ManifestRepository {
                 repository: name,
                 cause: "reading it failed by a fault of ours".to_owned(),
             }),
+        }
+    }
+
+    fn silent(&self) -> WriteError {
+        WriteError::Unreachable {
+            repository: self.place().folder.display().to_string(),
+            cause: "its server does not answer".to_owned(),
+            wait: None,
         }
     }
 

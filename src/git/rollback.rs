@@ -29,6 +29,8 @@ pub struct Restore {
     pub to: DeployId,
     /// Its tree, as it was when the rollback was decided on.
     pub tree: TreeId,
+    /// The tree of `latest` that it was judged by: another one makes it void. `None` where any may go.
+    pub over: Option<TreeId>,
     /// What the commit says.
     pub message: Message,
     /// What is to be done about what somebody edited by hand, and where that is told.
@@ -39,7 +41,14 @@ impl Restore {
     /// The change of that rollback, which its commit tells of.
     pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
-        Self { target, app, to, tree, message: Message::of_rollback(note), hand_edits }
+        let message = Message::of_rollback(note);
+        Self { target, app, to, tree, over: None, message, hand_edits }
+    }
+
+    /// The same, void if `latest` is another tree than that one by then.
+    #[must_use]
+    pub fn over(self, latest: Option<TreeId>) -> Self {
+        Self { over: latest, ..self }
     }
 }
 
@@ -50,7 +59,7 @@ pub(super) fn edit(
     root: Option<Oid>,
     restore: &Restore,
 ) -> Result<Edited, EditError> {
-    let Restore { target, app, to, tree, message: _, hand_edits: _ } = restore;
+    let Restore { target, app, to, tree, over, message: _, hand_edits: _ } = restore;
     let folder = layout::revision_folder(target, app, to);
     let found = objects.find(root, &folder)?;
     let Some((wanted, folder::Kind::Folder)) = found.filter(|(id, _)| id.to_string() == tree.0)
@@ -60,6 +69,10 @@ pub(super) fn edit(
     let present = deployment::History::read(objects, root, target, app)?;
     if present.latest == Some(wanted) {
         return Ok(Edited::AlreadyThere);
+    }
+    let latest = present.latest.map(|id| TreeId(id.to_string()));
+    if over.is_some() && *over != latest {
+        return Err(EditError::Moved(layout::latest_folder(target, app).to_string()));
     }
     watch(objects, &present, restore)?;
     let mut edits = Edits::default();
@@ -86,7 +99,7 @@ fn watch(
 
 impl ManifestRepository {
     /// What an app has on a target, each folder by its tree. Nobody waits for a push that is under
-    /// way: then it is as it was before that, and what is decided by it is looked at once more when it
+    /// way, or for a server that does not answer: then it is as it was before that, and what is decided by it is looked at once more when it
     /// is done.
     ///
     /// # Errors

@@ -1,16 +1,18 @@
 //! What the rules must know of the world, gathered before they run, and what there is to ask.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, RepoName};
+use crate::model::id::{AppKey, RepoName, Slug};
 use crate::model::lock::Lock;
 use crate::model::release::Release;
 use crate::model::rollback::Hold;
 use crate::model::route::Route;
+use crate::model::stateful;
 use crate::model::target::{Clusters, Target};
 
 /// What must be found out before the rules can judge one release for one target.
@@ -93,7 +95,9 @@ pub struct Facts {
     /// Whether a program asks for this deployment, and no person.
     pub automatic: bool,
     /// What the app's `latest` holds on the target.
-    pub live: Fact<Vec<LiveObject>>,
+    pub live: Fact<LiveApp>,
+    /// What the apps of its namespace have on the target.
+    pub namespace: Fact<Arc<NamespaceObjects>>,
 }
 
 /// Who deploys to a target that asks for teams.
@@ -139,6 +143,73 @@ impl Ownership {
     }
 }
 
+/// The objects of every app of a namespace, the app's own among them, as far as they can be read. In a
+/// cluster two objects of one kind and name are one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceObjects(pub BTreeMap<Slug, Arc<[ObjectName]>>);
+
+/// What an object of a namespace is known by in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// The API group without its version; empty for Kubernetes' core.
+    pub group: Arc<str>,
+    /// `Service`
+    pub kind: Arc<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
+impl NamespaceObjects {
+    /// The other app that has an object of that name.
+    pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
+        let LiveObject { api_version, kind, name } = object;
+        let group = stateful::group(api_version);
+        let is_it =
+            |one: &ObjectName| *one.name == **name && *one.kind == **kind && *one.group == *group;
+        let others = self.0.iter().filter(|(slug, _)| *slug != app);
+        others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
+    }
+}
+
+/// What an app's `latest` holds on a target, as far as rules ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LiveApp {
+    /// Every object.
+    pub objects: Vec<LiveObject>,
+    /// The disks that its objects ask for.
+    pub disks: Vec<Disk>,
+    /// How many pods its workloads have, where their manifests say so.
+    pub replicas: Vec<LiveReplicas>,
+    /// The workloads, by kind and name, that an autoscaler of its own scales.
+    pub autoscaled: Vec<(String, String)>,
+}
+
+/// How many pods the manifest of a workload asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveReplicas {
+    /// `Deployment`
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The number.
+    pub number: u64,
+}
+
+/// A disk as a manifest asks for it. Kubernetes and clouds let it grow, and change nothing else of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// The object: a `PersistentVolumeClaim`, a `StatefulSet`, a database.
+    pub object: LiveObject,
+    /// Where the object has several: which, by the name of its claim template.
+    pub template: Option<String>,
+    /// How large: a Kubernetes quantity.
+    pub size: String,
+    /// Its storage class; `None` where the cluster chooses.
+    pub class: Option<String>,
+    /// `ReadWriteOnce` and so on, in order.
+    pub access_modes: Vec<String>,
+}
+
 /// One object of a revision.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct LiveObject {
@@ -167,7 +238,16 @@ impl Facts {
             hold: Fact::NotAsked,
             automatic: false,
             live: Fact::NotAsked,
+            namespace: Fact::NotAsked,
         }
+    }
+}
+
+impl LiveObject {
+    /// Whether it is the same object in a cluster, in whatever version of its API group.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let group = |object: &Self| stateful::group(&object.api_version).to_owned();
+        (&self.kind, &self.name) == (&other.kind, &other.name) && group(self) == group(other)
     }
 }
 

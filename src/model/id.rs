@@ -9,6 +9,8 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::support::secret_text::mask_secrets;
+
 /// Why a text is not the identifier it was taken for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{shown} is not a legal {what}: {rule}", shown = Shown(value))]
@@ -26,8 +28,9 @@ struct Shown<'a>(&'a str);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cut: String = self.0.chars().take(60).collect();
-        let more = if cut.len() < self.0.len() { "…" } else { "" };
+        let whole = mask_secrets(self.0);
+        let cut: String = whole.chars().take(60).collect();
+        let more = if cut.len() < whole.len() { "…" } else { "" };
         write!(f, "{cut:?}{more}")
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::hand_edit::HandEdits;
 use crate::model::id::{AppKey, IdError, TargetName};
+use crate::model::namespaces::NamespacePolicy;
 use crate::model::rollback::Holds;
 
 /// A person's no, with a reason.
@@ -149,6 +150,42 @@ pub struct Policies {
     /// Teams at GitHub, `ORGANIZATION/TEAM`: who deploys there, by GitHub or by the API, must be in one
     /// of them, beside what they need on the app's repository. Default: that is enough.
     pub deploy_teams: Vec<String>,
+    /// The namespaces that apps may be in.
+    pub namespaces: NamespacePolicy,
+    /// When a deployment that takes many objects away is stopped.
+    pub removals: RemovalLimit,
+}
+
+/// When a deployment that takes many objects away is stopped, unless the WAML's `removes` names them: a template, or
+/// a large part of the WAML, may have gone missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RemovalLimit {
+    /// Fewer than this are taken away without a word. Default: 5.
+    #[schemars(range(min = 1, max = 1000))]
+    pub objects: u32,
+    /// Nor are they, where they are no more than this share of what is live, in percent. Default: 50.
+    #[schemars(range(max = 100))]
+    pub percent: u32,
+    /// `stop`, or `warn`: only say so. Default: `stop`.
+    pub action: OnRemoval,
+}
+
+impl Default for RemovalLimit {
+    fn default() -> Self {
+        Self { objects: 5, percent: 50, action: OnRemoval::Stop }
+    }
+}
+
+/// What is done about a deployment that takes many objects away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnRemoval {
+    /// It is stopped.
+    #[default]
+    Stop,
+    /// It is warned.
+    Warn,
 }
 
 /// What happens when something that a rule must know cannot be found out.

@@ -7,6 +7,7 @@ pub mod id; // a newtype for each identifier
 pub mod platform; // what a cluster has to offer
 pub mod target; // one cluster
 pub mod snapshot; // the clusters, as they are told elsewhere
+pub mod namespaces; // names that no app may take
 pub mod ssh; // where a repository behind ssh is
 pub mod violation; // one broken rule, and all of them
 pub mod release; // what is to be deployed
@@ -23,6 +24,7 @@ pub mod hand_edit; // what somebody changed beside us
 pub mod deployment; // one release to one target: the record
 pub mod placed; // an app where it is
 pub mod rollback; // a former revision made live again, and the hold it takes
+pub mod live_history; // which revision was live after which
 pub mod lane; // who is next, and who is superseded
 pub mod audit; // who did what, and why
 pub mod removal; // an app taken off a target: the record

@@ -1,11 +1,14 @@
 //! A rollback: `latest` becomes a former revision again, its bytes unchanged. Which revision that is,
 //! and why there may be none, is decided here; and what keeps automation from undoing it.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
+use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::release::Release;
 
 /// What makes a deployment a rollback.
@@ -23,6 +26,9 @@ pub struct Rollback {
     pub reason: String,
     /// Whether automation is kept from deploying over it.
     pub hold: bool,
+    /// Whether objects that keep data may go.
+    #[serde(default)]
+    pub with_data: bool,
 }
 
 /// What somebody asks for.
@@ -36,6 +42,8 @@ pub struct RollbackRequest {
     pub to: Option<DeployId>,
     /// Why; not empty.
     pub reason: String,
+    /// Whether objects that keep data may go.
+    pub with_data: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -68,6 +76,8 @@ pub struct Choice {
     pub tree: TreeId,
     /// The one that is live now; `None` where `latest` was edited by hand.
     pub from: Option<DeployId>,
+    /// That the revision was itself rolled back from, if it was. Only a named one may be such.
+    pub warning: Option<RolledBackFrom>,
 }
 
 /// Why there is none.
@@ -81,6 +91,8 @@ pub enum NoChoice {
     NotKept(DeployId),
     /// None was named, and there is none before the live one.
     NoneBefore(DeployId),
+    /// None was named, and all that are kept before the live one were rolled back from: the newest of them.
+    AllRolledBackFrom(RolledBackFrom),
 }
 
 impl Kept {
@@ -90,22 +102,25 @@ impl Kept {
         self.revisions.iter().find(|(_, tree)| tree == latest).map(|(id, _)| id)
     }
 
-    /// The named revision; without a name the newest one before the live one that has other files.
-    /// Where `latest` was edited by hand, that is the newest of all: what was deployed last.
+    /// The named revision; without a name the one that was live before, other files than those of
+    /// `latest`, and not one that was rolled back from. Where `latest` was edited by hand, that is what was
+    /// live last.
     ///
     /// # Errors
     /// [`NoChoice`]
-    pub fn choose(&self, to: Option<&DeployId>) -> Result<Choice, NoChoice> {
+    pub fn choose(&self, to: Option<&DeployId>, past: &LiveHistory) -> Result<Choice, NoChoice> {
         if self.revisions.is_empty() && self.latest.is_none() {
             return Err(NoChoice::NoApp);
         }
         let live = self.live().cloned();
+        let mut bad = past.rolled_back_from(self);
         let found = match to {
             Some(to) => self.named(to)?,
-            None => self.previous(live.as_ref())?,
+            None => self.previous(live.as_ref(), past, &bad)?,
         };
         let (to, tree) = found.clone();
-        Ok(Choice { to, tree, from: live })
+        let warning = bad.remove(&tree);
+        Ok(Choice { to, tree, from: live, warning })
     }
 
     fn named(&self, to: &DeployId) -> Result<&(DeployId, TreeId), NoChoice> {
@@ -118,10 +133,33 @@ impl Kept {
         }
     }
 
-    fn previous(&self, live: Option<&DeployId>) -> Result<&(DeployId, TreeId), NoChoice> {
-        let mut older = self.revisions.iter().filter(|(id, _)| live.is_none_or(|live| id < live));
-        let other = older.find(|(_, tree)| Some(tree) != self.latest.as_ref());
-        other.ok_or_else(|| live.map_or(NoChoice::NoApp, |live| NoChoice::NoneBefore(live.clone())))
+    fn previous(
+        &self,
+        live: Option<&DeployId>,
+        past: &LiveHistory,
+        bad: &HashMap<TreeId, RolledBackFrom>,
+    ) -> Result<&(DeployId, TreeId), NoChoice> {
+        let older: Vec<_> = self
+            .revisions
+            .iter()
+            .filter(|(id, tree)| {
+                live.is_none_or(|live| id < live) && Some(tree) != self.latest.as_ref()
+            })
+            .collect();
+        let good = |(_, tree): &&(DeployId, TreeId)| !bad.contains_key(tree);
+        let mut turns = past.newest_first();
+        let was_live =
+            turns.find_map(|turn| older.iter().copied().find(|one| one.0 == *turn && good(one)));
+        // When the others were live, nobody knows any more.
+        if let Some(found) = was_live.or_else(|| older.iter().copied().find(good)) {
+            return Ok(found);
+        }
+        let newest_bad = older.first().and_then(|(_, tree)| bad.get(tree));
+        Err(match (newest_bad, live) {
+            (Some(bad), _) => NoChoice::AllRolledBackFrom(bad.clone()),
+            (None, Some(live)) => NoChoice::NoneBefore(live.clone()),
+            (None, None) => NoChoice::NoApp,
+        })
     }
 }
 
@@ -201,7 +239,17 @@ mod tests {
     }
 
     fn to(kept: &Kept, named: Option<u32>) -> Result<u32, NoChoice> {
-        let choice = kept.choose(named.map(id).as_ref())?;
+        to_after(kept, named, &[])
+    }
+
+    /// The same after these turns: which revision became live, and which was rolled back from with it.
+    fn to_after(
+        kept: &Kept,
+        named: Option<u32>,
+        turns: &[(u32, Option<u32>)],
+    ) -> Result<u32, NoChoice> {
+        let turns: Vec<_> = turns.iter().map(|(to, from)| (id(*to), from.map(id))).collect();
+        let choice = kept.choose(named.map(id).as_ref(), &LiveHistory::by_hand(&turns))?;
         Ok((1..=9).find(|n| id(*n) == choice.to).unwrap())
     }
 
@@ -213,6 +261,35 @@ mod tests {
     }
 
     #[test]
+    fn what_was_rolled_back_from_is_passed_over() {
+        // 1.31, 1.32, back to 1.31 because 1.32 is broken, 1.33.
+        let (three, turns) =
+            (kept(&["c", "b", "a"], Some("c")), [(1, None), (2, None), (1, Some(2)), (3, None)]);
+        assert_eq!(to_after(&three, None, &turns), Ok(1));
+        let choice =
+            three.choose(Some(&id(2)), &LiveHistory::by_hand(&[(id(1), Some(id(2)))])).unwrap();
+        assert_eq!(choice.warning.unwrap().reason, "broken", "named, it may be, with a warning");
+        // The same files under another name are the same release.
+        let twice = kept(&["d", "b", "b", "a"], Some("d"));
+        assert_eq!(to_after(&twice, None, &[(1, None), (3, None), (1, Some(3)), (4, None)]), Ok(1));
+        // Made live again, by somebody who named it: it is good.
+        let forward = [(1, None), (2, None), (1, Some(2)), (2, None), (3, None)];
+        assert_eq!(to_after(&three, None, &forward), Ok(2));
+        // Nothing else is left.
+        let two = kept(&["c", "b"], Some("c"));
+        let none = to_after(&two, None, &[(2, None), (1, Some(2)), (3, None)]);
+        assert!(matches!(none, Err(NoChoice::AllRolledBackFrom(_))), "{none:?}");
+    }
+
+    #[test]
+    fn it_is_what_was_live_before_and_not_what_is_next_by_age() {
+        // From 3 straight to 1, then 4: before 4, 1 was live.
+        let four = kept(&["d", "c", "b", "a"], Some("d"));
+        let turns = [(1, None), (2, None), (3, None), (1, Some(3)), (4, None)];
+        assert_eq!(to_after(&four, None, &turns), Ok(1));
+    }
+
+    #[test]
     fn one_with_the_same_files_is_passed_over() {
         assert_eq!(to(&kept(&["b", "b", "a"], Some("b")), None), Ok(1));
     }
@@ -221,7 +298,10 @@ mod tests {
     fn where_latest_was_edited_by_hand_it_is_what_was_deployed_last() {
         let edited = kept(&["b", "a"], Some("x"));
         assert_eq!(to(&edited, None), Ok(2));
-        assert_eq!(edited.choose(None).unwrap().from, None);
+        assert_eq!(edited.choose(None, &LiveHistory::default()).unwrap().from, None);
+        let after =
+            to_after(&kept(&["b", "a"], Some("x")), None, &[(1, None), (2, None), (1, Some(2))]);
+        assert_eq!(after, Ok(1), "what was rolled back from does not come back by an edit");
         assert_eq!(to(&kept(&["b", "a"], None), None), Ok(2), "somebody deleted it");
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::support::secret_text::mask_secrets;
 use crate::support::text::reveal_invisible;
 
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.
@@ -107,7 +108,10 @@ const LONGEST_PATH: usize = 1000;
 /// A text from a hostile file in a message must neither break its line, move a cursor, nor read as another
 /// one, nor be without an end.
 fn visible(text: &str, most: usize) -> String {
-    let text = reveal_invisible(text);
+    // A value that was written at the wrong place may be a secret: all that is shown, sent and kept of a violation
+    // comes by here.
+    let text = mask_secrets(text);
+    let text = reveal_invisible(&text);
     if text.len() <= most && !text.chars().any(char::is_control) {
         return text.into_owned();
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::model::id::{AppKey, RepoName};
 use crate::model::target::Target;
+use crate::pipeline::replicas::Workload;
 use crate::waml::document::Link;
 use crate::waml::emit;
 
@@ -34,6 +35,8 @@ pub struct About<'a> {
     pub forge_url: Option<&'a str>,
     /// The WAML's links.
     pub links: &'a [Link],
+    /// The workloads whose number of pods is an autoscaler's.
+    pub autoscaled: &'a [Workload],
 }
 
 /// An annotation key's last part has at most so many characters.
@@ -68,8 +71,14 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
         spec.insert("info".to_owned(), info(about));
         // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
         // one that is there alone, and never deletes it.
+        let mut options = vec!["CreateNamespace=true"];
+        if !about.autoscaled.is_empty() {
+            // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
+            options.push("RespectIgnoreDifferences=true");
+            spec.insert("ignoreDifferences".to_owned(), numbers_of_pods(about.autoscaled));
+        }
         if let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) {
-            policy.insert("syncOptions".to_owned(), json!(["CreateNamespace=true"]));
+            policy.insert("syncOptions".to_owned(), json!(options));
         }
     }
     emit::document(&application).into_bytes()
@@ -93,6 +102,12 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
         spec.insert("destination".to_owned(), here);
     }
     emit::document(&application).into_bytes()
+}
+
+/// What of the workloads Argo CD leaves to their autoscalers.
+fn numbers_of_pods(autoscaled: &[Workload]) -> Json {
+    let number = |Workload { kind, name }: &Workload| json!({"group": "apps", "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]});
+    autoscaled.iter().map(number).collect()
 }
 
 /// Without it every push to the shared repository would refresh every application.
@@ -222,9 +237,41 @@ mod tests {
             repository: &RepoName::parse("o/r").unwrap(),
             forge_url: Some("https://github.com/"),
             links: &links,
+            autoscaled: &[],
         };
         let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
         serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_pods_is_the_autoscalers_where_there_is_one() {
+        let of = |autoscaled: &[Workload]| -> Json {
+            let target = Target::unconfigured(TargetName::parse("t").unwrap());
+            let (namespace, slug) =
+                (Namespace::parse("devx").unwrap(), Slug::parse("shop").unwrap());
+            let about = About {
+                app: &AppKey { namespace, slug },
+                owner: "a@b.c",
+                slack: None,
+                repository: &RepoName::parse("o/r").unwrap(),
+                forge_url: None,
+                links: &[],
+                autoscaled,
+            };
+            let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
+            serde_yaml::from_slice(&of_app(&about, &target, &source)).unwrap()
+        };
+        let none = of(&[]);
+        assert_eq!(none["spec"]["ignoreDifferences"], Json::Null);
+        assert_eq!(none["spec"]["syncPolicy"]["syncOptions"], json!(["CreateNamespace=true"]));
+        let one = of(&[Workload { kind: "Deployment".into(), name: "shop".into() }]);
+        assert_eq!(
+            one["spec"]["syncPolicy"]["syncOptions"],
+            json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"])
+        );
+        let left = &one["spec"]["ignoreDifferences"];
+        assert_eq!((&left[0]["kind"], &left[0]["name"]), (&json!("Deployment"), &json!("shop")));
+        assert_eq!(left[0]["jsonPointers"], json!(["/spec/replicas"]));
     }
 
     #[test]

@@ -16,12 +16,13 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     if target.argocd.project.is_some() {
         return None;
     }
-    let mut destinations = vec![json!({"server": target.server, "namespace": "*"})];
-    if target.server == Target::IN_CLUSTER {
-        // A pod beside Argo CD could read the credentials of every cluster.
-        let argo_cd = format!("!{}", target.argocd.namespace);
-        destinations.push(json!({"server": target.server, "namespace": argo_cd}));
-    }
+    // The rule `reserved` says no by the same list. A pod beside Argo CD could read the credentials of
+    // every cluster, and one in kube-system has rights that no app is given.
+    let allowed = target.policies.namespaces.allow.clone();
+    let allowed = allowed.unwrap_or_else(|| vec!["*".to_owned()]).into_iter();
+    let denied = target.denied_namespaces().into_iter().map(|one| format!("!{}", one.glob));
+    let destination = |namespace: String| json!({"server": target.server, "namespace": namespace});
+    let destinations: Vec<_> = allowed.chain(denied).map(destination).collect();
     // An app that makes Applications would leave these bounds.
     let denied = ["Application", "ApplicationSet", "AppProject"]
         .map(|kind| json!({"group": "argoproj.io", "kind": kind}));
@@ -65,8 +66,14 @@ mod tests {
         let project = project(|target| "https://10.0.0.1:6443".clone_into(&mut target.server));
         let spec = &project.unwrap()["spec"];
         assert_eq!(spec["sourceRepos"], json!(["https://git/m"]));
-        let everywhere = json!([{"server": "https://10.0.0.1:6443", "namespace": "*"}]);
-        assert_eq!(spec["destinations"], everywhere);
+        let namespaces: Vec<&str> = spec["destinations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["server"] == "https://10.0.0.1:6443")
+            .map(|one| one["namespace"].as_str().unwrap())
+            .collect();
+        assert_eq!(namespaces, ["*", "!kube-*", "!argocd"]);
         let namespaces = json!([{"group": "", "kind": "Namespace"}]);
         assert_eq!(spec["clusterResourceWhitelist"], namespaces);
     }
@@ -76,7 +83,20 @@ mod tests {
         let project = project(|target| target.argocd.namespace = "gitops".parse().unwrap());
         let project = project.unwrap();
         assert_eq!(project["metadata"]["namespace"], "gitops");
-        assert_eq!(project["spec"]["destinations"][1]["namespace"], "!gitops");
+        assert_eq!(project["spec"]["destinations"][2]["namespace"], "!gitops");
+    }
+
+    #[test]
+    fn the_operators_list_bounds_it() {
+        let project = project(|target| {
+            let policy = &mut target.policies.namespaces;
+            policy.allow = Some(vec!["team-*".to_owned(), "shop".to_owned()]);
+            policy.deny = vec!["team-infra".to_owned()];
+        });
+        let project = project.unwrap();
+        let destinations = project["spec"]["destinations"].as_array().unwrap();
+        let namespaces: Vec<_> = destinations.iter().map(|one| one["namespace"].clone()).collect();
+        assert_eq!(namespaces, ["team-*", "shop", "!kube-*", "!argocd", "!team-infra"]);
     }
 
     #[test]

@@ -39,6 +39,7 @@ impl Change {
             repository: &request.release.repository,
             forge_url,
             links: &waml.links,
+            autoscaled: &rendered.autoscaled,
         };
         let revision = Revision {
             id: id.clone(),

@@ -1,17 +1,17 @@
-//! REMOVE: what taking an app off a target takes away, read from the files that are there.
+//! REMOVE: what taking an app off a target takes away, or a rollback, read from the files that are there.
 //!
 //! Decides nothing by itself: it says which objects keep data, and what it cannot read counts as
 //! keeping some.
 
 use serde_json::Value as Json;
 
-use crate::model::facts::LiveObject;
+use crate::model::facts::{LiveApp, LiveObject, LiveReplicas};
 use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
 use crate::model::stateful;
 use crate::pipeline::application::FINALIZER;
-use crate::pipeline::render;
+use crate::pipeline::{disks, reading, render};
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
 
@@ -30,10 +30,57 @@ pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<Str
             taken.objects.push(object);
         }
     }
+    taken.notes.extend(staying(latest));
     let application = application.and_then(|bytes| documents("application", bytes)?.pop());
     taken.repository = application.as_ref().and_then(repository);
     taken.notes.extend(note(application.as_ref()));
     taken
+}
+
+/// What is lost or cannot be done when other files take the place of `latest`, as a rollback makes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replacement {
+    /// Objects that keep data, or of which nobody can tell, and that the other files do not have.
+    pub loses: Vec<LiveObject>,
+    /// Why a disk of the other files cannot take the place of the live one, one sentence each.
+    pub refused: Vec<String>,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What comes of `then` in the place of `latest`.
+pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacement {
+    let (kept, _) = reading::live_app(then);
+    let stays = |object: &LiveObject| kept.objects.iter().any(|one| one.is_same(object));
+    // A file that is the same to the byte loses nothing, also where nobody can read it.
+    let others = latest.iter().filter(|file| !then.contains(file));
+    let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
+    let loses = lost.map(|(object, _)| object).collect();
+    let (live, _) = reading::live_app(latest);
+    let conflicts = disks::conflicts(&live.disks, &kept.disks).into_iter();
+    let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
+    let refused = certain.map(|(_, conflict)| conflict.message).collect();
+    Replacement { loses, refused, notes: fewer_pods(&live, &kept) }
+}
+
+/// Workloads that have a number of pods and would have none: their autoscaler begins at one. Nothing is put into
+/// a former revision's files.
+fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
+    let is_new = |one: &&LiveReplicas| {
+        let workload = (one.kind.clone(), one.name.clone());
+        then.autoscaled.contains(&workload)
+            && !live.autoscaled.contains(&workload)
+            && !then.replicas.iter().any(|then| (&then.kind, &then.name) == (&one.kind, &one.name))
+    };
+    let fewer = live.replicas.iter().filter(is_new);
+    fewer
+        .map(|LiveReplicas { kind, name, number }| {
+            format!(
+                "{kind} {name} has {number} pods now, and the revision leaves the number to its autoscaler: \
+                 Kubernetes goes down to 1 until that counts; a deployment keeps the number"
+            )
+        })
+        .collect()
 }
 
 /// The objects of a file, and of each whether it keeps data.
@@ -90,6 +137,23 @@ fn repository(application: &Json) -> Option<RepoName> {
     RepoName::parse(line["value"].as_str()?).ok()
 }
 
+/// Objects that Argo CD is told to leave in the cluster.
+fn staying(latest: &[ManifestFile]) -> Option<String> {
+    let documents = latest.iter().filter_map(|file| documents(&file.name, &file.bytes)).flatten();
+    let left = documents.filter(|json| {
+        let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
+        let options = options.and_then(Json::as_str).unwrap_or_default();
+        options.split(',').any(|option| option.trim() == "Delete=false")
+    });
+    let left: Vec<String> = left.map(|json| named(&json).to_string()).collect();
+    (!left.is_empty()).then(|| {
+        format!(
+            "Argo CD leaves these in the cluster, with their data: {}; delete them there if they are to go",
+            left.join(", ")
+        )
+    })
+}
+
 fn note(application: Option<&Json>) -> Option<String> {
     let finalizers = application?.pointer("/metadata/finalizers").and_then(Json::as_array);
     let deletes = finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER));
@@ -102,6 +166,8 @@ fn note(application: Option<&Json>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     fn file(name: &str, text: &str) -> ManifestFile {
@@ -129,6 +195,42 @@ mod tests {
         assert!(kept(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
         let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {storage: x}\n";
         assert!(kept(map).is_empty(), "its data is not its shape");
+    }
+
+    #[test]
+    fn what_other_files_lose_is_named() {
+        let claim = |size: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{resources: {{requests: {{storage: {size}}}}}}}\n"
+            );
+            file("persistentvolumeclaim.yaml", &text)
+        };
+        let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let broken = file("x.yaml", "a: [");
+        let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
+            let Replacement { loses, refused, notes: _ } = replacement(latest, then);
+            (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
+        };
+        let none = Vec::<String>::new;
+        let data = || vec!["PersistentVolumeClaim data".to_owned()];
+        assert_eq!(lost(&[claim("1Gi"), service.clone()], from_ref(&service)), (data(), 0));
+        assert_eq!(lost(&[claim("1Gi")], &[claim("2Gi")]), (none(), 0));
+        assert_eq!(lost(&[claim("2Gi")], &[claim("1Gi")]), (none(), 1));
+        assert_eq!(lost(from_ref(&service), &[claim("1Gi")]), (none(), 0));
+        assert_eq!(lost(from_ref(&broken), &[broken.clone(), service.clone()]), (none(), 0));
+        assert_eq!(lost(&[broken], &[service]), (vec!["unreadable x.yaml".to_owned()], 0));
+    }
+
+    #[test]
+    fn what_argocd_leaves_is_told() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {argocd.argoproj.io/sync-options: 'Prune=false,Delete=false'}}\n";
+        let notes = taken(&[file("a.yaml", claim)], None, Vec::new()).notes;
+        assert!(
+            notes[0].contains(
+                "leaves these in the cluster, with their data: PersistentVolumeClaim data"
+            ),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -7,10 +7,12 @@
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
+use crate::model::facts::Fact;
 use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
 use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::replicas::{self, Workload};
 use crate::pipeline::templates::Template;
 use crate::pipeline::validate::{self, Made, Valid};
 use crate::pipeline::{OUR_PREFIX, engine, view};
@@ -34,6 +36,8 @@ pub struct Rendered {
     pub files: Vec<ManifestFile>,
     /// Over all files, without the annotation that carries it.
     pub digest: Digest,
+    /// The workloads whose number of pods is an autoscaler's.
+    pub autoscaled: Vec<Workload>,
     /// What a reader should know.
     pub warnings: Vec<Violation>,
 }
@@ -79,7 +83,14 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
     for object in &mut objects {
         complete(object, app, &valid.release().tag);
     }
-    let warnings = validate::objects(&Made { objects: &objects, valid, template })?;
+    let kept = match &valid.facts().live {
+        Fact::Known { value, .. } => replicas::keep(&mut objects, value),
+        Fact::NotAsked | Fact::Missing { .. } => Vec::new(),
+    };
+    let made = Made { objects: &objects, valid, template, kept_replicas: &kept };
+    let warnings = validate::objects(&made)?;
+    let autoscaled =
+        objects.iter().filter_map(|object| replicas::scaled_by(&object.json)).collect();
     let named = name_files(objects, app);
     let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
     let digest = digest(named.iter().map(|(name, _)| name.as_str()).zip(&texts));
@@ -91,6 +102,7 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
         templates_commit: template.commit.clone(),
         files: files.map(|((name, object), text)| file(name, object, text, &digest)).collect(),
         digest,
+        autoscaled,
         warnings,
     })
 }

@@ -2,5 +2,6 @@
 
 pub mod disk; // whether a folder takes writes
 pub mod lease; // until when something that is held may be acted on
+pub mod secret_text; // what looks like a secret, and texts without it
 pub mod text; // characters that nobody sees
 pub mod time_text; // times and durations as people write them

@@ -77,7 +77,7 @@ pub struct Section {
     pub canary: Option<Canary>,
     /// Several releases live at once, with shares of the traffic.
     pub versions: Option<Vec<Version>>,
-    /// Objects with data in them that this deployment may take away.
+    /// Objects that this deployment may take away: such as keep data, and many at once.
     pub removes: Option<Vec<Removal>>,
 }
 

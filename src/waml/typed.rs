@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
+use crate::support::secret_text::mask_secrets;
 use crate::waml::collect;
 use crate::waml::identities::Place;
 use crate::waml::node::{Map, Node, Path, Scalar, Step, Value};
@@ -351,6 +352,8 @@ fn untyped_scalar(scalar: &Scalar) -> Json {
 
 /// A hostile text for a message: escaped, and cut after 60 characters.
 pub fn quoted(text: &str) -> String {
+    // Masked whole: a part of a secret has not its form any more.
+    let text = mask_secrets(text);
     let cut: String = text.chars().take(60).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("`{}{more}`", cut.escape_debug())

@@ -16,7 +16,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("support", &[]),
     // Invisible characters are no part of a reason.
     ("model", &["support"]),
-    ("waml", &["model"]),
+    ("waml", &["model", "support"]),
     ("pipeline", &["model", "waml", "support"]),
     ("pipeline/push", &["model", "waml", "git", "support"]),
     ("catalogue", &["model", "waml"]),

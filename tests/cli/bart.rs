@@ -30,6 +30,33 @@ fn a_valid_file_is_praised_with_its_warnings() {
 }
 
 #[test]
+fn no_value_of_a_variable_is_printed_beside_what_is_wrong() {
+    let folder = example();
+    let waml = folder.path().join(".weave.yaml");
+    let text = std::fs::read_to_string(&waml).unwrap();
+    // Put together here, so that nobody's scanner takes this file for a leak.
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zaB3dE5");
+    let shows_nothing = |env: &str, said_of: &str| {
+        let wrong = text.replace("env: [{name: MY_ENV_NAME, value: some-value}]", env);
+        std::fs::write(&waml, wrong).unwrap();
+        for output in ["text", "json"] {
+            let printed = said(&bart(folder.path(), &["validate", "--output", output]));
+            assert!(printed.contains(said_of), "{printed}");
+            assert!(!printed.contains(&token) && !printed.contains("hunter2"), "{printed}");
+        }
+    };
+    shows_nothing(&format!("env: [{{name: 1X, value: \"{token}\"}}]"), "is not a legal name");
+    shows_nothing("env: [{name: 1X, value: hunter2}]", "is not a legal name");
+    shows_nothing(
+        "env: [{name: A, value: hunter2, secret: {name: s, key: k}}]",
+        "a value and a secret",
+    );
+    // A secret at the wrong place, and in a file that is no YAML.
+    shows_nothing(&format!("env: [{{name: {token}, value: x}}]"), "is not a legal name");
+    shows_nothing(&format!("env: [{{name: A, value: \"{token}\"]"), "not YAML");
+}
+
+#[test]
 fn violations_are_data_for_programs() {
     let folder = example();
     std::fs::write(folder.path().join("bad.yaml"), "schema: 3\nname: x\n").unwrap();

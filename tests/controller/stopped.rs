@@ -108,6 +108,7 @@ async fn waiting_rollback(service: &Service, n: i64, to: &DeployId) -> DeployId 
     let app = service.deployment(to).await.app.unwrap();
     let (id, asked) = (id(n), request("web", "prod", 1));
     let rollback = Rollback {
+        with_data: false,
         to: to.clone(),
         from: None,
         away: None,

@@ -191,7 +191,7 @@ async fn everything_that_is_asked_is_found_out_at_once() {
         assert_eq!(known(&facts.owner).app, None);
         assert_eq!(known(&facts.locks), [lock]);
         let live = known(&facts.live);
-        assert!(live.contains(&LiveObject {
+        assert!(live.objects.contains(&LiveObject {
             api_version: "apps/v1".to_owned(),
             kind: "StatefulSet".to_owned(),
             name: "shop".to_owned(),
@@ -223,7 +223,7 @@ async fn what_nobody_needs_is_not_asked() {
     let facts = world.gather(&questions).await;
     assert_eq!((&facts.routes, &facts.image), (&Fact::NotAsked, &Fact::NotAsked));
     assert_eq!((&facts.secrets, &facts.branches), (&Fact::NotAsked, &Fact::NotAsked));
-    assert_eq!(known(&facts.live), []);
+    assert_eq!(known(&facts.live).objects, []);
     assert!(world.keeper.lock().asked.is_empty() && world.registry.asked().is_empty());
     let questions = Questions { secrets: BTreeMap::new(), ..world.questions(&commit) };
     assert_eq!(world.gather(&questions).await.secrets, Fact::NotAsked);

@@ -150,3 +150,21 @@ async fn somebody_elses_commit_in_between_is_kept() {
     assert!(place.bare.files().contains_key("README.md"));
     place.host().behave(Behaviour::default());
 }
+
+#[tokio::test]
+async fn what_was_judged_by_another_latest_is_void() {
+    let place = Place::local();
+    let repository = place.open().await;
+    for n in 1..=3 {
+        pushed(&repository, deploy(n, &format!("text {n}"))).await;
+    }
+    let seen = kept(&repository).await;
+    let one = back(9, 1, &tree_of(&seen, 1), replace());
+    let over = |n: u32| one.clone().over(Some(tree_of(&seen, n)));
+    let void = roll_back(&repository, over(2)).await;
+    let Err(WriteError::Moved { path, .. }) = void else { panic!("{void:?}") };
+    assert!(path.ends_with("/latest"), "{path}");
+    assert_eq!(kept(&repository).await.live(), Some(&id(3)));
+    let done = roll_back(&repository, over(3)).await;
+    assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+}

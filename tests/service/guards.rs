@@ -139,3 +139,86 @@ async fn a_host_is_one_apps_whatever_routes_to_it_and_free_when_the_app_is_remov
         );
     }
 }
+
+#[tokio::test]
+async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let cache = |app: &str| with("redis: {version: '7.2'}").replace("shop", app);
+    let deploy = async |number, app: &str, text: &str| {
+        let commit = home.commit(&format!("example/{app}"), text);
+        ended(&process, Event::new(number, app, &commit)).await
+    };
+    // A service that is called as another app.
+    assert_succeeded(&deploy(1, "bapp", &waml("bapp")).await);
+    let second = "service: [{name: bapp, ports: [{name: more, number: 9000}]}]";
+    let coll = with(second).replace("shop", "coll");
+    let clash = deploy(2, "coll", &coll).await;
+    assert_refused(&clash, "collision", "Service `bapp` is already the app `devx/bapp`'s");
+    // What is made of a slug, and a slug of that form: whoever comes second is refused.
+    assert_succeeded(&deploy(3, "full", &cache("full")).await);
+    let clash = deploy(4, "full-redis", &waml("full-redis")).await;
+    assert_refused(&clash, "collision", "Service `full-redis` is already the app `devx/full`'s");
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/bapp/remove");
+    let asked = ask.json(&serde_json::json!({"reason": "moved"})).send().await.unwrap();
+    assert_eq!(asked.status(), 200);
+    assert_succeeded(&deploy(5, "coll", &coll).await);
+    // Nor does a rollback bring back what another app has by now.
+    let plain = waml("coll");
+    assert_succeeded(&deploy(6, "coll", &plain).await);
+    assert_succeeded(&deploy(7, "bapp", &waml("bapp")).await);
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/coll/rollback");
+    let asked = ask.json(&serde_json::json!({"reason": "x"})).send().await.unwrap();
+    assert_eq!(asked.status(), 409);
+    let says = asked.text().await.unwrap();
+    assert!(says.contains("Service bapp is `devx/bapp`'s by now"), "{says}");
+}
+
+#[tokio::test]
+async fn an_autoscaler_that_comes_to_a_live_app_drops_no_pod() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let autoscaling = "    autoscaling: {horizontal: {minReplicas: 3, maxReplicas: 10, cpu: {averageUtilization: 75}}}\n";
+    let automatic = waml("shop");
+    let fixed = automatic.replace(autoscaling, "    scaling: {replicas: 10}\n");
+    assert!(fixed.contains("replicas: 10"), "{fixed}");
+    let deploy = async |number, text: &str| {
+        let commit = home.commit("example/shop", text);
+        ended(&process, Event::new(number, "shop", &commit)).await
+    };
+    let folder = "manifests/prod-cluster-1/devx/shop/latest";
+    let replicas = || {
+        let file = &home.manifests().files()[&format!("{folder}/deployment.yaml")];
+        serde_yaml::from_str::<Json>(file).unwrap()["spec"]["replicas"].clone()
+    };
+    let application = || {
+        let file = &home.manifests().files()["apps/prod-cluster-1/devx.shop.yaml"];
+        serde_yaml::from_str::<Json>(file).unwrap()["spec"].clone()
+    };
+    assert_succeeded(&deploy(1, &fixed).await);
+    assert_eq!((replicas(), &application()["ignoreDifferences"]), (10.into(), &Json::Null));
+    let plan = serde_json::json!({
+        "repository": "example/shop", "target": "prod-cluster-1", "tag": "v2", "waml": automatic,
+    });
+    let planned = process.request(reqwest::Method::POST, "/api/v1/plan").json(&plan).send().await;
+    let planned: Json = planned.unwrap().json().await.unwrap();
+    assert!(planned["warnings"].to_string().contains("runs 10 pods"), "{planned}");
+    let first = deploy(2, &automatic).await;
+    assert_succeeded(&first);
+    assert_eq!(first["violations"][0]["rule"], "replicas", "{first}");
+    assert_eq!(replicas(), 10, "not 1, which is what Kubernetes makes of none");
+    let pointers = application()["ignoreDifferences"][0]["jsonPointers"].clone();
+    assert_eq!(pointers, serde_json::json!(["/spec/replicas"]));
+    assert!(application()["syncPolicy"]["syncOptions"].to_string().contains("RespectIgnore"));
+    assert_succeeded(&deploy(3, &automatic).await);
+    assert_eq!(replicas(), Json::Null, "now it is the autoscaler's");
+    // Back to a number, and to a revision without one.
+    assert_succeeded(&deploy(4, &fixed).await);
+    let ask =
+        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/shop/rollback");
+    let ask = ask.json(&serde_json::json!({"reason": "x", "dry_run": true}));
+    let said: Json = ask.send().await.unwrap().json().await.unwrap();
+    assert!(said["notes"][0].as_str().unwrap().contains("goes down to 1"), "{said}");
+}

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 
 use crate::harness::events::{Delivery, Event};
-use crate::harness::git_host::GitHost;
+use crate::harness::git_host::{Behaviour, GitHost};
 use crate::harness::process::{Held, Home, Process};
 
 const FOLDER: &str = "manifests/prod-cluster-1/devx/shop";
@@ -401,4 +401,149 @@ async fn a_lock_stops_a_rollback_too() {
     assert_eq!(status, 409, "{said}");
     let says = said["detail"].as_str().unwrap();
     assert!(says.contains("locked by ada") && says.contains("the database moves"), "{says}");
+}
+
+const CLAIM: &str = "manifests/prod-cluster-1/devx/shop/latest/persistentvolumeclaim.yaml";
+
+impl Shop {
+    /// Deploys the app with something more in its WAML.
+    async fn deploy_with(&mut self, n: i64, more: &str) -> Json {
+        let text = crate::harness::events::waml("shop");
+        let text = text.replace("  prod-cluster-1:\n", &format!("  prod-cluster-1:\n    {more}\n"));
+        assert!(text.contains(more), "{text}");
+        let commit = self.home.commit("example/shop", &text);
+        let id = Event::new(n, "shop", &commit).accepted(&self.process).await;
+        let one = self.process.ended(&id).await;
+        self.ids.push(id);
+        one
+    }
+}
+
+fn disk(size: &str) -> String {
+    format!("volumes: [{{name: data, mountPath: /data, size: {size}, accessMode: ReadWriteMany}}]")
+}
+
+#[tokio::test]
+async fn a_disk_goes_with_a_rollback_only_when_somebody_says_so() {
+    let mut shop = Shop::deployed(1).await;
+    assert_eq!(shop.deploy_with(2, &disk("10Gi")).await["state"], "succeeded");
+    assert!(shop.home.manifests().files()[CLAIM].contains("Prune=false,Delete=false"));
+    let before = shop.home.manifests().tip();
+    for dry_run in [true, false] {
+        let (status, said) = shop.act("rollback", json!({"reason": "x", "dry_run": dry_run})).await;
+        assert_eq!(status, 409, "{said}");
+        assert!(said["type"].as_str().unwrap().ends_with("would-lose-data"), "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
+    }
+    let bart = shop.bart(&["rollback", "prod-cluster-1", "--reason", "x"]).await;
+    assert_eq!(bart.status.code(), Some(1), "{}", printed(&bart));
+    assert!(printed(&bart).contains("--with-data"), "{}", printed(&bart));
+    assert_eq!(shop.home.manifests().tip(), before, "nothing was done");
+
+    let said = shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--with-data"]).await;
+    assert!(said.status.success(), "{}", printed(&said));
+    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[0]));
+    // Forward again is no loss.
+    let forward = shop.back(json!({"reason": "x", "to": shop.ids[1]})).await;
+    assert_eq!(forward["state"], "succeeded", "{forward}");
+}
+
+#[tokio::test]
+async fn nothing_asks_for_a_smaller_disk_than_the_live_one() {
+    let mut shop = Shop::deployed(0).await;
+    assert_eq!(shop.deploy_with(1, &disk("10Gi")).await["state"], "succeeded");
+    assert_eq!(shop.deploy_with(2, &disk("20Gi")).await["state"], "succeeded");
+    let smaller = shop.deploy_with(3, &disk("10Gi")).await;
+    assert_eq!(
+        (&smaller["state"], &smaller["violations"][0]["rule"]),
+        (&json!("failed"), &json!("disks")),
+        "{smaller}"
+    );
+    for with_data in [false, true] {
+        let ask = json!({"reason": "x", "with_data": with_data});
+        let (status, said) = shop.act("rollback", ask).await;
+        assert_eq!(status, 409, "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("`shop.data` would shrink from 20Gi to 10Gi"), "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_comes_while_a_rollback_waits_is_not_lost() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let shop = Shop::deployed_at(home, 2).await;
+    let held = Held::first_push(&bare, "pre-receive");
+    let text = crate::harness::events::waml("shop");
+    let more = format!("  prod-cluster-1:\n    {}\n", disk("10Gi"));
+    let commit = shop.home.commit("example/shop", &text.replace("  prod-cluster-1:\n", &more));
+    let pushing = Event::new(3, "shop", &commit).accepted(&shop.process).await;
+    held.reached().await;
+    let to = shop.ids[0].clone();
+    let arguments = ["rollback", "prod-cluster-1", "--reason", "x", "--to", &to];
+    let asked = async {
+        while !shop.process.deployments().await.iter().any(|one| one["rollback"].is_object()) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        held.let_go();
+    };
+    let (refused, ()) = tokio::join!(shop.bart(&arguments), asked);
+    let says = printed(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{says}");
+    assert!(says.contains("not rolled back") && says.contains("hold: none was taken"), "{says}");
+    assert_eq!(shop.process.json("/api/v1/holds").await, json!({"holds": []}));
+    let all = shop.process.deployments().await;
+    let failed = all.iter().find(|one| one["rollback"].is_object()).unwrap();
+    assert_eq!((&failed["state"], &failed["rollback"]["hold"]), (&json!("failed"), &json!(false)));
+    assert_eq!(shop.process.ended(&pushing).await["state"], "succeeded");
+    assert!(says.contains("PersistentVolumeClaim shop.data"), "{says}");
+    let (folder, latest) = (format!("{FOLDER}/{pushing}"), format!("{FOLDER}/latest"));
+    assert_eq!(bare.object(&latest), bare.object(&folder));
+}
+
+#[tokio::test]
+async fn what_was_rolled_back_from_is_not_gone_back_to_unless_it_is_named() {
+    let mut shop = Shop::deployed(2).await;
+    assert_eq!(shop.back(json!({"reason": "v2 is broken"})).await["tag"], "v1");
+    shop.deploy(3).await;
+    let listed = shop.bart(&["history", "prod-cluster-1"]).await;
+    let text = printed(&listed);
+    let line = text.lines().find(|line| line.contains(&shop.ids[1])).unwrap();
+    assert!(line.contains("rolled back") && line.contains("v2 is broken"), "{text}");
+    let path = "/api/v1/apps/prod-cluster-1/devx/shop/revisions";
+    let revisions = shop.process.json(path).await;
+    assert_eq!(revisions["revisions"][1]["rolled_back"]["reason"], "v2 is broken", "{revisions}");
+    assert_eq!(revisions["revisions"][2]["rolled_back"], Json::Null, "{revisions}");
+
+    let back = shop.back(json!({"reason": "v3 is broken, too"})).await;
+    assert_eq!((&back["state"], &back["tag"]), (&json!("succeeded"), &json!("v1")), "{back}");
+    let (status, said) = shop.act("rollback", json!({"reason": "x"})).await;
+    assert_eq!(status, 409, "{said}");
+    let named =
+        shop.bart(&["rollback", "prod-cluster-1", "--reason", "x", "--to", &shop.ids[1]]).await;
+    let text = printed(&named);
+    assert!(named.status.success() && text.contains("warning"), "{text}");
+    assert!(text.contains("itself rolled back from") && text.contains("v2 is broken"), "{text}");
+    assert_eq!(shop.tree("latest"), shop.tree(&shop.ids[1]));
+}
+
+#[tokio::test]
+async fn while_the_manifest_host_is_down_a_rollback_is_taken_and_done_when_it_is_back() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let shop = Shop::deployed_at(home, 2).await;
+    host.behave(Behaviour::Status(503, None));
+    let (status, said) = shop.act("rollback", json!({"reason": "x"})).await;
+    assert_eq!(status, 202, "{said}");
+    assert_eq!(said["to"]["tag"], "v1", "{said}");
+    let id = said["deployment"]["id"].as_str().unwrap();
+    let is_retried = |one: &Json| one["summary"].as_str().unwrap().starts_with("attempt 2 at ");
+    let waiting = shop.process.when(id, "a retry", is_retried).await;
+    assert!(waiting["finished_at"].is_null(), "{waiting}");
+    host.behave(Behaviour::Good);
+    let back = shop.process.ended(id).await;
+    assert_eq!((&back["state"], &back["tag"]), (&json!("succeeded"), &json!("v1")), "{back}");
+    let (folder, latest) = (format!("{FOLDER}/{}", shop.ids[0]), format!("{FOLDER}/latest"));
+    assert_eq!(bare.object(&latest), bare.object(&folder));
 }

@@ -7,15 +7,20 @@ use crate::app::backend::Backend;
 use crate::facts::NotKnown;
 use crate::git::revisions::{Found, Kept, Revisions, Said};
 use crate::git::writer::{ManifestRepository, WriteError};
-use crate::model::deployment::Deployment;
-use crate::model::id::DeployId;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::live_history::{LiveHistory, RolledBackFrom};
 use crate::model::placed::Spot;
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::{self, TreeId};
 use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, History, NotShown, Revision, RevisionFiles};
+use crate::store::Filter;
 
 /// Lines around those that differ.
 const CONTEXT: usize = 2;
+/// Of what became live, so much is looked at: five revisions are kept, and some were live again and again.
+const LOOKED_BACK: u32 = 100;
 
 impl Backend {
     /// The manifest repository of a target as its server has it now, or had a moment ago, and whether it
@@ -50,14 +55,49 @@ impl Backend {
         let unknown = kept.iter().map(|one| &one.id).filter(|id| !known.contains_key(id));
         let said = repository.said_of(unknown.cloned().collect()).await;
         let mut said = said.map_err(|error| unread(&error))?;
+        let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
         let revisions = kept.into_iter().map(|Kept { id, tree }| {
             let live = live.as_ref() == Some(&id);
-            match (known.remove(&id), said.remove(&id)) {
+            let rolled_back = rolled_back.remove(&id);
+            let revision = match (known.remove(&id), said.remove(&id)) {
                 (Some(record), _) => of_record(id, tree, live, record),
                 (None, said) => of_commit(id, tree, live, said),
-            }
+            };
+            Revision { rolled_back, ..revision }
         });
         Ok(History { revisions: revisions.collect(), hand_edited })
+    }
+
+    /// Which revision of an app was live after which on a target, as far back as one goes for it.
+    pub(in crate::app) async fn live_history(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<LiveHistory, Fault> {
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            ..Filter::default()
+        };
+        let page = self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(Fault::new)?;
+        Ok(LiveHistory::of(&page.deployments))
+    }
+
+    async fn rolled_back_from(
+        &self,
+        spot: &Spot,
+        kept: &[Kept],
+    ) -> Result<BTreeMap<DeployId, RolledBackFrom>, Fault> {
+        let past = self.live_history(&spot.target, &spot.app).await?;
+        let trees = kept.iter().map(|one| (one.id.clone(), TreeId(one.tree.clone()))).collect();
+        let trees = rollback::Kept { revisions: trees, latest: None };
+        let mut bad = BTreeMap::new();
+        let found = past.rolled_back_from(&trees);
+        for (id, tree) in trees.revisions {
+            bad.extend(found.get(&tree).map(|one| (id, one.clone())));
+        }
+        Ok(bad)
     }
 
     /// One revision with its files, against what is live.
@@ -103,13 +143,27 @@ fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Revi
         at: Some(finished_at.unwrap_or(received_at)),
         template,
         digest: pushed.map(|pushed| pushed.digest),
+        rolled_back: None,
     }
 }
 
 fn of_commit(id: DeployId, tree: String, live: bool, found: Option<Found>) -> Revision {
     let (said, at) = found.map_or((Said::default(), None), |one| (one.said, Some(one.at)));
     let Said { tag, repository, commit, actor, template, digest, reason } = said;
-    Revision { id, tree, live, tag, commit, repository, actor, reason, at, template, digest }
+    Revision {
+        id,
+        tree,
+        live,
+        tag,
+        commit,
+        repository,
+        actor,
+        reason,
+        at,
+        template,
+        digest,
+        rolled_back: None,
+    }
 }
 
 fn unread(error: &WriteError) -> NotShown {

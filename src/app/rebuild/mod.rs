@@ -5,7 +5,7 @@
 
 mod numbers; // which deployment of the forge is which of ours
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -197,6 +197,11 @@ fn take_in(
             )),
         }
     }
+    // What does not stand any more keeps its owner: in Vault and in the cloud, what is under its name is theirs.
+    for gone in gone(&standing, &remembered.deployments).iter().filter(|gone| is_here(&gone.target))
+    {
+        remembered.owners.extend(owner(gone, &remembered.deployments, now));
+    }
     let unread = unread.iter().map(|(commit, why)| {
         format!("commit {} of {} is left out: {why}", commit.short(), one.name)
     });
@@ -204,6 +209,20 @@ fn take_in(
     if cut {
         report.notes.push(format!("{} has more commits than are read; the newest were", one.name));
     }
+}
+
+/// Apps that were deployed and do not stand any more, each once.
+fn gone(standing: &[Standing], deployments: &[RememberedDeployment]) -> Vec<Standing> {
+    let stands: BTreeSet<_> = standing.iter().map(|it| (&it.target, &it.app)).collect();
+    let deployed: BTreeSet<_> =
+        deployments.iter().map(|one| (&one.past.target, &one.past.app)).collect();
+    let gone = deployed.difference(&stands).map(|(target, app)| Standing {
+        target: (*target).clone(),
+        app: (*app).clone(),
+        live: None,
+        application: None,
+    });
+    gone.collect()
 }
 
 /// What the revisions themselves know of rollbacks to them and from them.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
+use crate::app::rollback::data;
 use crate::app::rollback::routes::free_routes;
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
@@ -12,7 +13,9 @@ use crate::model::audit::{By, Entry};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
 use crate::model::rollback::{
     Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
@@ -51,12 +54,16 @@ impl Backend {
         {
             return Err(NotRolledBack::Against(message));
         }
-        let changes = changes(&manifests.repository, target, app, &choice.to).await?;
+        let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
+        let notes = data::judge(&now, &then, request.with_data)?;
+        let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
             deployment: None,
             from: choice.from.clone().map(|id| version(id, from.as_ref())),
             to: version(choice.to.clone(), Some(&to)),
+            warning: choice.warning.clone(),
+            notes,
             hold,
             changes,
         };
@@ -83,12 +90,13 @@ impl Backend {
         let RollbackRequest { target, app, to, .. } = request;
         let kept = manifests.repository.kept(target, app).await;
         let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let past = self.live_history(target, app).await?;
         let named = match to {
             Some(to) => self.recorded(to).await?,
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref())).map_err(|why| no(why, request, named.as_ref()))
+        kept.choose(back.or(to.as_ref()), &past).map_err(|why| no(why, request, named.as_ref()))
     }
 
     async fn recorded(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
@@ -155,13 +163,13 @@ impl Backend {
             recipient: by.recipient(),
             identity: None,
         };
-        let Choice { to, tree, from } = choice.clone();
-        let reason = request.reason.clone();
+        let Choice { to, tree, from, warning: _ } = choice.clone();
+        let (reason, with_data) = (request.reason.clone(), request.with_data);
         NewRollback {
             id,
             request: asked,
             app: request.app.clone(),
-            rollback: Rollback { to, from, away, tree, reason, hold },
+            rollback: Rollback { to, from, away, tree, reason, hold, with_data },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
@@ -223,6 +231,12 @@ fn no(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> N
             "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
              name a newer one, or deploy an older tag"
         )),
+        (NoChoice::AllRolledBackFrom(RolledBackFrom { revision, by, reason, .. }), _) => {
+            NotRolledBack::Against(format!(
+                "every older revision of {app} that {target} keeps was rolled back from, {revision} by {by}: \
+                 {reason}; name one with `--to` to take it all the same, or deploy an older tag"
+            ))
+        }
         (NoChoice::NotKept(id), None) => {
             NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
         }
@@ -267,21 +281,24 @@ fn version(id: DeployId, record: Option<&Deployment>) -> Version {
     }
 }
 
-/// What becomes another; `None` where files are not ours.
-async fn changes(
+/// The files of `latest`, and of the revision.
+async fn files(
     repository: &ManifestRepository,
     target: &TargetName,
     app: &AppKey,
     to: &DeployId,
-) -> Result<Option<Vec<Change>>, NotRolledBack> {
+) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>), NotRolledBack> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
     let failed =
         |error: crate::git::writer::WriteError| NotRolledBack::Repository(error.to_string());
     let now = repository.files_beside(&latest).await.map_err(failed)?;
     let then = repository.files_beside(&folder).await.map_err(failed)?;
-    let (Some(now), Some(then)) = (diff::objects(&now), diff::objects(&then)) else {
-        return Ok(None);
-    };
-    Ok(Some(diff::changes(&now, &then, CONTEXT).0))
+    Ok((now, then))
+}
+
+/// What becomes another; `None` where files are not ours.
+fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
+    let (now, then) = (diff::objects(now)?, diff::objects(then)?);
+    Some(diff::changes(&now, &then, CONTEXT).0)
 }

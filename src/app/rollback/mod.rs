@@ -1,6 +1,7 @@
 //! A former revision made live again, and what keeps automation from undoing that.
 
 mod ask; // what is asked for, chosen and judged
+mod data; // what keeps data goes only when somebody says so
 mod hold; // holds by people
 mod restore; // what the job does
 mod routes; // whose its routes are by now

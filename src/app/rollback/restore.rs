@@ -4,15 +4,19 @@ use jiff::Timestamp;
 
 use crate::app::outside::World;
 use crate::app::problem;
+use crate::app::rollback::data;
 use crate::controller::outside::{Earlier, Problem, Restored};
 use crate::git::layout;
-use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, Written};
+use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
 use crate::model::deployment::{Deployment, Pushed};
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Digest;
 use crate::model::rollback::Rollback;
 use crate::pipeline::render;
 use crate::support::lease::Lease;
+
+/// So often it is judged by what is live, where somebody changes that before the push.
+const LOOKS: u32 = 3;
 
 /// Makes the revision live again.
 pub(in crate::app) async fn restore(
@@ -31,13 +35,20 @@ pub(in crate::app) async fn restore(
     let watch = Watch::new(policy.unwrap_or_default());
     let restore =
         Restore::new(&note(deployment, app, rollback), rollback.tree.clone(), watch.clone());
-    let written = repository.roll_back(restore, at, lease).await;
-    let ended = match written {
-        Ok(written) => {
-            world.facts.pushed();
-            recorded(repository, deployment, app, rollback, written).await
+    let mut look = 1;
+    let ended = loop {
+        let over = match data::judge_again(repository, (deployment, app), rollback).await {
+            Ok(over) => over,
+            Err(problem) => break Err(problem),
+        };
+        match repository.roll_back(restore.clone().over(over), at, lease).await {
+            Ok(written) => {
+                world.facts.pushed();
+                break recorded(repository, deployment, app, rollback, written).await;
+            }
+            Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
+            Err(error) => break Err(problem::of_write(&error)),
         }
-        Err(error) => Err(problem::of_write(&error)),
     };
     Restored { ended, hand_edit: watch.found().map(Box::new) }
 }

@@ -1,4 +1,4 @@
-//! The routes of a former revision, which may be another app's by now.
+//! The routes and names of a former revision, which may be another app's by now.
 
 use crate::app::outside::{World, route_claims, routes_of};
 use crate::app::problem;
@@ -7,9 +7,12 @@ use crate::controller::outside::{Problem, Remedy};
 use crate::facts::NotKnown;
 use crate::git::layout;
 use crate::model::deployment::Deployment;
+use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::model::route::{Route, RouteClaim};
+use crate::pipeline::reading;
 
 /// What the rollback makes live again, unless another app would be in its way.
 pub(in crate::app) async fn of_revision(
@@ -23,7 +26,36 @@ pub(in crate::app) async fn of_revision(
     free_routes(world, &request.target, app, &rollback.to, &request.release.repository).await
 }
 
-/// The routes of a revision, each of them free for the app of that repository.
+/// Whether another app of the namespace has one of the revision's objects by now.
+async fn free_names(
+    world: &World,
+    target: &TargetName,
+    app: &AppKey,
+    files: &[ManifestFile],
+) -> Result<(), Problem> {
+    let found = world.facts.namespace(target, app).await;
+    let namespace = found.map_err(|NotKnown(why)| Problem {
+        remedy: Remedy::Retry { after: None },
+        message: format!("it is not known whether other apps have its objects by now: {why}"),
+    })?;
+    let (revision, _) = reading::live_app(files);
+    let own = namespace.0.get(&app.slug);
+    // What both have already, the rollback does not change.
+    let is_live = |object: &LiveObject| {
+        own.is_some_and(|own| {
+            own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
+        })
+    };
+    let new = revision.objects.iter().filter(|object| !is_live(object));
+    let taken =
+        new.into_iter().find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
+    taken.map_or(Ok(()), |(object, other)| {
+        let message = format!("not rolled back: {object} is `{}/{other}`'s by now", app.namespace);
+        Err(Problem { remedy: Remedy::Reject, message })
+    })
+}
+
+/// The routes of a revision, each of them free for the app of that repository, as its objects' names are.
 pub(super) async fn free_routes(
     world: &World,
     target: &TargetName,
@@ -33,7 +65,9 @@ pub(super) async fn free_routes(
 ) -> Result<Vec<RouteClaim>, Problem> {
     let folder = layout::revision_folder(target, app, to).to_string();
     let files = world.manifests_of(target)?.repository.files(&folder).await;
-    let routes = routes_of(app, &files.map_err(|error| problem::of_write(&error))?);
+    let files = files.map_err(|error| problem::of_write(&error))?;
+    free_names(world, target, app, &files).await?;
+    let routes = routes_of(app, &files);
     let mut hosts: Vec<String> = routes.iter().map(|route| route.host.clone()).collect();
     hosts.dedup();
     if hosts.is_empty() {

@@ -11,6 +11,7 @@ use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
+use crate::model::namespaces;
 use crate::model::platform::{Platform, Problem};
 use crate::model::ssh::SshAddress;
 use crate::model::target::{ArgoCd, Clusters, Target};
@@ -28,8 +29,10 @@ impl Resolver<'_> {
             return Clusters::Any(Box::new(self.platform("platform", platform, None)));
         }
         let mut known = BTreeMap::new();
+        let mut servers = Vec::new();
         for (n, cluster) in clusters.into_iter().enumerate() {
             let path = format!("clusters[{n}]");
+            let is_written = cluster.server.is_some();
             let Some(target) = self.cluster(&path, cluster, platform) else { continue };
             if known.contains_key(&target.name) {
                 let message = format!("there is a cluster called {} already", target.name);
@@ -47,9 +50,41 @@ impl Resolver<'_> {
                 self.report.wrong(&format!("{path}.name"), message, help);
                 continue;
             }
+            servers.push((n, is_written, target.clone()));
             known.insert(target.name.clone(), target);
         }
+        self.clusters_apart(&servers);
         Clusters::Known(known)
+    }
+
+    /// Two targets of one API server would manage the same objects, each with the other's undone at once.
+    fn clusters_apart(&mut self, all: &[(usize, bool, Target)]) {
+        for (later, (n, is_written, target)) in all.iter().enumerate() {
+            let before = all.iter().take(later);
+            let mut same = before.filter(|(_, _, one)| is_same_server(&one.server, &target.server));
+            let Some((_, first_is_written, first)) =
+                same.find(|(_, _, one)| !are_apart(one, target))
+            else {
+                continue;
+            };
+            let (name, other, server) = (&target.name, &first.name, &target.server);
+            if *is_written || *first_is_written {
+                let message = format!(
+                    "{name} and {other} are one cluster, {server}: the same app on both would be the same objects"
+                );
+                let help = "give each the address of its own cluster; or keep their apps apart, with \
+                            `policies.namespaces.allow` of each that no namespace is in twice";
+                self.report.wrong(&format!("clusters[{n}].server"), message, help);
+            } else {
+                let message = format!(
+                    "{name} and {other} have no `server`: if one Argo CD serves both, the same app on both would be \
+                     the same objects"
+                );
+                let help = "write `server` for those that Argo CD does not run in; all is well if each has an \
+                            Argo CD of its own";
+                self.report.doubtful(&format!("clusters[{n}].name"), message, help);
+            }
+        }
     }
 
     fn cluster(
@@ -223,6 +258,22 @@ impl Resolver<'_> {
             self.report.wrong("manifests.repositories", message, help);
         }
     }
+}
+
+/// Whether two addresses are the same to Argo CD.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let normal = |url: &str| {
+        let url = url.trim_end_matches('/').to_ascii_lowercase();
+        url.strip_suffix(":443").map_or(url.clone(), str::to_owned)
+    };
+    normal(one) == normal(other)
+}
+
+/// Whether no namespace can have apps of both.
+fn are_apart(one: &Target, other: &Target) -> bool {
+    let [ours, theirs] = [one, other].map(|target| target.policies.namespaces.allow.as_deref());
+    let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
+    ours.iter().all(|ours| theirs.iter().all(|theirs| namespaces::are_disjoint(ours, theirs)))
 }
 
 /// `None` where the namespace is no name; its form has been told.

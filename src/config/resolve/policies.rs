@@ -5,6 +5,7 @@ use globset::Glob;
 
 use crate::config::resolve::Resolver;
 use crate::model::lock::Policies;
+use crate::model::namespaces::{self, NamespacePolicy};
 use crate::model::window::Weekly;
 
 /// Each is looked at for every deployment.
@@ -13,8 +14,17 @@ const MOST: usize = 100;
 impl Resolver<'_> {
     pub(super) fn policies(&mut self, path: &str, policies: Option<Policies>) -> Policies {
         let policies = policies.unwrap_or_default();
-        let Policies { branches, windows, unknown: _, hand_edits: _, holds: _, deploy_teams } =
-            &policies;
+        let Policies {
+            branches,
+            windows,
+            unknown: _,
+            hand_edits: _,
+            holds: _,
+            deploy_teams,
+            namespaces,
+            removals: _,
+        } = &policies;
+        self.namespaces(&format!("{path}.namespaces"), namespaces);
         self.deploy_teams(&format!("{path}.deploy_teams"), deploy_teams);
         self.few(&format!("{path}.windows"), windows.len());
         for (n, window) in windows.iter().enumerate() {
@@ -36,6 +46,24 @@ impl Resolver<'_> {
             }
         }
         policies
+    }
+
+    /// Argo CD reads the same globs in the cluster's AppProject.
+    fn namespaces(&mut self, path: &str, policy: &NamespacePolicy) {
+        let NamespacePolicy { allow, deny } = policy;
+        if allow.as_ref().is_some_and(Vec::is_empty) {
+            let message = "no namespace is allowed, so nothing can be deployed";
+            self.report.wrong(&format!("{path}.allow"), message, "leave it out for all of them");
+        }
+        for (key, globs) in [("allow", allow.as_deref().unwrap_or_default()), ("deny", deny)] {
+            self.few(&format!("{path}.{key}"), globs.len());
+            let wrong = globs.iter().enumerate().filter(|(_, glob)| !namespaces::is_glob(glob));
+            for (n, _) in wrong {
+                let message = "this is no glob of namespaces";
+                let help = "use lower-case letters, digits and `-`, with `*` and `?`: team-*";
+                self.report.wrong(&format!("{path}.{key}[{n}]"), message, help);
+            }
+        }
     }
 
     pub(super) fn few(&mut self, path: &str, count: usize) {

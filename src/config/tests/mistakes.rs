@@ -55,6 +55,47 @@ fn what_contradicts_itself_is_told_at_its_place() {
 }
 
 #[test]
+fn two_targets_are_two_clusters_or_have_namespaces_of_their_own() {
+    let clusters = |one: &str, other: &str| {
+        format!(
+            "clusters:\n- {{name: a, environment: production, domain: a.example.com{one}}}\n\
+             - {{name: b, environment: production, domain: b.example.com{other}}}\n"
+        )
+    };
+    let server = ", server: 'https://10.0.0.1:6443'";
+    let same = refused(&clusters(server, ", server: 'https://10.0.0.1:6443/'"));
+    assert!(
+        same.starts_with("config.yaml:3:65: b and a are one cluster, https://10.0.0.1:6443/"),
+        "{same}"
+    );
+    let allow = |glob: &str| format!("{server}, policies: {{namespaces: {{allow: ['{glob}']}}}}");
+    assert!(loaded(&clusters(&allow("a-*"), &allow("b-*"))).warnings.is_empty());
+    assert!(!refused(&clusters(&allow("a-*"), &allow("a-b-*"))).is_empty());
+    assert!(loaded(&clusters(server, ", server: 'https://10.0.0.2:6443'")).warnings.is_empty());
+    // The default, written out.
+    let here = ", server: 'https://kubernetes.default.svc'";
+    assert!(refused(&clusters("", here)).contains("b and a are one cluster"));
+    let warned = loaded(&clusters("", "")).warnings;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].message.contains("b and a have no `server`"), "{warned:?}");
+}
+
+#[test]
+fn namespaces_for_apps_are_globs_that_argo_cd_reads_alike() {
+    let lines = refused(
+        "clusters:\n- name: a\n  environment: production\n  domain: a.example.com\n  policies:\n    \
+         namespaces: {allow: [], deny: ['{a,b}', 'team-*', 'Team']}\n",
+    );
+    for expected in [
+        "config.yaml:6:26: no namespace is allowed",
+        "config.yaml:6:37: this is no glob of namespaces",
+        "config.yaml:6:56: this is no glob of namespaces",
+    ] {
+        assert!(lines.contains(expected), "{expected} in\n{lines}");
+    }
+}
+
+#[test]
 fn every_cluster_needs_a_repository_for_its_manifests() {
     let lines = refused(
         "manifests: {repositories: [{name: a, url: /srv/a.git, targets: [dev]}]}\nclusters:\n\

@@ -51,6 +51,7 @@ fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
     let from = trailer(words.message, "Replaces").map(DeployId::parse).transpose();
     let one = pushed(words, id, (app, target, tag))?;
     let rollback = Rollback {
+        with_data: false,
         to: DeployId::parse(to).map_err(said)?,
         from: from.map_err(said)?,
         away: None,

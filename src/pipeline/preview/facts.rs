@@ -31,6 +31,8 @@ pub(super) fn own(facts: &Facts, target: &TargetName) -> (Facts, Vec<String>) {
         own_routes: facts.own_routes.clone(),
         secrets: known(&facts.secrets, "whether the secrets exist", &mut notes),
         live: known(&facts.live, "what a deployment would remove", &mut notes),
+        // It is missing with what is live.
+        namespace: facts.namespace.clone(),
         image: Fact::NotAsked,
         branches: Fact::NotAsked,
         owner: Fact::NotAsked,

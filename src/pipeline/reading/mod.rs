@@ -4,15 +4,21 @@
 //! cannot be read is left out and named, and never a fault.
 
 pub mod application; // whose an app is
+pub mod names; // what an app's objects are known by
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::pipeline::reading::rule::fuzz as fuzz_rule;
 
-use crate::model::facts::LiveObject;
+use serde_json::Value as Json;
+
+use crate::model::facts::{LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
+use crate::pipeline::disks;
+use crate::pipeline::replicas::{self, Workload};
 use crate::waml::node::Node;
+use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
 
 /// Ours have some kilobytes; a dashboard in a `ConfigMap` may have more than a WAML.
@@ -27,15 +33,32 @@ pub struct Read<T> {
     pub unreadable: Vec<String>,
 }
 
-/// The objects of an app's files.
-pub fn objects(files: &[ManifestFile]) -> Read<LiveObject> {
-    read(files, |node, found| {
-        let text = |node: Option<&Node>| node.and_then(Node::as_text).map(str::to_owned);
-        let name = node.get("metadata").and_then(|metadata| metadata.get("name"));
-        let object = (text(node.get("apiVersion")), text(node.get("kind")), text(name));
-        if let (Some(api_version), Some(kind), Some(name)) = object {
-            found.push(LiveObject { api_version, kind, name });
-        }
+/// What an app's files hold, and the names of those that could not be read.
+pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
+    let Read { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
+    let app = LiveApp {
+        objects: found.iter().filter_map(live_object).collect(),
+        disks: found.iter().flat_map(disks::of).collect(),
+        replicas: maps(&found).filter_map(replicas::number_of).collect(),
+        autoscaled: maps(&found)
+            .filter_map(replicas::scaled_by)
+            .map(|Workload { kind, name }| (kind, name))
+            .collect(),
+    };
+    (app, unreadable)
+}
+
+fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
+    found.iter().filter_map(Json::as_object)
+}
+
+/// By what an object is known; `None` where it is none.
+pub(crate) fn live_object(json: &Json) -> Option<LiveObject> {
+    let text = |pointer: &str| json.pointer(pointer)?.as_str().map(str::to_owned);
+    Some(LiveObject {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        name: text("/metadata/name")?,
     })
 }
 
@@ -68,9 +91,12 @@ mod tests {
             file("d.yaml", ""),
             ManifestFile { name: "e.yaml".to_owned(), bytes: vec![0xff] },
         ];
-        let Read { found, unreadable } = objects(&files);
-        let shown: Vec<_> =
-            found.iter().map(|o| format!("{} {} {}", o.api_version, o.kind, o.name)).collect();
+        let (app, unreadable) = live_app(&files);
+        let shown: Vec<_> = app
+            .objects
+            .iter()
+            .map(|o| format!("{} {} {}", o.api_version, o.kind, o.name))
+            .collect();
         assert_eq!(shown, ["apps/v1 StatefulSet db", "v1 Service a"]);
         assert_eq!(unreadable, ["c.yaml", "e.yaml"]);
     }

@@ -2,10 +2,11 @@
 //! runs. `docs/validators.md` and `the-deployer validators` are made from it.
 
 use super::{
-    Made, Report, Subject, alerts, autoscaling, branch, canary, cron, database, delivery, deployer,
-    disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag, ingress, kubernetes,
-    labels, locks, names, owner, plaintext, ports, probes, redis, removal, rendered, resources,
-    routes, scaling, secrets, slo, stateful, target, unused, vault, versions, volumes, windows,
+    Made, Report, Subject, alerts, autoscaling, branch, canary, collision, cron, database,
+    delivery, deployer, disks, disruption, env, grpc, hold, hosts, iam, ignored, image, image_tag,
+    ingress, kubernetes, labels, locks, names, owner, plaintext, ports, probes, redis, removal,
+    rendered, replicas, reserved, resources, routes, scaling, secrets, slo, stateful, target,
+    unused, vault, versions, volumes, windows,
 };
 
 /// One rule: its stable name, what it checks, and the check.
@@ -124,6 +125,13 @@ pub const RULES: &[Rule] = &[
         source: r#"Kubernetes, "Object Names and IDs"; RFC 1123, RFC 1035, RFC 6335"#,
         weight: Weight::Error,
         check: Check::Settings(names::check),
+    },
+    Rule {
+        name: "reserved",
+        about: "The namespace is one for apps, and no name is Kubernetes' or the platform's own.",
+        source: r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#,
+        weight: Weight::Error,
+        check: Check::Settings(reserved::check),
     },
     Rule {
         name: "labels",
@@ -392,10 +400,31 @@ pub const RULES: &[Rule] = &[
         check: Check::Objects(stateful::check),
     },
     Rule {
-        name: "removal",
-        about: "A deployment that removes at least five objects, and more than half of what is live, is told.",
-        source: "a promise of ours: data is never lost by a side effect",
+        name: "replicas",
+        about: "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number.",
+        source: r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#,
         weight: Weight::Warning,
+        check: Check::Objects(replicas::check),
+    },
+    Rule {
+        name: "collision",
+        about: "No object has the kind and name of one of another app in the namespace; one that both have already is a warning.",
+        source: "a promise of ours: nobody takes over another team's app by its name",
+        weight: Weight::Both,
+        check: Check::Objects(collision::check),
+    },
+    Rule {
+        name: "disks",
+        about: "A disk that is live is not made smaller, and keeps its storage class and access modes.",
+        source: r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#,
+        weight: Weight::Both,
+        check: Check::Objects(disks::check),
+    },
+    Rule {
+        name: "removal",
+        about: "A deployment that removes many objects (five, and more than half of what is live, or as the target's policy says) is stopped, unless the section's `removes` names them.",
+        source: "a promise of ours: data is never lost by a side effect; the target's policy: `policies.removals`",
+        weight: Weight::Both,
         check: Check::Objects(removal::check),
     },
 ];

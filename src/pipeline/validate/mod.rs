@@ -11,6 +11,8 @@ mod cron;
 mod branch;
 mod deployer;
 mod canary;
+mod collision;
+mod disks;
 mod disruption;
 mod env;
 mod hosts;
@@ -36,7 +38,9 @@ mod probes;
 pub mod quantity;
 mod removal;
 mod rendered;
+mod replicas;
 mod redis;
+mod reserved; // names of Kubernetes and of the platform
 mod resources;
 mod routes;
 mod scaling;
@@ -52,7 +56,7 @@ mod vault;
 mod volumes;
 mod windows;
 
-use crate::model::facts::Facts;
+use crate::model::facts::{Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
 use crate::model::target::Target;
@@ -106,6 +110,8 @@ pub(crate) struct Made<'a> {
     pub(crate) objects: &'a [Object],
     pub(crate) valid: &'a Valid<'a>,
     pub(crate) template: &'a Template,
+    /// The workloads that keep the live number of pods, because their autoscaler is new.
+    pub(crate) kept_replicas: &'a [LiveReplicas],
 }
 
 /// Collects violations, each at the place of a path.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Made, Report};
+use super::{Made, Report, reserved};
 use crate::model::id::{AppKey, is_rfc1123_label};
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
@@ -77,6 +77,12 @@ const NAMESPACED: &[&str] = &[
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     for violation in violations(made.objects, &made.valid.waml().app, made.template) {
         report.say(violation);
+    }
+    for object in made.objects {
+        if let Some(owner) = reserved::of_object(made, object) {
+            let message = format!("has a name that is taken: it is {owner}");
+            report.say(fault(object, &message, "choose another name for what makes it"));
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
     let live = match &made.valid.facts().live {
         Fact::NotAsked => return,
-        Fact::Known { value, .. } => value,
+        Fact::Known { value, .. } => &value.objects,
         Fact::Missing { why } => {
             let what = "what this deployment would remove";
             let target = Some(made.valid.target());
@@ -57,7 +57,7 @@ pub(super) fn gone<'a>(
     })
 }
 
-fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
+pub(super) fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
     removal.kind == object.kind && removal.name == object.name
 }
 

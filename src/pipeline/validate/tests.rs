@@ -12,6 +12,8 @@ mod workloads;
 mod facts;
 #[path = "tests_deployer.rs"]
 mod deployer;
+#[path = "tests_reserved.rs"]
+mod reserved;
 #[path = "tests_hold.rs"]
 mod hold;
 

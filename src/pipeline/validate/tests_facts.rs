@@ -1,11 +1,14 @@
 //! What is known of the world, and what the rules make of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{HEAD, WEB, plan_with};
-use crate::model::facts::{Fact, Facts, LiveObject, Ownership};
+use crate::model::facts::{
+    Disk, Fact, Facts, LiveApp, LiveObject, NamespaceObjects, ObjectName, Ownership,
+};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::model::lock::{Lock, LockScope, OnUnknown, Policies, Window};
+use crate::model::lock::{Lock, LockScope, OnRemoval, OnUnknown, Policies, RemovalLimit, Window};
 use crate::model::platform::Platform;
 use crate::model::platform::secrets::{Delivery, Secrets};
 use crate::model::route::Route;
@@ -378,7 +381,8 @@ fn live(objects: &[(&str, &str, &str)]) -> Facts {
         kind: (*kind).to_owned(),
         name: (*name).to_owned(),
     };
-    Facts { live: known(objects.iter().map(object).collect()), ..facts_on(target()) }
+    let objects = objects.iter().map(object).collect();
+    Facts { live: known(LiveApp { objects, ..LiveApp::default() }), ..facts_on(target()) }
 }
 
 #[test]
@@ -419,14 +423,99 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
 }
 
 #[test]
-fn who_removes_much_is_told() {
-    let names = ["b", "c", "d", "e", "f", "g"];
-    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+fn a_live_disk_only_grows() {
+    let disk = Disk {
+        object: LiveObject {
+            api_version: "v1".to_owned(),
+            kind: "PersistentVolumeClaim".to_owned(),
+            name: "a.data".to_owned(),
+        },
+        template: None,
+        size: "10Gi".to_owned(),
+        class: None,
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    };
+    let objects = vec![disk.object.clone()];
+    let facts = Facts {
+        live: known(LiveApp { objects, disks: vec![disk], ..LiveApp::default() }),
+        ..facts_on(target())
+    };
+    let volume = |more: &str| {
+        format!(
+            "    scaling: {{replicas: 1}}\n    volumes: [{{name: data, mountPath: /data, {more}}}]\n"
+        )
+    };
+    let disks = |more: &str| {
+        let mut found = said(&volume(more), &facts);
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks("size: 20Gi"), NONE);
     assert_eq!(
-        said("    {}\n", &live(&maps)),
+        disks("size: 5Gi"),
         [
-            "? this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing"
+            "9:53: PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again [disks] → put back what it was; for a smaller one take a volume of another name, and move the data"
         ]
     );
+    let mode = disks("size: 10Gi, accessMode: ReadWriteMany");
+    assert!(mode.len() == 1 && mode[0].contains("from ReadWriteOnce to ReadWriteMany"), "{mode:?}");
+    let class = disks("size: 10Gi, storageClass: fast");
+    assert!(class.len() == 1 && class[0].starts_with("? "), "{class:?}");
+}
+
+#[test]
+fn an_object_of_another_app_is_not_taken() {
+    let object = |group: &str, kind: &str, name: &str| ObjectName {
+        group: group.into(),
+        kind: kind.into(),
+        name: name.into(),
+    };
+    let theirs: Arc<[ObjectName]> =
+        [object("", "Service", "bapp"), object("apps", "StatefulSet", "a")].into();
+    let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
+    let slug = |slug: &str| Slug::parse(slug).unwrap();
+    let all = NamespaceObjects([(slug("bapp"), theirs), (slug("a"), ours)].into());
+    let facts =
+        Facts { namespace: known(Arc::new(all)), ..live(&[("apps/v1", "Deployment", "a")]) };
+    let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
+    assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
+    assert_eq!(
+        said(&web.replace("NAME", "bapp"), &facts),
+        [
+            "8:67: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
+        ]
+    );
+    let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
+    let found = said(&web.replace("NAME", "bapp"), &both);
+    assert!(found.len() == 1 && found[0].starts_with("? 8:67: Service `bapp`"), "{found:?}");
+}
+
+#[test]
+fn who_removes_much_is_stopped_unless_it_is_said() {
+    let names = ["b", "c", "d", "e", "f", "g"];
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing";
+    let entries: Vec<String> =
+        names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
+    let removes = format!("removes: [{}]", entries.join(", "));
+    assert_eq!(
+        said("    {}\n", &live(&maps)),
+        [format!("{shown}; if they are to go, say so under the target: `{removes}`")]
+    );
     assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
+    // As the help says it.
+    assert_eq!(said(&format!("    {removes}\n"), &live(&maps)), NONE);
+    let with = |removals: RemovalLimit| {
+        let mut target = target();
+        target.policies.removals = removals;
+        Facts { live: live(&maps).live, ..facts_on(target) }
+    };
+    let warn = RemovalLimit { action: OnRemoval::Warn, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(warn)), [format!("? {shown}")]);
+    let more = RemovalLimit { objects: 7, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(more)), NONE);
+    let all = RemovalLimit { percent: 100, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(all)), NONE);
+    let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(two)).len(), 1);
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::deployment::Deployment;
+use crate::model::live_history::RolledBackFrom;
 use crate::model::placed::Spot;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
@@ -129,6 +130,29 @@ pub(super) struct RevisionView {
     template: Option<String>,
     /// The digest of its files, as each workload carries it.
     digest: Option<String>,
+    /// That it was rolled back from; null where it was not, or is live again since.
+    rolled_back: Option<RolledBackView>,
+}
+
+/// That a revision was rolled back from.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RolledBack")]
+pub(super) struct RolledBackView {
+    /// The rollback.
+    rollback: String,
+    /// Who did it.
+    by: String,
+    /// Why.
+    reason: String,
+    /// When.
+    at: Timestamp,
+}
+
+impl From<RolledBackFrom> for RolledBackView {
+    fn from(from: RolledBackFrom) -> Self {
+        let RolledBackFrom { revision: _, rollback, by, reason, at } = from;
+        Self { rollback: rollback.into(), by, reason, at }
+    }
 }
 
 /// A revision with its files.
@@ -242,6 +266,7 @@ impl From<Revision> for RevisionView {
             at,
             template,
             digest,
+            rolled_back,
         } = revision;
         Self {
             id: id.into(),
@@ -255,6 +280,7 @@ impl From<Revision> for RevisionView {
             at,
             template,
             digest: digest.map(|digest| digest.0),
+            rolled_back: rolled_back.map(Into::into),
         }
     }
 }

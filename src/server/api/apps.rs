@@ -129,13 +129,7 @@ fn refused(error: NotRemoved) -> Problem {
         NotRemoved::Busy(detail) | NotRemoved::Changed(detail) => {
             Problem::new(Kind::Conflict, detail)
         }
-        NotRemoved::KeepsData(objects) => Problem::new(
-            Kind::WouldLoseData,
-            format!(
-                "it keeps data: {}; ask with `with_data` if that may be lost",
-                list(objects.iter().map(ToString::to_string))
-            ),
-        ),
+        NotRemoved::KeepsData(objects) => would_lose_data("it keeps data", &objects),
         NotRemoved::Foreign(paths) => Problem::new(
             Kind::Conflict,
             format!(
@@ -149,6 +143,13 @@ fn refused(error: NotRemoved) -> Problem {
             Problem::new(Kind::Unavailable, "it cannot be removed now; come again")
         }
     }
+}
+
+/// The same words for whatever takes away what keeps data.
+pub(super) fn would_lose_data(what: &str, objects: &[LiveObject]) -> Problem {
+    let objects = list(objects.iter().map(ToString::to_string));
+    let detail = format!("{what}: {objects}; ask with `with_data` if that may be lost");
+    Problem::new(Kind::WouldLoseData, detail)
 }
 
 fn list(names: impl ExactSizeIterator<Item = String>) -> String {

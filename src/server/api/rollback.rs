@@ -17,7 +17,8 @@ use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::pipeline::diff::Change;
 use crate::server::Shared;
-use crate::server::api::apps::unread;
+use crate::server::api::app_view::RolledBackView;
+use crate::server::api::apps::{unread, would_lose_data};
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath, InQuery, bad};
 use crate::server::api::query;
@@ -44,6 +45,9 @@ pub(super) struct AskBack {
     /// Why; one line.
     #[schemars(with = "forms::OfReason")]
     reason: String,
+    /// Whether objects that keep data may go.
+    #[serde(default)]
+    with_data: bool,
     /// Only say what would become another.
     #[serde(default)]
     dry_run: bool,
@@ -68,6 +72,10 @@ pub(super) struct BackView {
     from: Option<VersionView>,
     /// What becomes live again.
     to: VersionView,
+    /// That the revision was itself rolled back from; null where it was not, or is live again since.
+    warning: Option<RolledBackView>,
+    /// What a person should know, one sentence each.
+    notes: Vec<String>,
     /// Whether automation is held afterwards.
     hold: bool,
     /// What becomes another; null where what is live cannot be read.
@@ -139,7 +147,7 @@ pub(super) fn back_operation() -> Operation {
         .takes::<AskBack>()
         .gives::<BackView>(200, "What would be done; nothing was.")
         .gives::<BackView>(202, "It is recorded, and will be done.")
-        .fails(&[Kind::NotFound, Kind::Conflict])
+        .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
 }
 
 /// Makes a former revision live again.
@@ -151,10 +159,11 @@ pub(super) async fn roll_back<B: Backend>(
     ask: Result<Json<AskBack>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BackView>), Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(AskBack { to, reason: text, dry_run }) = ask.map_err(|error| unread(&error))?;
+    let Json(AskBack { to, reason: text, with_data, dry_run }) =
+        ask.map_err(|error| unread(&error))?;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
-    let request = RollbackRequest { target, app, to, reason: why(&text)?, dry_run };
+    let request = RollbackRequest { target, app, to, reason: why(&text)?, with_data, dry_run };
     let reply = key.reply(|back: &RolledBack| answer(StatusCode::ACCEPTED, &view(back.clone())));
     let back = shared.state.backend.roll_back(request, caller.by(), &reply).await;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -260,6 +269,7 @@ fn refused(error: NotRolledBack) -> Problem {
     match error {
         NotRolledBack::Unknown(detail) => Problem::new(Kind::NotFound, detail),
         NotRolledBack::Against(detail) => Problem::new(Kind::Conflict, detail),
+        NotRolledBack::KeepsData(objects) => would_lose_data("what is live keeps data", &objects),
         NotRolledBack::NotMeant(detail) => Problem::new(Kind::Unprocessable, detail),
         NotRolledBack::Repository(detail) => Problem::new(Kind::Unavailable, detail),
         NotRolledBack::Fault(error) => unavailable(&error),
@@ -272,11 +282,13 @@ fn unavailable(error: &Fault) -> Problem {
 }
 
 fn view(back: RolledBack) -> BackView {
-    let RolledBack { deployment, from, to, hold, changes } = back;
+    let RolledBack { deployment, from, to, warning, notes, hold, changes } = back;
     BackView {
         deployment: deployment.map(overview),
         from: from.map(VersionView::of),
         to: VersionView::of(to),
+        warning: warning.map(Into::into),
+        notes,
         hold,
         changes,
     }

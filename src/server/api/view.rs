@@ -89,13 +89,18 @@ pub(super) struct RollbackView {
     from: Option<String>,
     /// Why.
     reason: String,
-    /// Whether automation is held afterwards.
+    /// Whether automation is held afterwards; one that failed takes no hold.
     hold: bool,
 }
 
 impl RollbackView {
-    fn of(rollback: Rollback) -> Self {
-        let Rollback { to, from, away: _, tree: _, reason, hold } = rollback;
+    fn of(rollback: Rollback, state: State) -> Self {
+        let Rollback { to, from, away: _, tree: _, reason, hold, with_data: _ } = rollback;
+        let hold = hold
+            && match state {
+                State::Queued | State::Running | State::Pushing | State::Succeeded => true,
+                State::Failed | State::Superseded | State::Cancelled => false,
+            };
         Self { to: to.into(), from: from.map(String::from), reason, hold }
     }
 }
@@ -250,7 +255,7 @@ fn whole(deployment: Deployment) -> Whole {
         description,
         forge_id: number,
         automatic,
-        rollback: rollback.map(RollbackView::of),
+        rollback: rollback.map(|rollback| RollbackView::of(rollback, state)),
         received_at,
         finished_at,
         summary,

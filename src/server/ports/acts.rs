@@ -6,6 +6,7 @@ use crate::model::audit::By;
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
 use crate::model::removal::{Removal, RemovalRequest};
 use crate::model::rollback::{Hold, RollbackRequest};
@@ -68,6 +69,10 @@ pub struct RolledBack {
     pub from: Option<Version>,
     /// The revision that becomes live again.
     pub to: Version,
+    /// That the revision was itself rolled back from, if it was.
+    pub warning: Option<RolledBackFrom>,
+    /// What a person should know, one sentence each.
+    pub notes: Vec<String>,
     /// Whether automation is held afterwards.
     pub hold: bool,
     /// What becomes another, object by object; `None` where what is live cannot be read.
@@ -94,6 +99,9 @@ pub enum NotRolledBack {
     /// Something speaks against it now.
     #[error("{0}")]
     Against(String),
+    /// Objects that keep data would go, and the request does not say that they may.
+    #[error("{} keep data", .0.len())]
+    KeepsData(Vec<LiveObject>),
     /// It cannot be meant.
     #[error("{0}")]
     NotMeant(String),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::model::deployment::Deployment;
 use crate::model::id::{CommitSha, DeployId, ImageTag, RepoName};
+use crate::model::live_history::RolledBackFrom;
 use crate::model::lock::{Lock, LockId};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::{Digest, ManifestFile};
@@ -73,6 +74,8 @@ pub struct Revision {
     pub template: Option<String>,
     /// The digest of its files.
     pub digest: Option<Digest>,
+    /// That it was rolled back from, and is not live again since.
+    pub rolled_back: Option<RolledBackFrom>,
 }
 
 /// An app's history on a target.

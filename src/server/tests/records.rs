@@ -170,6 +170,7 @@ pub(super) fn spot() -> Spot {
 /// The same as a rollback.
 fn rolled_back(mut deployment: Deployment) -> Deployment {
     deployment.rollback = Some(Rollback {
+        with_data: false,
         to: id(7),
         from: Some(id(8)),
         away: None,
@@ -229,6 +230,7 @@ pub(super) fn app_now(last: Deployment) -> AppNow {
             at: Some(now()),
             template: Some("backend-default@latest".to_owned()),
             digest: Some(Digest("sha256:ab".to_owned())),
+            rolled_back: None,
         }),
         rollback: Some(rolled_back(last.clone())),
         hand_edited: false,

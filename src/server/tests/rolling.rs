@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::world::{Answer, Fake, World, now, world};
 use crate::model::audit::By;
+use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Hold, RollbackRequest};
 use crate::server::ports::{Fault, NotRolledBack, Rollbacks, RolledBack, Version};
@@ -26,7 +27,15 @@ impl Rollbacks for Fake {
         let to = request.to.unwrap_or_else(|| id("000001"));
         let version = |id| Version { id, release: None, by: None };
         let (from, to) = (Some(version(id("000002"))), version(to));
-        Ok(RolledBack { deployment: None, from, to, hold: true, changes: None })
+        Ok(RolledBack {
+            deployment: None,
+            from,
+            to,
+            warning: None,
+            notes: vec![],
+            hold: true,
+            changes: None,
+        })
     }
 
     async fn hold(
@@ -89,20 +98,27 @@ async fn a_rollback_is_asked_for_with_who_and_why() {
     let world = world();
     let answer = world.act("rollback", &json!({"reason": " checkout\nfails "})).await;
     assert_eq!(answer.status, 202, "{answer:?}");
-    let ask = json!({"reason": "x", "dry_run": true, "to": id("000001")});
+    let ask = json!({"reason": "x", "dry_run": true, "with_data": true, "to": id("000001")});
     assert_eq!(world.act("rollback", &ask).await.status, 200);
     let asked = world.fake.inner.lock().unwrap().rollbacks.clone();
     assert_eq!((asked[0].0.reason.as_str(), &asked[0].0.to), ("checkout fails", &None));
     assert_eq!(asked[0].1.name, "unknown, on this machine");
     assert_eq!((asked[1].0.dry_run, &asked[1].0.to), (true, &Some(id("000001"))));
+    assert_eq!((asked[0].0.with_data, asked[1].0.with_data), (false, true));
 }
 
 #[tokio::test]
 async fn each_refusal_has_its_kind() {
     let world = world();
+    let data = LiveObject {
+        api_version: "v1".into(),
+        kind: "PersistentVolumeClaim".into(),
+        name: "data".into(),
+    };
     for (why, status, name) in [
         (NotRolledBack::Unknown("x".into()), 404, "not-found"),
         (NotRolledBack::Against("x".into()), 409, "conflict"),
+        (NotRolledBack::KeepsData(vec![data]), 409, "would-lose-data"),
         (NotRolledBack::NotMeant("x".into()), 422, "unprocessable"),
         (NotRolledBack::Repository("x".into()), 503, "unavailable"),
         (Fault::new("disk full").into(), 503, "unavailable"),

@@ -66,14 +66,20 @@ pub(super) struct Line {
     pub(super) shown: Option<i64>,
     /// Whether automation is held off.
     pub(super) held: bool,
+    /// The revisions in the order in which they became live.
+    turns: Vec<i64>,
+    /// Those that were rolled back from, and not made live again since.
+    withdrawn: BTreeSet<i64>,
 }
 
 impl Line {
-    /// The newest revision before the live one; no two have the same files, because no two have the
-    /// same tag.
+    /// The older revision that was live last before the live one, and was not rolled back from; no two have
+    /// the same files, because no two have the same tag.
     pub(super) fn before_live(&self) -> Option<(i64, String)> {
         let (live, _) = self.live.as_ref()?;
-        self.kept.iter().rev().find(|(number, _)| number < live).cloned()
+        let may = |number: &i64| number < live && !self.withdrawn.contains(number);
+        let kept = |number: &i64| self.kept.iter().find(|(one, _)| one == number).cloned();
+        self.turns.iter().rev().filter(|number| may(number)).find_map(kept)
     }
 
     /// The kept revisions that are not live.
@@ -125,6 +131,7 @@ impl Model {
         let too_many = line.kept.len().saturating_sub(KEPT);
         line.kept.drain(..too_many);
         line.live = Some((*number, tag.clone()));
+        line.turns.push(*number);
         End::Succeeded { commit: true }
     }
 
@@ -141,6 +148,10 @@ impl Model {
     pub(super) fn rolled_back(&mut self, lane: Lane, to: (i64, String), number: i64) {
         let was = self.lanes.get_mut(&lane).unwrap();
         was.written.push(number);
+        was.withdrawn.remove(&to.0);
+        was.turns.push(to.0);
+        let from = was.live.as_ref().map(|(from, _)| *from);
+        was.withdrawn.extend(from.filter(|from| to.0 < *from));
         was.live = Some(to);
         was.shown = Some(number);
         was.held = true;

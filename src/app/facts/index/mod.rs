@@ -25,7 +25,7 @@ use crate::app::facts::index::target::{Count, Index, MOST_APPS};
 use crate::app::facts::{Dated, Repository, not_known};
 use crate::facts::NotKnown;
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::LiveObject;
+use crate::model::facts::{LiveApp, NamespaceObjects};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
 use crate::model::route::Route;
@@ -43,7 +43,9 @@ pub(super) struct Looked {
     /// Those of the app itself on the hosts.
     pub(super) own_routes: Vec<Route>,
     /// What the app's `latest` has; or why that is not known whole.
-    pub(super) live: Result<Vec<LiveObject>, String>,
+    pub(super) live: Result<LiveApp, String>,
+    /// What the apps of its namespace have.
+    pub(super) namespace: Arc<NamespaceObjects>,
 }
 
 /// An index for each target, made when it is first asked for.
@@ -84,7 +86,8 @@ impl Indexes {
             Ok(looked) => Ok((looked, seen.at)),
             Err(_) if !seen.branch => {
                 let (routes, own_routes) = (Vec::new(), Vec::new());
-                Ok((Looked { routes, own_routes, live: Ok(Vec::new()) }, seen.at))
+                let (live, namespace) = (Ok(LiveApp::default()), Arc::default());
+                Ok((Looked { routes, own_routes, live, namespace }, seen.at))
             }
             // The clone may just be made anew: who asks the server waits until that is done.
             Err(_) => {

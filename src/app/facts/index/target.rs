@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::app::facts::index::Looked;
 use crate::app::facts::not_known;
 use crate::facts::NotKnown;
-use crate::git::index::{Application, Changed, Changes, Follower};
+use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
 use crate::git::writer::ManifestRepository;
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::facts::NamespaceObjects;
+use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
 use crate::pipeline::reading::application::{self, Whose};
+use crate::pipeline::reading::names::{self, Interned};
 use crate::pipeline::reading::{self, Read, routes};
 
 /// How many apps are kept, over all targets: some hundred bytes each. Ten times what is known of
@@ -28,6 +30,9 @@ pub(super) struct Index {
     follower: Follower,
     apps: BTreeMap<AppKey, Known>,
     routes: HashMap<String, Vec<Route>>,
+    /// Of namespaces that somebody has deployed to since the start.
+    namespaces: BTreeMap<Namespace, KnownNamespace>,
+    interned: Interned,
     count: Arc<Count>,
 }
 
@@ -53,6 +58,28 @@ impl Count {
     }
 }
 
+/// The objects of a namespace's apps, and the folders that they were read from.
+#[derive(Default)]
+struct KnownNamespace {
+    folders: BTreeMap<Slug, FolderId>,
+    objects: Arc<NamespaceObjects>,
+}
+
+impl KnownNamespace {
+    fn take(&mut self, apps: Vec<NamespaceApp>, interned: &mut Interned) {
+        let objects = &mut Arc::make_mut(&mut self.objects).0;
+        let there: BTreeMap<Slug, FolderId> =
+            apps.iter().map(|app| (app.slug.clone(), app.folder)).collect();
+        objects.retain(|slug, _| there.contains_key(slug));
+        for NamespaceApp { slug, folder: _, files } in apps {
+            if let Some(files) = files {
+                objects.insert(slug, names::of(&files, interned));
+            }
+        }
+        self.folders = there;
+    }
+}
+
 /// What is known of an app.
 #[derive(Debug, Default)]
 struct Known {
@@ -73,6 +100,8 @@ impl Index {
             follower: repository.follow(target, routes::can_be_in),
             apps: BTreeMap::new(),
             routes: HashMap::new(),
+            namespaces: BTreeMap::new(),
+            interned: Interned::default(),
             count,
         }
     }
@@ -96,7 +125,7 @@ impl Index {
         let (own_routes, routes) = all.into_iter().partition(|route| route.app == *app);
         let latest = self.follower.latest(&self.target, app);
         let (files, left_out) = latest.map_err(|error| not_known(&error))?;
-        let Read { found, unreadable } = reading::objects(&files);
+        let (found, unreadable) = reading::live_app(&files);
         self.tell(app, &unreadable);
         let missed = unreadable.first().or(left_out.first());
         let live = match missed {
@@ -105,7 +134,25 @@ impl Index {
                 Err(format!("{file} in the app's `latest` is no manifest that can be read"))
             }
         };
-        Ok(Looked { routes, own_routes, live })
+        let namespace = self.namespace(&app.namespace)?;
+        Ok(Looked { routes, own_routes, live, namespace })
+    }
+
+    /// The objects of every app of a namespace. Only folders that are others than at the last look are read.
+    fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, NotKnown> {
+        let mut known = self.namespaces.remove(namespace).unwrap_or_default();
+        let folder = |slug: &Slug| known.folders.get(slug).copied();
+        let apps = self.follower.namespace(&self.target, namespace, folder);
+        let apps = apps.map_err(|error| not_known(&error))?;
+        if apps.len() < known.folders.len() || apps.iter().any(|app| app.files.is_some()) {
+            known.take(apps, &mut self.interned);
+        }
+        let objects = Arc::clone(&known.objects);
+        // One that is not there is not kept: anybody can name many.
+        if !known.folders.is_empty() {
+            self.namespaces.insert(namespace.clone(), known);
+        }
+        Ok(objects)
     }
 
     /// Apps after that one, in order; only that one, where one is named. Blocks.

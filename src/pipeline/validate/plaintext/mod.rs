@@ -5,27 +5,15 @@
 //! variables that are called after a secret) is a warning. A variable
 //! with `plain: true` is passed over. No message shows what was found.
 
-mod tokens;
-
 use serde_json::{Map, Value as Json};
 
 use super::{Made, Report};
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::render::Object;
+use crate::support::secret_text::{SecretMatch, find_named_secret, find_secrets};
 use crate::waml::node::{Node, Path};
 
 const RULE: &str = "plaintext";
-
-/// What looks like a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Found<'a> {
-    /// `a GitHub token`
-    what: &'static str,
-    /// Whether it can be nothing else.
-    certain: bool,
-    /// The text itself, for finding its place and never for showing.
-    text: &'a str,
-}
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let env = made.valid.section().env.iter().flatten();
@@ -64,15 +52,15 @@ fn values_of_a_secret(object: &Object, report: &mut Report<'_>) {
 /// Goes through all texts of an object.
 struct Search<'p, 'o> {
     plain: &'p [&'p str],
-    found: Vec<(String, Found<'o>)>,
+    found: Vec<(String, SecretMatch<'o>)>,
 }
 
 impl<'o> Search<'_, 'o> {
     fn map(&mut self, map: &'o Map<String, Json>, path: &mut String) {
         if let (Some(name), Some(Json::String(value))) =
             (map.get("name").and_then(Json::as_str), map.get("value"))
-            && tokens::within(value).is_empty()
-            && let Some(found) = tokens::named(name, value)
+            && find_secrets(value).is_empty()
+            && let Some(found) = find_named_secret(name, value)
         {
             self.add(&format!("{path}.value"), value, found);
         }
@@ -90,7 +78,7 @@ impl<'o> Search<'_, 'o> {
     fn value(&mut self, value: &'o Json, path: &mut String) {
         match value {
             Json::String(text) => {
-                for found in tokens::within(text) {
+                for found in find_secrets(text) {
                     self.add(path, text, found);
                 }
             }
@@ -107,14 +95,14 @@ impl<'o> Search<'_, 'o> {
         }
     }
 
-    fn add(&mut self, path: &str, whole: &str, found: Found<'o>) {
+    fn add(&mut self, path: &str, whole: &str, found: SecretMatch<'o>) {
         if !self.plain.contains(&whole) {
             self.found.push((path.to_owned(), found));
         }
     }
 }
 
-fn tell(object: &Object, at: &str, found: Found<'_>, tree: &Node, report: &mut Report<'_>) {
+fn tell(object: &Object, at: &str, found: SecretMatch<'_>, tree: &Node, report: &mut Report<'_>) {
     let name = crate::waml::typed::quoted(object.name());
     let what = found.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());

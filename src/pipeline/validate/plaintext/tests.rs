@@ -7,7 +7,7 @@ fn random(n: usize) -> String {
 }
 
 fn kinds(text: &str) -> Vec<(&'static str, bool)> {
-    tokens::within(text).iter().map(|found| (found.what, found.certain)).collect()
+    find_secrets(text).iter().map(|found| (found.what, found.certain)).collect()
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_variable_is_called_after_a_secret_and_holds_what_may_be_one() {
         ("MAX_TOKENS", "4096", false),
         ("GREETING", "hT5-kq9!Lw2z", false),
     ] {
-        assert_eq!(tokens::named(name, value).is_some(), is_one, "{name}={value}");
+        assert_eq!(find_named_secret(name, value).is_some(), is_one, "{name}={value}");
     }
 }
 

@@ -1,0 +1,204 @@
+//! Names that belong to Kubernetes or to the platform: which namespaces apps may be in, and which
+//! objects are somebody else's wherever they are.
+//!
+//! Knows names only; who may use a namespace among those that apps may have is a matter of owners.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::Namespace;
+use crate::model::platform::network::IngressKind;
+use crate::model::target::Target;
+
+/// Namespaces of a target's apps, as its operators want them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NamespacePolicy {
+    /// Globs of the namespaces that apps may be in. Default: all but those that are denied.
+    pub allow: Option<Vec<String>>,
+    /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
+    pub deny: Vec<String>,
+}
+
+/// Namespaces that no app of a target may be in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeniedNamespaces {
+    /// A glob.
+    pub glob: String,
+    /// Whose they are.
+    pub owner: NamespaceOwner,
+}
+
+/// Whose a namespace is that no app may be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamespaceOwner {
+    /// Kubernetes keeps these names for itself.
+    Kubernetes,
+    /// Argo CD runs there.
+    ArgoCd,
+    /// The gateways are there.
+    Gateways,
+    /// The operators deny them.
+    Operators,
+}
+
+/// What Kubernetes keeps for its own namespaces ("Namespaces", initial namespaces).
+const KUBERNETES: &str = "kube-*";
+
+/// The namespace that every cluster has; an app may be in it, beside the Service `kubernetes`.
+const DEFAULT: &str = "default";
+
+impl Target {
+    /// The namespaces that no app of the target may be in, each once.
+    pub fn denied_namespaces(&self) -> Vec<DeniedNamespaces> {
+        let mut denied: Vec<DeniedNamespaces> = Vec::new();
+        let mut add = |glob: &str, owner| {
+            if !denied.iter().any(|one| one.glob == glob) {
+                denied.push(DeniedNamespaces { glob: glob.to_owned(), owner });
+            }
+        };
+        add(KUBERNETES, NamespaceOwner::Kubernetes);
+        add(self.argocd.namespace.as_str(), NamespaceOwner::ArgoCd);
+        let ingress = &self.platform.ingress;
+        if ingress.kind == IngressKind::Gateway {
+            add(&ingress.gateways.public.namespace, NamespaceOwner::Gateways);
+            add(&ingress.gateways.internal.namespace, NamespaceOwner::Gateways);
+        }
+        for glob in &self.policies.namespaces.deny {
+            add(glob, NamespaceOwner::Operators);
+        }
+        denied
+    }
+
+    /// Whose an object of an app would be by its name; `None` where the name is free.
+    pub fn owner_of_object(
+        &self,
+        namespace: &Namespace,
+        kind: &str,
+        name: &str,
+    ) -> Option<&'static str> {
+        let login = &self.platform.secrets.vault.operator_login.service_account;
+        match (kind, name) {
+            ("ServiceAccount", "default") => Some("the one that every namespace has"),
+            ("ServiceAccount", name) if name == login => {
+                Some("the one that vault-config-operator logs in with")
+            }
+            (
+                "ConfigMap",
+                "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert",
+            ) => Some("the cluster's own"),
+            ("Service" | "Endpoints" | "EndpointSlice", "kubernetes")
+                if namespace.as_str() == DEFAULT =>
+            {
+                Some("the API server's")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a glob is one that we and Argo CD understand alike.
+pub fn is_glob(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-*?".contains(&b);
+    (1..=63).contains(&text.len()) && text.bytes().all(legal)
+}
+
+/// Whether a namespace is what such a glob stands for: `*` is any number of characters, `?` is one.
+pub fn matches(glob: &str, namespace: &str) -> bool {
+    let (glob, text) = (glob.as_bytes(), namespace.as_bytes());
+    // The last star, and how far the text was when it was met: it takes one more each time.
+    let (mut at, mut read, mut star) = (0, 0, None);
+    while read < text.len() {
+        match glob.get(at) {
+            Some(b'*') => {
+                star = Some((at, read));
+                at += 1;
+            }
+            Some(&one) if one == b'?' || text.get(read) == Some(&one) => {
+                at += 1;
+                read += 1;
+            }
+            _ => match star {
+                Some((star_at, taken)) => {
+                    star = Some((star_at, taken + 1));
+                    (at, read) = (star_at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    glob.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+/// Whether two such globs certainly have no namespace in common: they begin or end differently.
+pub fn are_disjoint(one: &str, other: &str) -> bool {
+    let is_plain = |glob: &str| !glob.contains(['*', '?']);
+    match (is_plain(one), is_plain(other)) {
+        (true, _) => !matches(other, one),
+        (_, true) => !matches(one, other),
+        (false, false) => {
+            let wild = ['*', '?'];
+            let begin = |glob: &str| glob.split(wild).next().unwrap_or_default().to_owned();
+            let end = |glob: &str| glob.rsplit(wild).next().unwrap_or_default().to_owned();
+            let (a, b) = (begin(one), begin(other));
+            let (y, z) = (end(one), end(other));
+            !(a.starts_with(&b) || b.starts_with(&a)) || !(y.ends_with(&z) || z.ends_with(&y))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::TargetName;
+
+    #[test]
+    fn stars_and_question_marks_stand_for_characters() {
+        for (glob, namespace, expected) in [
+            ("kube-*", "kube-system", true),
+            ("kube-*", "kubed", false),
+            ("*", "a", true),
+            ("team-?", "team-1", true),
+            ("team-?", "team-12", false),
+            ("*-prod", "shop-prod", true),
+            ("*-prod", "shop-prod-2", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c", false),
+            ("devx", "devx", true),
+            ("devx", "devx2", false),
+        ] {
+            assert_eq!(matches(glob, namespace), expected, "{glob} {namespace}");
+        }
+    }
+
+    #[test]
+    fn globs_are_disjoint_where_they_begin_or_end_differently() {
+        for (one, other, expected) in [
+            ("staging-*", "prod-*", true),
+            ("*-staging", "*-prod", true),
+            ("prod-*", "prod-*", false),
+            ("prod-*", "prod-eu-*", false),
+            ("*", "prod", false),
+            ("a*", "*b", false),
+            ("shop", "cart", true),
+            ("shop", "shop", false),
+            ("shop", "sh*", false),
+            ("team-?", "team-12", true),
+        ] {
+            assert_eq!(are_disjoint(one, other), expected, "{one} {other}");
+            assert_eq!(are_disjoint(other, one), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn kubernetes_argo_cd_and_the_gateways_have_namespaces_of_their_own() {
+        let mut target = Target::unconfigured(TargetName::parse("t").unwrap());
+        let denied = |target: &Target| {
+            target.denied_namespaces().into_iter().map(|one| one.glob).collect::<Vec<_>>()
+        };
+        assert_eq!(denied(&target), ["kube-*", "argocd"]);
+        target.platform.ingress.kind = IngressKind::Gateway;
+        target.policies.namespaces.deny = vec!["argocd".to_owned(), "infra-*".to_owned()];
+        assert_eq!(denied(&target), ["kube-*", "argocd", "gateways", "infra-*"]);
+    }
+}

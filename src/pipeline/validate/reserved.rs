@@ -1,0 +1,80 @@
+//! Names that belong to Kubernetes, to the platform or to its operators are not an app's.
+//!
+//! An app in `kube-system`, or one whose service account is `default`, would act with rights that were
+//! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`).
+
+use super::{Made, Report, Subject};
+use crate::model::namespaces::{DeniedNamespaces, NamespaceOwner, matches};
+use crate::model::target::Target;
+use crate::model::violation::Violation;
+use crate::pipeline::render::Object;
+use crate::waml::node::Path;
+
+const RULE: &str = "reserved";
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    // Without the target, the rule `target` says so.
+    let Some(target) = subject.cluster else { return };
+    let app = &subject.waml.app;
+    if let Some(violation) = namespace(app.namespace.as_str(), target) {
+        add(subject, "namespace", violation, report);
+    }
+    // The kinds that carry the slug as their name.
+    for kind in ["ServiceAccount", "Service"] {
+        if let Some(owner) = target.owner_of_object(&app.namespace, kind, app.slug.as_str()) {
+            let violation = taken("slug", app.slug.as_str(), kind, owner);
+            return add(subject, "slug", violation, report);
+        }
+    }
+    for (index, service) in subject.section.service.iter().flatten().enumerate() {
+        let Some(name) = &service.name else { continue };
+        if let Some(owner) = target.owner_of_object(&app.namespace, "Service", name) {
+            let path = Path::root().key("service").index(index).key("name");
+            report.add(&path, taken("name", name, "Service", owner));
+        }
+    }
+}
+
+/// The same of what a template makes of it.
+pub(super) fn of_object(made: &Made<'_>, object: &Object) -> Option<&'static str> {
+    let namespace = &made.valid.waml().app.namespace;
+    made.valid.target().owner_of_object(namespace, object.kind(), object.name())
+}
+
+fn namespace(name: &str, target: &Target) -> Option<Violation> {
+    let on = &target.name;
+    let denied = target.denied_namespaces().into_iter().find(|one| matches(&one.glob, name));
+    let help = "choose a namespace of your team's own";
+    if let Some(DeniedNamespaces { glob, owner }) = denied {
+        let message = match owner {
+            NamespaceOwner::Kubernetes => {
+                format!("the namespace `{name}` is Kubernetes' own: `{glob}` is for no app")
+            }
+            NamespaceOwner::ArgoCd => format!("Argo CD of `{on}` runs in the namespace `{name}`"),
+            NamespaceOwner::Gateways => {
+                format!("the gateways of `{on}` are in the namespace `{name}`")
+            }
+            NamespaceOwner::Operators => {
+                format!("the operators of `{on}` keep the namespace `{name}` from apps: `{glob}`")
+            }
+        };
+        return Some(Violation::error(RULE, message).expected("not for apps").help(help));
+    }
+    let allowed = target.policies.namespaces.allow.as_ref()?;
+    (!allowed.iter().any(|glob| matches(glob, name))).then(|| {
+        let message = format!("`{on}` takes no apps in the namespace `{name}`");
+        let globs: Vec<String> = allowed.iter().map(|glob| format!("`{glob}`")).collect();
+        let help = format!("it takes them in {}; operators say so", globs.join(", "));
+        Violation::error(RULE, message).expected("not one of those for apps").help(help)
+    })
+}
+
+fn taken(what: &str, name: &str, kind: &str, owner: &str) -> Violation {
+    let message = format!("the {what} `{name}` would make the {kind} `{name}`, {owner}");
+    Violation::error(RULE, message).expected("is taken").help("choose another name")
+}
+
+fn add(subject: &Subject<'_>, key: &str, violation: Violation, report: &mut Report<'_>) {
+    let (_, place) = subject.waml.root.nearest(&Path::root().key(key));
+    report.add_at(key, place, violation);
+}

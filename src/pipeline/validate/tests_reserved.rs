@@ -1,0 +1,90 @@
+//! Names that are not an app's.
+
+use super::facts::{facts_on, target};
+use super::plan_with;
+use crate::model::target::Target;
+
+/// The first thing that is said of an app of that name, on a target.
+fn said(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<String> {
+    let text = format!(
+        "schema: \"2\"\nname: A\nslug: {slug}\nowner: a@b.c\nnamespace: {namespace}\ndeploy:\n  t:\n{section}"
+    );
+    match plan_with(&text, &facts_on(target)) {
+        Ok(_) => Vec::new(),
+        Err(rejection) => rejection.violations.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
+    let here = |namespace: &str, slug: &str| said(namespace, slug, "    {}\n", target());
+    for (namespace, slug, expected) in [
+        (
+            "kube-system",
+            "clusterrole-aggregation-controller",
+            ".weave.yaml:5:12: the namespace `kube-system` is Kubernetes' own: `kube-*` is for no app [reserved]",
+        ),
+        (
+            "devx",
+            "default",
+            ".weave.yaml:3:7: the slug `default` would make the ServiceAccount `default`, the one that every namespace has [reserved]",
+        ),
+        (
+            "default",
+            "kubernetes",
+            ".weave.yaml:3:7: the slug `kubernetes` would make the Service `kubernetes`, the API server's [reserved]",
+        ),
+        (
+            "argocd",
+            "shop",
+            ".weave.yaml:5:12: Argo CD of `t` runs in the namespace `argocd` [reserved]",
+        ),
+    ] {
+        assert_eq!(here(namespace, slug), [expected]);
+    }
+    assert!(here("default", "shop").is_empty() && here("devx", "kubernetes").is_empty());
+}
+
+#[test]
+fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
+    let service = "    service: [{name: kubernetes, ports: [{name: http, number: 8000}]}]\n";
+    let found = said("default", "shop", service, target());
+    assert!(
+        found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")),
+        "{found:?}"
+    );
+    let files = "    volumes: [{name: crt, mountPath: /x, files: {ca: mine}}]\n";
+    let found = said("devx", "kube-root-ca", files, target());
+    assert!(
+        found[0].contains(
+            "ConfigMap `kube-root-ca.crt` has a name that is taken: it is the cluster's own"
+        ),
+        "{found:?}"
+    );
+    let mut vault = target();
+    vault.platform.secrets.vault.operator_login.service_account = "vault-login".to_owned();
+    let found = said("devx", "vault-login", "    {}\n", vault);
+    assert!(found[0].contains("vault-config-operator logs in with"), "{found:?}");
+}
+
+#[test]
+fn operators_say_where_apps_may_be() {
+    let on = |allow: Option<&[&str]>, deny: &[&str]| {
+        let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
+        let mut target = target();
+        target.policies.namespaces.allow = allow.map(owned);
+        target.policies.namespaces.deny = owned(deny);
+        target
+    };
+    let namespace = |name: &str, target: Target| said(name, "shop", "    {}\n", target);
+    assert!(namespace("team-a", on(Some(&["team-*"]), &["team-infra"])).is_empty());
+    let denied = namespace("team-infra", on(Some(&["team-*"]), &["team-infra"]));
+    assert!(
+        denied[0].contains("the operators of `t` keep the namespace `team-infra`"),
+        "{denied:?}"
+    );
+    let other = namespace("devx", on(Some(&["team-*"]), &[]));
+    assert!(other[0].contains("`t` takes no apps in the namespace `devx` [reserved]"), "{other:?}");
+    // What is Kubernetes' own stays so, whatever is allowed.
+    assert!(!namespace("kube-public", on(Some(&["*"]), &[])).is_empty());
+}
