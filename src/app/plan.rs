@@ -11,6 +11,7 @@ use crate::model::facts::Facts;
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
+use crate::model::rollback::Hold;
 use crate::pipeline::dry_run::{self, DryRun, Outcome};
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, questions};
@@ -184,6 +185,13 @@ impl Asked<'_> {
         {
             notes.push(format!(
                 "deployment {id} is under way or waits, and may change what is live"
+            ));
+        }
+        if ours && let Some(hold) = self.world.store.hold(target, app).await.map_err(Fault::new)? {
+            let Hold { by, reason, .. } = hold;
+            notes.push(format!(
+                "{by} holds automation off it ({reason}): a person's deployment of another release ends \
+                 the hold, and one that a job asks for is refused"
             ));
         }
         if self.commit.is_none() {

@@ -99,8 +99,8 @@ impl Bart {
         // Everything else takes its defaults from the settings.
         let settings = settings?;
         match command {
-            Command::Validate(command) => command.run(),
-            Command::Render(command) => command.run(),
+            Command::Validate(command) => deployer::on_runtime(command.run()),
+            Command::Render(command) => deployer::on_runtime(command.run()),
             Command::Explain(command) => command.run(),
             Command::Schema(command) => command.run(),
             Command::Deploy(command) => deployer::on_runtime(command.run()),

@@ -290,6 +290,7 @@ impl Server {
         let passes = matches!(status.as_u16(), 408 | 500..) || (status == 409 && at_work);
         hint(match status.as_u16() {
             _ if passes => CliError::io(message).passing(),
+            403 => CliError::refused(message).forbidden(),
             400..=428 | 430..500 => CliError::refused(message),
             _ => CliError::io(message),
         })

@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 
 use super::error::{CliError, Outcome};
 use super::times::TimeStyle;
-use super::{audit, backup, config, demo, init, locks, owners, serve, templates, validators};
+use super::{
+    audit, backup, config, demo, init, locks, owners, platform, serve, templates, validators,
+};
 
 /// Deploys by GitOps: a GitHub Deployment event becomes manifests in a git repository that Argo CD
 /// syncs from.
@@ -40,6 +42,9 @@ enum Command {
     Init(init::Init),
     #[command(subcommand)]
     Config(config::Config),
+    /// What the clusters of the configuration offer, for planning elsewhere
+    #[command(subcommand)]
+    Platform(platform::PlatformCommand),
     #[command(subcommand)]
     Owners(owners::Owners),
     Lock(locks::Lock),
@@ -62,6 +67,7 @@ impl Deployer {
             Command::Demo(command) => on_runtime(command.run()),
             Command::Init(command) => on_runtime(command.run()),
             Command::Config(command) => command.run(),
+            Command::Platform(command) => command.run(),
             Command::Owners(command) => on_runtime(command.run()),
             Command::Lock(command) => on_runtime(command.run()),
             Command::Unlock(command) => on_runtime(command.run()),

@@ -15,12 +15,13 @@ pub(super) fn list(deployments: &[Overview], times: Times) -> String {
 
 fn columns(deployments: &[Overview]) -> [Column; 8] {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
+    let least = if of_one { 12 } else { 8 };
     [
         Column::whole("DEPLOYMENT"),
         Column::whole("STATE"),
         Column::middle("APP", 8).drop(if of_one { 3 } else { 0 }),
-        Column::middle("TARGET", 8),
-        Column::middle("TAG", 8),
+        Column::middle("TARGET", least),
+        Column::middle("TAG", least),
         Column::cut("BY", 6).drop(1),
         Column::whole("WHEN"),
         Column::cut("SUMMARY", 20).drop(2),
@@ -155,10 +156,18 @@ mod tests {
         let tag = "1.0.202206151506-sha.649008fb";
         let one =
             [deployment("devx/shop", tag, "succeeded"), deployment("devx/shop", "1.0", "failed")];
-        insta::assert_snapshot!(at(&one, 80), @"");
+        insta::assert_snapshot!(at(&one, 80), @r"
+        DEPLOYMENT                 STATE      TARGET          TAG                WHEN
+        20261121-115900000-3f9a2c  succeeded  prod-cluster-1  1.0.2022…649008fb  3 h ago
+        20261121-115900000-3f9a2c  failed     prod-cluster-1  1.0                3 h ago
+        ");
         let all =
             [deployment("devx/shop", tag, "superseded"), deployment("pay/till", "1.0", "failed")];
-        insta::assert_snapshot!(at(&all, 80), @"");
+        insta::assert_snapshot!(at(&all, 80), @r"
+        DEPLOYMENT                 STATE       APP        TARGET      TAG        WHEN
+        20261121-115900000-3f9a2c  superseded  devx/shop  prod-…er-1  1.0.…08fb  3 h ago
+        20261121-115900000-3f9a2c  failed      pay/till   prod-…er-1  1.0        3 h ago
+        ");
         for text in [at(&one, 80), at(&all, 80)] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.lines().next().unwrap().contains("WHEN") && text.contains("3 h ago"));

@@ -17,6 +17,8 @@ enum Kind {
     Rejected,
     /// The service will not do it. Exit code 1.
     Refused,
+    /// The same, because the caller may not. Exit code 1.
+    Forbidden,
     /// The arguments are wrong. Exit code 2.
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
@@ -76,15 +78,26 @@ impl CliError {
         matches!(self.kind, Kind::Rejected)
     }
 
-    /// Whether it is that the service will not do it.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self.kind, Kind::Refused)
+    /// The same refusal, because the caller may not.
+    #[must_use]
+    pub fn forbidden(self) -> Self {
+        Self { kind: Kind::Forbidden, ..self }
     }
 
-    /// The same with the next step of another one.
+    /// Whether it is that the service will not do it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::Forbidden)
+    }
+
+    /// Whether it is that the caller may not.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.kind, Kind::Forbidden)
+    }
+
+    /// The same with what another one says as the next step.
     #[must_use]
-    pub fn hint_of(self, other: Self) -> Self {
-        Self { hint: other.hint.or(self.hint), ..self }
+    pub fn explained_by(self, other: &Self) -> Self {
+        Self { hint: Some(other.whole()), ..self }
     }
 
     /// Prints it now, because there is more to come; the same without words, for the exit code.
@@ -92,7 +105,7 @@ impl CliError {
     pub fn told(&self) -> Self {
         let _later = self.report();
         match self.kind {
-            Kind::Rejected | Kind::Refused => Self::rejected(),
+            Kind::Rejected | Kind::Refused | Kind::Forbidden => Self::rejected(),
             Kind::Usage | Kind::Io | Kind::Passing | Kind::Interrupted | Kind::Unread => {
                 Self::unread()
             }
@@ -122,9 +135,9 @@ impl CliError {
                 super::output::stopped(&self.message, self.hint.as_deref());
                 ExitCode::from(130)
             }
-            Kind::Refused | Kind::Usage | Kind::Io | Kind::Passing => {
+            Kind::Refused | Kind::Forbidden | Kind::Usage | Kind::Io | Kind::Passing => {
                 super::output::error(&self.message, self.hint.as_deref());
-                ExitCode::from(if matches!(self.kind, Kind::Refused) { 1 } else { 2 })
+                ExitCode::from(if self.is_refusal() { 1 } else { 2 })
             }
         }
     }

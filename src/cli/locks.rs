@@ -161,7 +161,10 @@ impl Unlock {
 fn why_gone(id: &LockId, found: Unlocked) -> String {
     match found {
         Unlocked::Before { lock: _, by, at, why } => {
-            format!("there is no lock {id} any more: {by} took it away at {at}: {why}")
+            format!(
+                "there is no lock {id} any more: {by} took it away, {}: {why}",
+                Times::system().ago(at)
+            )
         }
         Unlocked::RanOut(_) => format!("there is no lock {id} any more: it ran out by itself"),
         Unlocked::Yes(_) | Unlocked::NotThere => format!("there is no lock {id}"),

@@ -40,6 +40,7 @@ pub mod error; // kind, hint, exit code
 pub mod output; // text for people, JSON for programs
 pub(crate) mod diagnostics; // violations as a compiler shows them
 mod offline; // reading a WAML and planning with no service
+mod platform; // what targets offer
 mod here; // which app a command is about
 mod client; // the service's API
 mod names; // did you mean

@@ -106,7 +106,7 @@ impl Server {
     ) -> Result<T, CliError> {
         match result {
             Err(error) if error.is_refusal() => match self.mistyped(names).await {
-                Some(mistyped) => Err(error.hint_of(mistyped)),
+                Some(mistyped) => Err(error.explained_by(&mistyped)),
                 None => Err(error),
             },
             result => result,

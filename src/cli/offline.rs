@@ -10,7 +10,6 @@ use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
 use crate::catalogue;
-use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
@@ -40,11 +39,6 @@ pub(crate) struct World {
     pub(crate) waml: Result<Arc<Waml>, Rejection>,
     pub(crate) templates: Arc<Templates>,
     pub(crate) sources: Sources,
-}
-
-/// Rules are checked against no cluster in particular.
-pub(crate) fn facts() -> Facts {
-    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::any())
 }
 
 impl Source {
@@ -158,20 +152,22 @@ pub(crate) fn refuse(
 /// When printing fails.
 pub(crate) fn tell(violations: &[Violation], sources: &Sources, format: Format) -> Outcome {
     match format {
-        data @ (Format::Json | Format::Yaml) => {
-            let listed = Violations::new(violations.to_vec());
-            let told = serde_json::json!({
-                "valid": listed.errors() == 0,
-                "violations": &*listed,
-                "violations_left_out": listed.left_out(),
-            });
-            output::data(data, &told)
-        }
+        data @ (Format::Json | Format::Yaml) => output::data(data, &as_json(violations)),
         Format::Text => {
             output::note(&diagnostics::render(violations, sources));
             Ok(())
         }
     }
+}
+
+/// Violations and warnings for programs.
+pub(crate) fn as_json(violations: &[Violation]) -> serde_json::Value {
+    let listed = Violations::new(violations.to_vec());
+    serde_json::json!({
+        "valid": listed.errors() == 0,
+        "violations": &*listed,
+        "violations_left_out": listed.left_out(),
+    })
 }
 
 /// A release to plan with where nothing is deployed; what is not given cannot be wrong.

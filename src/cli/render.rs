@@ -1,21 +1,30 @@
 //! `bart render`: the manifests that a deployment would push, without any service.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
+use super::client::Server;
 use super::error::{CliError, Outcome};
-use super::offline::{self, Source};
+use super::here::Whose;
+use super::offline::{self, Source, World};
 use super::output::{self, BOLD, Format, GOOD};
+use super::platform::{self, KnownTargets, PlatformFile};
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
+use crate::model::target::Clusters;
+use crate::model::violation::Severity;
 use crate::pipeline::render::Rendered;
-use crate::pipeline::{Input, plan};
+use crate::pipeline::{Input, plan, questions};
+use crate::waml::Waml;
 
 /// Renders the manifests of a WAML for one target, as a deployment would push them.
 ///
-/// The same WAML, tag, templates and version give the same bytes as the service. Prints one YAML
-/// stream, or writes one file per object with --out.
+/// The same WAML, tag, templates, version and platform give the same bytes as the service. What the target offers is
+/// asked of the service where one is named, remembered where it does not answer, or read from --platform. The
+/// repository names the image where the WAML does not. Prints one YAML stream, or writes one file per object with
+/// --out.
 #[derive(Debug, Args)]
 pub(super) struct Render {
     #[command(flatten)]
@@ -26,9 +35,12 @@ pub(super) struct Render {
     /// The image tag
     #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
     tag: ImageTag,
-    /// The service's repository, OWNER/NAME; names the image where the WAML does not
-    #[arg(long, value_parser = |text: &str| RepoName::parse(text).map_err(|e| e.to_string()))]
-    repository: Option<RepoName>,
+    #[command(flatten)]
+    platform: PlatformFile,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    server: Server,
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -42,22 +54,25 @@ impl Render {
     ///
     /// # Errors
     /// Violations, or a file that cannot be read or written.
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) async fn run(&self) -> Outcome {
         let world = self.source.open(self.output)?;
-        let planned = world.waml.clone().and_then(|waml| {
-            let release = offline::release(&waml, self.repository.clone(), Some(self.tag.clone()));
-            let templates = world.templates.clone();
-            plan(
-                &Input { waml, target: self.target.clone(), release, templates },
-                &offline::facts(),
-            )
-        });
-        let rendered = match planned {
-            Ok(rendered) => rendered,
+        let repository = self.whose.repository();
+        let known = self.platform.known(&self.server, repository.as_ref().ok()).await?;
+        let waml = match &world.waml {
+            Ok(waml) => waml.clone(),
             Err(rejection) => {
                 return Err(offline::refuse(&rejection.violations, &world.sources, self.output)?);
             }
         };
+        let input = self.input(waml, repository, &world, &known)?;
+        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let rendered = match plan(&input, &platform::facts(clusters)) {
+            Ok(rendered) => rendered,
+            Err(_) => return Err(self.refused(&input, &world, &known)?),
+        };
+        if self.output == Format::Text {
+            output::note(&known.note(std::slice::from_ref(&self.target)));
+        }
         if self.output == Format::Text && !rendered.warnings.is_empty() {
             offline::tell(&rendered.warnings, &world.sources, self.output)?;
         }
@@ -65,6 +80,51 @@ impl Render {
             Some(folder) => self.write(folder, &rendered),
             None => self.print(&rendered),
         }
+    }
+
+    /// What is planned. Where nobody says which repository this is, it must not matter.
+    fn input(
+        &self,
+        waml: Arc<Waml>,
+        repository: Result<RepoName, CliError>,
+        world: &World,
+        known: &KnownTargets,
+    ) -> Result<Input, CliError> {
+        let of = |repository: RepoName| Input {
+            waml: waml.clone(),
+            target: self.target.clone(),
+            release: offline::release(&waml, Some(repository), Some(self.tag.clone())),
+            templates: world.templates.clone(),
+        };
+        let unknown = match repository {
+            Ok(repository) => return Ok(of(repository)),
+            Err(unknown) => unknown,
+        };
+        let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
+        let [one, other] = ["one/one", "other/other"].map(|name| {
+            let input = of(RepoName::parse(name).expect("two words are a repository"));
+            let image = questions::of(&input, &clusters).map(|questions| questions.image);
+            (input, image)
+        });
+        if one.1 == other.1 { Ok(one.0) } else { Err(unknown) }
+    }
+
+    /// Why it cannot be rendered.
+    fn refused(
+        &self,
+        input: &Input,
+        world: &World,
+        known: &KnownTargets,
+    ) -> Result<CliError, CliError> {
+        let violations = platform::judge(input, known);
+        let sure = violations.iter().any(|one| one.severity == Severity::Error);
+        let rejected = offline::refuse(&violations, &world.sources, self.output)?;
+        if sure {
+            return Ok(rejected);
+        }
+        let message = format!("what {} offers is not known, and the app needs it", self.target);
+        Ok(CliError::usage(message)
+            .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
     fn print(&self, rendered: &Rendered) -> Outcome {

@@ -113,6 +113,8 @@ struct Target {
     state: Option<App>,
     /// Why nothing is known.
     error: Option<String>,
+    /// Whether that is because the caller may not see it.
+    hidden: bool,
 }
 
 /// An app on a target.
@@ -236,6 +238,10 @@ struct Placed {
     more: More,
 }
 
+fn is_hidden(error: Option<&CliError>) -> bool {
+    error.is_some_and(CliError::is_forbidden)
+}
+
 impl Placed {
     /// Whether a deployment is of it.
     fn is_of(&self, one: &Overview) -> bool {
@@ -283,20 +289,27 @@ impl Status {
             (server.find(&path).await, target)
         });
         let asked: Vec<_> = futures::stream::iter(asking).buffered(AT_ONCE).collect().await;
-        let (mut targets, mut unknown) = (Vec::new(), None);
+        let (mut targets, mut unknown, mut forbidden) = (Vec::new(), None, None);
         for (found, target) in asked {
             let (state, error) = match found {
                 Ok(state) => (state, None),
-                Err(error) => {
-                    let why = error.to_string();
-                    unknown.get_or_insert(error);
-                    (None, Some(why))
-                }
+                Err(error) => (None, Some(error)),
             };
-            targets.push(Target { target, state, error });
+            let (why, hidden) =
+                (error.as_ref().map(ToString::to_string), is_hidden(error.as_ref()));
+            targets.push(Target { target, state, error: why, hidden });
+            match error {
+                Some(error) if hidden => _ = forbidden.get_or_insert(error),
+                Some(error) => _ = unknown.get_or_insert(error),
+                None => {}
+            }
+        }
+        // What is hidden is no failure beside what is shown.
+        if targets.iter().all(|one| one.hidden) {
+            unknown = unknown.or(forbidden);
         }
         let is_known = targets.iter().any(|one| one.state.is_some()) || !missing.is_empty();
-        if !is_known && unknown.is_none() {
+        if !is_known {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;
         }
         let found = OneApp { app: app.to_string(), targets, missing, service };
@@ -341,11 +354,12 @@ impl Status {
         let mut which = on.clone();
         which.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         which.extend(self.state.iter().map(|state| ("state", state.word().to_owned())));
-        let Seen { apps, missing, all } = self.or_readiness(self.placed(&which).await, &service)?;
-        if apps.is_empty() {
+        let placed = self.placed(&which).await;
+        if placed.as_ref().map_or(true, |seen| seen.apps.is_empty()) {
             let target = self.target.clone();
             self.server.check_names(&Names { target, ..Names::default() }).await?;
         }
+        let Seen { apps, missing, all } = self.or_readiness(placed, &service)?;
         let mut notes = Vec::new();
         if !all {
             notes.push(format!("there are more than {} apps: add --target or --owner", apps.len()));

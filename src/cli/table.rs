@@ -285,12 +285,26 @@ mod tests {
     #[test]
     fn first_it_is_folded_then_cut_then_columns_go() {
         insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(80)), @r"
-        ID          TAG                            BY               WHEN     STATE
-        20261121-a  1.0.202206151506-sha.649008fb  alice-in-chains  3 h ago  live,
-                                                                             rolled back,
+        ID          TAG                           BY               WHEN     STATE
+        20261121-a  1.0.2022061515…-sha.649008fb  alice-in-chains  3 h ago  live,
+                                                                            rolled back,
+                                                                            locked
+        20261121-b  1.0                           bo               -
         ");
-        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(56)), @"");
-        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(36)), @"");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(56)), @r"
+        ID          TAG         BY         WHEN     STATE
+        20261121-a  1.0.2…08fb  alice-in…  3 h ago  live,
+                                                    rolled back,
+                                                    locked
+        20261121-b  1.0         bo         -
+        ");
+        insta::assert_snapshot!(layout(&COLUMNS, rows(), Some(36)), @r"
+        ID          TAG         STATE
+        20261121-a  1.0.2…08fb  live,
+                                rolled back,
+                                locked
+        20261121-b  1.0
+        ");
     }
 
     #[test]

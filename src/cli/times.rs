@@ -109,7 +109,16 @@ impl Times {
             TimeStyle::Absolute => absolute(at),
             TimeStyle::Relative => match at.duration_since(self.now).as_secs() {
                 ..0 => "over".to_owned(),
-                left => long(left).map_or_else(|| day(at), |long| format!("in {long}")),
+                left => {
+                    // To the nearest: what was said as two hours is not shown as one.
+                    let half = match left {
+                        ..60 => 0,
+                        60..3_600 => 30,
+                        3_600..86_400 => 1_800,
+                        _ => 43_200,
+                    };
+                    long(left + half).map_or_else(|| day(at), |long| format!("in {long}"))
+                }
             },
         }
     }
@@ -162,7 +171,8 @@ mod tests {
         for (moment, text) in [
             ("2026-11-21T11:59:30Z", "over"),
             ("2026-11-21T12:00:30Z", "in 30 s"),
-            ("2026-11-21T14:30:00Z", "in 2 h"),
+            ("2026-11-21T13:59:59Z", "in 2 h"),
+            ("2026-11-21T14:20:00Z", "in 2 h"),
             ("2026-11-24T12:00:00Z", "in 3 days"),
             ("2027-11-24T12:00:00Z", "2027-11-24"),
         ] {

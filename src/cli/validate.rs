@@ -4,18 +4,24 @@ use std::collections::HashSet;
 
 use clap::Args;
 
+use super::client::Server;
 use super::error::Outcome;
+use super::here::Whose;
 use super::offline::{self, Source};
 use super::output::{self, Format, GOOD};
+use super::platform::{self, KnownTargets, PlatformFile};
 use crate::model::id::TargetName;
 use crate::model::violation::{Severity, Violation, sort};
-use crate::pipeline::{Input, plan};
+use crate::pipeline::Input;
 use crate::waml::Waml;
 
 /// Checks a WAML: that it is well formed, and that what it gives for each target keeps the rules.
 ///
 /// All violations are told at once, each with its line and what to do. Exit code 0 when nothing is
 /// wrong, 1 when there are violations, 2 when the file cannot be read.
+///
+/// What the targets offer is asked of the service where one is named, remembered where it does not answer, or read
+/// from --platform. Where it is not known, what depends on it is a warning.
 #[derive(Debug, Args)]
 pub(super) struct Validate {
     #[command(flatten)]
@@ -23,6 +29,12 @@ pub(super) struct Validate {
     /// Only this target; without it, every target under `deploy`
     #[arg(long, short, value_parser = offline::target)]
     target: Option<TargetName>,
+    #[command(flatten)]
+    platform: PlatformFile,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    server: Server,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -33,27 +45,38 @@ impl Validate {
     ///
     /// # Errors
     /// Violations, or a file that cannot be read.
-    pub(super) fn run(&self) -> Outcome {
+    pub(super) async fn run(&self) -> Outcome {
         let world = self.source.open(self.output)?;
+        let known =
+            self.platform.known(&self.server, self.whose.repository().ok().as_ref()).await?;
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
                 // What stands under a name that no target can have is looked at too.
                 let whole = std::sync::Arc::new((**waml).clone().with_misnamed_targets());
                 let targets = self.targets(&whole);
-                let all = targets.iter().flat_map(|target| of_target(&whole, target, &world));
+                let all =
+                    targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
                 once(all.chain(waml.violations.clone()))
             }
         };
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
-        if self.output.is_data() || !violations.is_empty() {
+        if self.output.is_data() {
+            let mut told = offline::as_json(&violations);
+            told["platform"] = known.as_json();
+            output::data(self.output, &told)?;
+        } else if !violations.is_empty() {
             offline::tell(&violations, &world.sources, self.output)?;
         }
-        match &world.waml {
+        let judged = match &world.waml {
             Ok(waml) if !wrong => self.praise(waml),
             _ => Err(super::error::CliError::rejected()),
+        };
+        if let (Ok(waml), true) = (&world.waml, judged.is_ok() && !self.output.is_data()) {
+            output::note(&known.note(&self.targets(waml)));
         }
+        judged
     }
 
     fn targets(&self, waml: &Waml) -> Vec<TargetName> {
@@ -83,6 +106,7 @@ pub(super) fn of_target(
     waml: &std::sync::Arc<Waml>,
     target: &TargetName,
     world: &offline::World,
+    known: &KnownTargets,
 ) -> Vec<Violation> {
     let input = Input {
         waml: waml.clone(),
@@ -90,10 +114,7 @@ pub(super) fn of_target(
         release: offline::release(waml, None, None),
         templates: world.templates.clone(),
     };
-    match plan(&input, &offline::facts()) {
-        Ok(rendered) => rendered.warnings,
-        Err(rejection) => rejection.violations,
-    }
+    platform::judge(&input, known)
 }
 
 /// What several targets say alike is said once.

@@ -6,6 +6,7 @@
 pub mod id; // a newtype for each identifier
 pub mod platform; // what a cluster has to offer
 pub mod target; // one cluster
+pub mod snapshot; // the clusters, as they are told elsewhere
 pub mod namespaces; // names that no app may take
 pub mod ssh; // where a repository behind ssh is
 pub mod violation; // one broken rule, and all of them

@@ -23,6 +23,7 @@ mod openapi; // the contract of the API
 pub mod connections; // which connections are open
 pub mod descriptors; // how many files may be open
 
+mod conditional; // what callers have already, and compression
 mod layers; // what happens around every request
 mod pages; // / and /deployments/{id}
 mod probes; // /healthz, /readyz, /metrics

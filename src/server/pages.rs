@@ -20,7 +20,7 @@ use axum::{Extension, Router};
 use crate::dashboard::{self, NoPage, deployment, list, problem};
 use crate::model::id::DeployId;
 use crate::server::Shared;
-use crate::server::api::query;
+use crate::server::api::{deployments, query};
 use crate::server::auth::{Caller, Door, Pages, admitted};
 use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem, Shown};
@@ -36,6 +36,15 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .route("/", get(newest::<B>))
         .route("/deployments/{id}", get(log::<B>))
         .layer(from_fn_with_state(shared.clone(), entered::<B>))
+        .merge(data(shared))
+}
+
+/// What the API says, for people whom the browser has asked for their password, which the API does not take. Where
+/// pages are open to everybody these are not: they have more than a page.
+fn data<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
+    Router::new()
+        .route("/deployments/{id}/json", get(deployments::one::<B>))
+        .layer(from_fn_with_state(shared.clone(), signed_in::<B>))
 }
 
 /// The newest deployments, filtered as the API's list is.
@@ -84,6 +93,20 @@ async fn entered<B: Backend>(
         }),
         Pages::Token => admitted(&shared, request, Door::Page).await,
     };
+    answered(admitted, next).await
+}
+
+async fn signed_in<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = answered(admitted(&shared, request, Door::Page).await, next).await;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn answered(admitted: Result<Request, Problem>, next: Next) -> Response {
     match admitted {
         Ok(request) => next.run(request).await,
         Err(problem) => {

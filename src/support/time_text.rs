@@ -23,8 +23,13 @@ pub fn moment(text: &str) -> Option<Timestamp> {
 
 /// Reads a duration; neither months nor years, which are of no one length. It is negative where the text says so.
 pub fn duration(text: &str) -> Option<SignedDuration> {
-    let span: Span = text.trim().parse().ok()?;
-    span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
+    let text = text.trim();
+    let span = || {
+        let span: Span = text.parse().ok()?;
+        span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
+    };
+    // More hours than a calendar has are a duration all the same.
+    span().or_else(|| text.parse().ok())
 }
 
 #[cfg(test)]

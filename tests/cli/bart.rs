@@ -25,6 +25,7 @@ fn a_valid_file_is_praised_with_its_warnings() {
        = help: remove `redisDown`, or set it only where the app has what it is about
 
     1 warning
+    note: what targets offer is not known here (no service is named), so nothing is refused for it: see --server and --platform
     ");
 }
 

@@ -69,3 +69,33 @@ fn the_demo_is_made_anew_but_never_over_somebodys_files() {
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     }
 }
+
+/// What the demo in that program says when it leaves the service running; then it is ended.
+fn last_words(program: &std::path::Path, folder: &std::path::Path) -> String {
+    use std::io::BufRead as _;
+    let mut command = std::process::Command::new(program);
+    command.arg("demo").current_dir(folder).env_clear().env("PATH", super::path());
+    command.env("NO_COLOR", "1").env("HOME", folder).stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let found = lines.map_while(Result::ok).find(|line| line.contains("still running"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    found.expect("it says that it is still running")
+}
+
+#[test]
+fn the_demo_names_bart_only_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = std::path::Path::new(env!("CARGO_BIN_EXE_the-deployer"));
+    let said = last_words(both, folder.path());
+    let bart = both.with_file_name("bart");
+    assert!(said.contains(&format!("{} status --all --server http://", bart.display())), "{said}");
+    let alone = folder.path().join("the-deployer");
+    if std::fs::hard_link(both, &alone).is_err() {
+        std::fs::copy(both, &alone).unwrap();
+    }
+    let said = last_words(&alone, folder.path());
+    assert!(said.contains("Look at it: http://") && !said.contains("bart"), "{said}");
+}

@@ -8,6 +8,7 @@ mod demo;
 mod init;
 mod named;
 mod operator;
+mod platform; // what targets offer
 mod readme;
 mod recording;
 mod signing;
@@ -66,5 +67,12 @@ fn example() -> tempfile::TempDir {
         include_str!("../pipeline/example/waml.yaml"),
     )
     .unwrap();
+    cloned(folder.path(), "weave-lab/my-app");
     folder
+}
+
+/// Makes the folder a clone of that repository.
+fn cloned(folder: &Path, repository: &str) {
+    let git = git2::Repository::init(folder).unwrap();
+    git.remote("origin", &format!("git@github.example.com:{repository}.git")).unwrap();
 }

@@ -27,7 +27,7 @@ fn a_lock_is_placed_shown_and_taken_away() {
     let lock = |arguments: &[&str]| done(folder, &[&["lock"], arguments, &why].concat());
     let placed = lock(&["--target", "prod-1", "--app", "devx/shop", "--for", "2h"]);
     let first = placed.lines().next().unwrap();
-    assert!(first.starts_with("locked devx/shop on prod-1 until 2"), "{placed}");
+    assert!(first.starts_with("locked devx/shop on prod-1, ends in 2 h: "), "{placed}");
     let id = first.rsplit(' ').next().unwrap().to_owned();
     assert!(placed.contains("a lock is placed") && placed.contains("by=\"jo\""), "{placed}");
     lock(&["--owner", "team@example.com"]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{path, program};
+use super::{cloned, path, program};
 
 const README: &str = include_str!("../../README.md");
 
@@ -16,6 +16,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 /// A folder with README's WAML, and the broken one that it speaks of.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    cloned(folder.path(), "example/my-app");
     let waml = blocks("yaml").into_iter().find(|block| block.starts_with("schema:")).unwrap();
     std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
     let broken =

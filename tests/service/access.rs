@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value as Json, json};
 use the_deployer::clock::Clock;
 
+use crate::harness::developer::Developer;
 use crate::harness::events::waml;
 use crate::harness::git::hermetic;
 use crate::harness::github::{Ask, Fault, World};
@@ -215,6 +216,26 @@ async fn a_token_that_the_program_makes_is_good_for_what_it_says() {
     assert_eq!(me, json!({"name": "team", "via": "token", "rights": rights}));
     assert!(!std::fs::read_to_string(home.path("config.yaml")).unwrap().contains(&token));
     assert_eq!(process.get("/api/v1/whoami").await.0, 401);
+}
+
+#[tokio::test]
+async fn a_token_for_one_target_is_shown_that_one_and_told_of_the_rest_in_a_line() {
+    let made = Home::embedded();
+    let arguments = ["config", "token", "--name", "dev", "--scope", "deploy", "--target", "dev"];
+    let made = run(&made, &[&arguments[..], &["--output", "json"]].concat(), &[]);
+    let token = made["token"].as_str().unwrap().to_owned();
+    let home = Home::configured(&format!("auth: {{tokens: [{}]}}\n", made["config"]));
+    let process = home.start().await;
+    let text = waml("shop");
+    home.commit("example/shop", &text.replace("deploy:\n", "deploy:\n  dev: {}\n  prod-2: {}\n"));
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let variables = [("BART_SERVER", process.address()), ("BART_TOKEN", &token)];
+    developer.runs(&variables, &["deploy", "v1", "dev"]).await.ended(0, &["succeeded"]);
+    let said = developer.runs(&variables, &["status"]).await;
+    said.ended(0, &["dev", "v1", "live", "you may not see it on prod-2, prod-cluster-1"]);
+    assert_eq!(said.out.matches("prod-2").count(), 1, "{}", said.out);
+    let hidden = developer.runs(&variables, &["status", "-t", "prod-2"]).await;
+    hidden.ended(1, &["you may not see it on prod-2", "the token dev may not see"]);
 }
 
 fn the_deployer(home: &Home, arguments: &[&str], github: &World) -> Json {

@@ -191,7 +191,7 @@ async fn one_repository_that_is_down_takes_the_apps_of_no_other() {
     assert_eq!(list(&deployer).await, [on("theirs", "by hand")]);
     let (code, one) = status(&deployer, &["--app", "devx/away", "-t", "prod-2"]).await;
     assert_eq!(code, Some(2), "{one}");
-    assert!(one.contains("prod-2  -     -      -   unknown: ") && one.contains("far.git"), "{one}");
+    assert!(one.contains("prod-2  -     -     -   unknown: ") && one.contains("far.git"), "{one}");
     assert!(one.contains("the service waits"), "{one}");
     let (code, all) = status(&deployer, &["--all"]).await;
     assert_eq!(code, Some(0), "{all}");

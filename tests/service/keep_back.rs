@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value as Json, json};
 
+use crate::harness::developer::Developer;
 use crate::harness::events::{Event, waml};
 use crate::harness::git::Bare;
 use crate::harness::git_host::GitHost;
@@ -36,18 +37,11 @@ async fn refused(process: &Process, home: &Home, arguments: &[&str], code: i32) 
     printed(&output)
 }
 
-/// The same text, whatever ids and times are in it.
+/// The same text, whatever ids are in it.
 fn settled(text: &str) -> String {
     let word = |word: &str| {
         let hex = word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        let time = word.ends_with('Z') && word.contains('T') && word.contains(':');
-        if hex {
-            "LOCK".into()
-        } else if time {
-            "TIME".into()
-        } else {
-            word.to_owned()
-        }
+        if hex { "LOCK".to_owned() } else { word.to_owned() }
     };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect::<Vec<_>>().join("\n")
@@ -77,10 +71,10 @@ async fn what_somebody_locks_is_listed_and_unlocked() {
     assert_eq!(everything["scope"], json!({"everything": true}));
     insta::assert_snapshot!(settled(&done(&process, &home, &["locks"]).await), @r"
     LOCK STOPS BY SINCE UNTIL REASON
-    LOCK devx/shop on prod-cluster-1 unknown, on this machine TIME - the database moves
-    LOCK everything on prod-cluster-1 unknown, on this machine TIME TIME an upgrade
-    LOCK the apps of a@example.com unknown, on this machine TIME - holidays
-    LOCK everything unknown, on this machine TIME - an incident
+    LOCK devx/shop on prod-cluster-1 unknown, on this machine just now - the database moves
+    LOCK everything on prod-cluster-1 unknown, on this machine just now in 2 h an upgrade
+    LOCK the apps of a@example.com unknown, on this machine just now - holidays
+    LOCK everything unknown, on this machine just now - an incident
     ");
     let here = ["locks", target, "--app", "shop", "--owner", "squad@example.com", "-o", "yaml"];
     let here = done(&process, &home, &here).await;
@@ -200,4 +194,24 @@ async fn a_plan_is_read_before_the_deed() {
     assert!(whose.contains("--repository OWNER/NAME"), "{whose}");
     assert_eq!(process.deployments().await.len(), 1, "nothing was deployed by that");
     assert_eq!(home.manifests().commits(), 1);
+}
+
+#[tokio::test]
+async fn the_hold_that_a_deployment_ends_is_named_before_it_does() {
+    let home = Home::embedded();
+    home.commit("example/shop", &waml("shop"));
+    let process = home.start().await;
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let (server, target) = ([("BART_SERVER", process.address())], "prod-cluster-1");
+    developer.runs(&server, &["deploy", "v1", target]).await.ended(0, &["succeeded"]);
+    let plan = developer.runs(&server, &["plan", "v2", target]).await;
+    assert!(!plan.out.contains("holds automation"), "{}", plan.out);
+    let hold = ["hold", target, "--reason", "we watch v1"];
+    developer.runs(&server, &hold).await.ended(0, &["held"]);
+    let plan = developer.runs(&server, &["plan", "v2", target]).await;
+    plan.ended(0, &["holds automation off it (we watch v1)", "ends the hold"]);
+    let deploy = developer.runs(&server, &["deploy", "v2", target]).await;
+    deploy.ended(0, &["prod-cluster-1 is held by", "we watch v1", "ends the hold", "succeeded"]);
+    let again = developer.runs(&server, &["deploy", "v3", target]).await.ended(0, &[]).err.clone();
+    assert!(!again.contains("is held by"), "{again}");
 }

@@ -79,7 +79,7 @@ fn what_is_wrong_with_the_request_is_a_refusal() {
     for (status, kind) in [
         (400, "Refused"),
         (401, "Refused"),
-        (403, "Refused"),
+        (403, "Forbidden"),
         (404, "Refused"),
         (422, "Refused"),
         (408, "Passing"),

@@ -10,6 +10,7 @@ mod repository; // the example's service repository
 mod story; // what is shown, step by step
 mod watch; // stages, as they happen
 
+use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -55,7 +56,8 @@ impl Demo {
         let told = story.tell().await;
         if told.is_ok() && !self.exit {
             output::print(&format!(
-                "\n{BOLD}The service is still running.{BOLD:#} Ask it: bart status --server http://{address}\n{DIM}Ctrl-C ends it.{DIM:#}\n"
+                "\n{BOLD}The service is still running.{BOLD:#} {}\n{DIM}Ctrl-C ends it.{DIM:#}\n",
+                next_step(bart().as_deref(), &format!("http://{address}"))
             ))?;
             let _ = tokio::signal::ctrl_c().await;
         }
@@ -67,6 +69,22 @@ impl Demo {
             }
         }
         told
+    }
+}
+
+/// `bart`, if it lies beside this program. Cargo builds it only when it is asked to.
+fn bart() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.with_file_name(format!("bart{EXE_SUFFIX}"));
+    let here = std::env::current_dir().ok();
+    let shown = here.and_then(|here| Some(beside.strip_prefix(here).ok()?.to_owned()));
+    beside.is_file().then(|| shown.unwrap_or(beside))
+}
+
+/// What a person may do now: only what is there.
+fn next_step(bart: Option<&Path>, server: &str) -> String {
+    match bart {
+        Some(bart) => format!("Ask it: {} status --all --server {server}", bart.display()),
+        None => format!("Look at it: {server}/"),
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::diagnostics::{self, Sources};
 use super::super::error::{CliError, Outcome};
 use super::super::offline::{self, WAML_FILE, World};
 use super::super::output::{self, Format};
+use super::super::platform::KnownTargets;
 use super::super::validate;
 use crate::model::id::TargetName;
 use crate::model::violation::{Rejection, Severity, Violation, sort};
@@ -29,6 +30,7 @@ pub(super) fn check(
     bytes: &[u8],
     targets: &[TargetName],
     templates: Option<&Path>,
+    known_targets: &KnownTargets,
     format: Format,
 ) -> Outcome {
     let mut sources = Sources::default();
@@ -36,7 +38,7 @@ pub(super) fn check(
     let known = offline::templates(templates, &mut sources, format)?;
     let waml = Waml::parse(WAML_FILE, bytes).map(Arc::new);
     let world = World { waml, templates: known, sources };
-    let (mut violations, doubts) = found(&world, targets, templates.is_some());
+    let (mut violations, doubts) = found(&world, targets, templates.is_some(), known_targets);
     sort(&mut violations);
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
         return Err(refused(&violations, &world.sources, templates.is_some(), format)?);
@@ -61,13 +63,14 @@ fn found(
     world: &World,
     targets: &[TargetName],
     all_templates: bool,
+    known: &KnownTargets,
 ) -> (Vec<Violation>, Vec<Violation>) {
     let waml = match &world.waml {
         Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
         Ok(waml) => waml,
     };
     let of_targets = targets.iter().flat_map(|target| {
-        let found = validate::of_target(waml, target, world);
+        let found = validate::of_target(waml, target, world, known);
         let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
         if strange && !all_templates { Vec::new() } else { found }
     });
@@ -109,7 +112,8 @@ mod tests {
 
     fn checked(waml: &str, target: &str, templates: Option<&Path>) -> bool {
         let targets = [TargetName::parse(target).unwrap()];
-        check(waml.as_bytes(), &targets, templates, Format::Text).is_ok()
+        check(waml.as_bytes(), &targets, templates, &KnownTargets::unknown("a test"), Format::Text)
+            .is_ok()
     }
 
     #[test]
@@ -136,7 +140,7 @@ mod tests {
         let parsed = Waml::parse(WAML_FILE, waml.as_bytes()).map(Arc::new);
         let world = World { waml: parsed, templates, sources };
         let target = TargetName::parse("prod-cluster-1").unwrap();
-        let (_, doubts) = found(&world, &[target], false);
+        let (_, doubts) = found(&world, &[target], false, &KnownTargets::unknown("a test"));
         let text = anstream::adapter::strip_str(&warned(&doubts, &world.sources)).to_string();
         assert!(text.contains("warning[autoscaling]"), "{text}");
         assert!(text.contains("--templates") && text.contains("--no-check"), "{text}");

@@ -6,6 +6,7 @@
 
 mod tree; // which commit, and whether others have it
 mod early; // what would be refused anyway
+mod holds; // what the deployment will end
 mod github; // GitHub Deployments
 mod made; // deployments asked for, one after the other
 mod follow; // looked for, and followed to the end
@@ -29,6 +30,7 @@ use super::here::Whose;
 use super::host::Host;
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
+use super::platform::KnownTargets;
 use super::table::{Column, table};
 use super::times;
 use crate::clock::Clock;
@@ -45,8 +47,8 @@ const FRAME: Duration = Duration::from_millis(120);
 /// bart creates a GitHub Deployment for each target with your own GitHub token, which begins the same way for
 /// everybody: the service hears of it by GitHub's event. Where the service keeps the repositories itself it is
 /// asked directly. The commit that the working folder has checked out is deployed, or what --ref names. A WAML
-/// that nobody could deploy is refused before anything is created; what depends on templates, which may be
-/// others than those in bart, is a warning, and with --templates a refusal.
+/// that nobody could deploy is refused before anything is created, by what the service says that its targets offer; what
+/// depends on templates, which may be others than those in bart, is a warning, and with --templates a refusal.
 ///
 /// `GH_TOKEN` and `GITHUB_TOKEN` are taken for github.com, and for the GitHub that the git remote is at, or that you
 /// are logged in to. For another one log in with `bart login`, or set `BART_GITHUB_TOKEN`.
@@ -123,12 +125,14 @@ impl Deploy {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
         let repository = self.whose.repository()?;
-        let tree = self.look()?;
+        let known = KnownTargets::asked(&self.server, &repository).await;
+        let tree = self.look(&known)?;
         let host = Host::of(&self.server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
         let _readable: List = self.server.get("/api/v1/deployments", &query).await?;
         let maker = self.maker(host, &repository, &tree)?;
+        holds::tell(&self.server, &tree, &self.targets).await;
         let stop = interrupts();
         let set = maker.all(&self.targets, &stop).await;
         set.tell(&self.tag, &tree.git_ref);
@@ -139,13 +143,13 @@ impl Deploy {
     }
 
     /// The commit, checked as far as it is known here.
-    fn look(&self) -> Result<Tree, CliError> {
+    fn look(&self, known: &KnownTargets) -> Result<Tree, CliError> {
         let here = std::env::current_dir().map_err(|error| {
             CliError::io(format!("the working folder cannot be found: {error}"))
         })?;
         let tree = tree::look(&here, self.git_ref.as_deref())?;
         if let Some(waml) = tree.waml.as_ref().filter(|_| !self.no_check) {
-            early::check(waml, &self.targets, self.templates.as_deref(), self.output)?;
+            early::check(waml, &self.targets, self.templates.as_deref(), known, self.output)?;
         }
         for warning in &tree.warnings {
             output::warning(warning);

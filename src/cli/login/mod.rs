@@ -16,6 +16,7 @@ use super::host::Host;
 use super::output::{self, BOLD, Format, GOOD, NOTE};
 use super::settings::Settings;
 use super::settings::logins::{self, Login};
+use super::times::Times;
 use crate::clock::Clock;
 
 /// Logs in at the service with GitHub, and keeps the token on this machine.
@@ -89,7 +90,9 @@ impl LogIn {
                 &json!({"name": name, "github": web_url, "server": server, "path": path, "until": until}),
             );
         }
-        let end = until.map_or(String::new(), |until| format!(", good until {until}"));
+        let end = until.map_or(String::new(), |until| {
+            format!(", which ends {}", Times::system().ahead(until))
+        });
         output::print(&format!(
             "{GOOD}ok{GOOD:#} logged in at {} as {BOLD}{name}{BOLD:#} of {web_url}{end}\n   the token is in {path}\n",
             self.server.server

@@ -35,11 +35,16 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     let whose = known.map(|app| [app.repository.as_deref(), app.owner.as_deref()]);
     let whose: Vec<_> = whose.into_iter().flatten().flatten().collect();
     let mut text = format!("{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}\n\n", found.app, whose.join("  "));
-    let rows: Vec<_> = found.targets.iter().map(|target| row(target, times)).collect();
-    if rows.is_empty() {
+    let (hidden, seen): (Vec<_>, Vec<_>) = found.targets.iter().partition(|one| one.hidden);
+    let rows: Vec<_> = seen.into_iter().map(|target| row(target, times)).collect();
+    if rows.is_empty() && hidden.is_empty() {
         text += "it is on no target yet\n";
-    } else {
+    } else if !rows.is_empty() {
         text += &table(TARGETS, rows);
+    }
+    if !hidden.is_empty() {
+        let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
+        text += &format!("{NOTE}note{NOTE:#}: you may not see it on {}\n", names.join(", "));
     }
     text += &found.missing.iter().map(missing).collect::<String>();
     let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
@@ -259,12 +264,19 @@ mod tests {
                      "by": "ann", "reason": "1.11 loses orders", "at": "2026-11-21T11:30:00Z"}}});
         let edited =
             serde_json::json!({"live": null, "hand_edited": true, "last": deployment("failed")});
-        let target = |name: &str, state| Target { target: name.to_owned(), state, error: None };
+        let target = |name: &str, state| Target {
+            target: name.to_owned(),
+            state,
+            error: None,
+            hidden: false,
+        };
         let found = OneApp {
             app: "devx/shop".to_owned(),
             targets: vec![
                 target("dev", None),
                 Target { error: Some("no answer".to_owned()), ..target("far", None) },
+                Target { hidden: true, ..target("hidden", None) },
+                Target { hidden: true, ..target("pay", None) },
                 target("prod", Some(app(&full))),
                 target("test", Some(app(&edited))),
             ],
@@ -280,6 +292,7 @@ mod tests {
         far     -     -        -      unknown: no answer
         prod    1.10  3 h ago  alice  live, rolled back, 1.11 queued, locked, held, Argo CD not told
         test    -     -        -      edited by hand, 1.11 failed
+        note: you may not see it on hidden, pay
         missing: what is in far: it cannot be reached
 
         under way

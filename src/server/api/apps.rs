@@ -17,7 +17,7 @@ use crate::server::Shared;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::Operation;
+use crate::server::openapi::{Operation, forms};
 use crate::server::ports::{Backend, Gone, NotRemoved, Outcome};
 use crate::server::problem::{Kind, Problem};
 
@@ -30,7 +30,7 @@ const NAMED: usize = 20;
 #[schemars(rename = "RemovalRequest")]
 pub(super) struct Ask {
     /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(with = "forms::OfReason")]
     reason: String,
     /// Whether objects that keep data may go, too.
     #[serde(default)]

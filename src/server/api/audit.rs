@@ -14,16 +14,16 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Is, Operation, Parameter};
+use crate::server::openapi::{Form, Is, Operation, Parameter};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the audit log.
 const AUDIT: &[Parameter] = &[
-    Parameter::text("by", "Only what this person or token did."),
-    Parameter::text("act", "Only such acts: `rollback`, `lock`, `remove`."),
-    Parameter::text("target", "Only on this target."),
-    Parameter::text("app", "Only on this app: `NAMESPACE/SLUG`."),
+    Parameter::text("by", Form::NAME, "Only what this person or token did."),
+    Parameter::text("act", Form::ACT, "Only such acts: `rollback`, `lock`, `remove`."),
+    Parameter::text("target", Form::TARGET, "Only on this target."),
+    Parameter::text("app", Form::APP, "Only on this app: `NAMESPACE/SLUG`."),
     Parameter::of("since", Is::Time, "Only what was done at this time or later."),
     Parameter::of("until", Is::Time, "Only what was done before this time."),
     query::LIMIT,

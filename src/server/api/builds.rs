@@ -14,7 +14,7 @@ use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Is, Operation, Parameter};
+use crate::server::openapi::{Form, Is, Operation, Parameter, forms};
 use crate::server::ports::{Backend, Build, Builds, BuildsOfWaml, BuildsQuery, NoBuilds};
 use crate::server::problem::{Kind, Problem};
 
@@ -63,8 +63,12 @@ struct BuildView {
 
 /// What the list may be asked.
 const QUERY: &[Parameter] = &[
-    Parameter::text("app", "The app, `namespace/slug`."),
-    Parameter::text("target", "The cluster whose WAML section names the image; absent: any."),
+    Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
+    Parameter::text(
+        "target",
+        Form::TARGET,
+        "The cluster whose WAML section names the image; absent: any.",
+    ),
     Parameter::of("limit", Is::Number(1, 100), "At most so many; 20 where it is absent."),
     Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
@@ -75,11 +79,13 @@ const QUERY: &[Parameter] = &[
 #[schemars(rename = "BuildsRequest")]
 pub(super) struct Ask {
     /// The service's repository, `OWNER/NAME`.
+    #[schemars(with = "forms::OfRepository")]
     repository: String,
     /// The text of its WAML, which names the image.
     waml: String,
     /// The cluster whose section of the WAML names the image; absent: the first.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfTarget>")]
     target: Option<String>,
     /// At most so many; 20 where it is absent.
     #[serde(default)]
@@ -87,6 +93,7 @@ pub(super) struct Ask {
     limit: Option<u32>,
     /// The `next` of the page before.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfPlace>")]
     cursor: Option<String>,
 }
 
@@ -103,7 +110,7 @@ pub(super) fn operation() -> Operation {
     Operation::reads("listBuilds", "What could be deployed of an app, and where it is live.")
         .query(QUERY)
         .gives::<ListView>(200, "The newest builds of its image.")
-        .fails(&[Kind::NotFound])
+        .fails(&[Kind::NotFound, Kind::Unprocessable])
 }
 
 /// The newest builds of an app, from the registry of its image.

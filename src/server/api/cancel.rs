@@ -18,7 +18,7 @@ use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
 use crate::server::api::view::{Overview, overview};
 use crate::server::auth::Caller;
-use crate::server::openapi::Operation;
+use crate::server::openapi::{Operation, forms};
 use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
 
@@ -28,6 +28,7 @@ use crate::server::problem::{Kind, Problem};
 #[schemars(rename = "CancelRequest")]
 pub(super) struct Ask {
     /// Why, for whoever looks at it later.
+    #[schemars(with = "forms::OfReason")]
     reason: String,
 }
 

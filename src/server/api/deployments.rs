@@ -64,7 +64,7 @@ pub(super) fn one_operation() -> Operation {
 }
 
 /// One deployment with its stages, violations, statuses and changes.
-pub(super) async fn one<B: Backend>(
+pub(in crate::server) async fn one<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     id: InPath<String>,

@@ -29,7 +29,7 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
 use crate::server::api::view::Picture;
 use crate::server::auth::{Caller, Opened};
-use crate::server::openapi::{Answer, Operation, Parameter};
+use crate::server::openapi::{Answer, Form, Operation, Parameter};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
@@ -46,6 +46,7 @@ const COME_AGAIN: Duration = Duration::from_secs(2);
 
 const RESUME: &[Parameter] = &[Parameter::text(
     "Last-Event-ID",
+    Form::NAME,
     "The id of the last event that was heard: while it is the current one, it is not sent again.",
 )];
 

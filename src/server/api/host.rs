@@ -14,7 +14,7 @@ use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::Operation;
+use crate::server::openapi::{Operation, forms};
 use crate::server::ports::{Asked, Backend, CodeHost, NotAsked, Wanted};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::refuse_invisible;
@@ -80,16 +80,21 @@ pub(super) async fn forge<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> J
 #[schemars(rename = "DeployRequest")]
 pub(super) struct Ask {
     /// The service's repository, `OWNER/NAME`.
+    #[schemars(with = "forms::OfRepository")]
     repository: String,
     /// The whole name of a branch or tag, or a commit's id.
     #[serde(rename = "ref")]
+    #[schemars(with = "forms::OfRef")]
     git_ref: String,
     /// The image tag.
+    #[schemars(with = "forms::OfTag")]
     tag: String,
     /// The cluster.
+    #[schemars(with = "forms::OfTarget")]
     target: String,
     /// Why, for people.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfReason>")]
     description: Option<String>,
 }
 

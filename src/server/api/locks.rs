@@ -20,7 +20,7 @@ use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Operation, Parameter};
+use crate::server::openapi::{Form, Operation, Parameter, forms};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::find_invisible;
@@ -37,15 +37,17 @@ const LONGEST_OWNER: usize = 254;
 #[schemars(rename = "LockRequest")]
 pub(super) struct Ask {
     /// Whom it stops.
+    #[schemars(with = "ScopeForm")]
     scope: ScopeView,
     /// Why; shown to whoever is stopped.
+    #[schemars(with = "forms::OfReason")]
     reason: String,
     /// Until when; absent: until it is taken away.
     #[serde(default, deserialize_with = "moment")]
     until: Option<Timestamp>,
     /// For how long: `2h`, `2d`.
     #[serde(default, rename = "for", deserialize_with = "duration")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<forms::OfDuration>")]
     lasting: Option<SignedDuration>,
 }
 
@@ -67,7 +69,66 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>
 #[schemars(rename = "UnlockRequest")]
 pub(super) struct Away {
     /// Why.
+    #[schemars(with = "forms::OfReason")]
     reason: String,
+}
+
+/// Whom a lock is to stop: one of these.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it says what `ScopeView` takes")]
+enum ScopeForm {
+    /// Every deployment.
+    Everything(Everything),
+    /// Every deployment to a cluster.
+    Target(OnTarget),
+    /// One app on a cluster.
+    App(OfOneApp),
+    /// Every app of a team.
+    Owner(OfOwner),
+}
+
+/// Every deployment.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it says what is taken")]
+struct Everything {
+    /// `true`.
+    #[schemars(extend("const" = true))]
+    everything: bool,
+}
+
+/// Every deployment to a cluster.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it says what is taken")]
+struct OnTarget {
+    /// The cluster.
+    #[schemars(with = "forms::OfTarget")]
+    target: String,
+}
+
+/// One app on a cluster.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it says what is taken")]
+struct OfOneApp {
+    /// The cluster.
+    #[schemars(with = "forms::OfTarget")]
+    target: String,
+    /// `namespace/slug`
+    #[schemars(with = "forms::OfApp")]
+    app: String,
+}
+
+/// Every app of a team.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it says what is taken")]
+struct OfOwner {
+    /// By the WAML's `owner`.
+    #[schemars(with = "forms::OfOwner")]
+    owner: String,
 }
 
 /// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
@@ -118,9 +179,9 @@ pub(super) struct ListView {
 
 /// What the list may be asked.
 const QUERY: &[Parameter] = &[
-    Parameter::text("target", "Those that can stop a deployment to this cluster."),
-    Parameter::text("owner", "Those that can stop an app of this team."),
-    Parameter::text("app", "Those that can stop this app, `namespace/slug`."),
+    Parameter::text("target", Form::TARGET, "Those that can stop a deployment to this cluster."),
+    Parameter::text("owner", Form::OWNER, "Those that can stop an app of this team."),
+    Parameter::text("app", Form::APP, "Those that can stop this app, `namespace/slug`."),
 ];
 
 /// What is said of [`list`].

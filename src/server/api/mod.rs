@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 
 use crate::server::Shared;
 use crate::server::auth::{Door, admitted};
+use crate::server::conditional::conditional;
 use crate::server::openapi::{self, Routes};
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
@@ -21,7 +22,7 @@ mod app_view; // as callers see them
 mod apps; // what people do with an app
 mod placed; // what is where
 mod targets; // which clusters there are
-mod deployments; // what happened
+pub(super) mod deployments; // what happened
 mod events; // what happens
 mod path; // what stands in a path
 mod audit; // who did what
@@ -51,6 +52,7 @@ pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B
         .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
         .merge(free)
         .merge(openapi::served(BASE, described))
+        .layer(from_fn(conditional))
 }
 
 /// Those that stay open, which have bounds of their own.
@@ -66,6 +68,7 @@ fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
         .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
         .get("/apps", placed::list::<B>, placed::operation())
         .get("/targets", targets::list::<B>, targets::operation())
+        .get("/platform", targets::platform::<B>, targets::platform_operation())
         .get(APP, app::one::<B>, app::one_operation())
         .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
         .get(

@@ -14,18 +14,26 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Subject};
-use crate::server::openapi::{Operation, Parameter};
+use crate::server::openapi::{Form, Is, Operation, Parameter};
 use crate::server::ports::{AppLine, AppState, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the list of apps.
 pub(super) const APPS: &[Parameter] = &[
-    Parameter::text("target", "Only on this target."),
-    Parameter::text("app", "Only this app: `NAMESPACE/SLUG`."),
-    Parameter::text("owner", "Only of this owner: an e-mail address, as its Application says."),
-    Parameter::text("state", "Only such: `live`, `edited` by hand, `locked` or `held`."),
+    Parameter::text("target", Form::TARGET, "Only on this target."),
+    Parameter::text("app", Form::APP, "Only this app: `NAMESPACE/SLUG`."),
+    Parameter::text(
+        "owner",
+        Form::OWNER,
+        "Only of this owner: an e-mail address, as its Application says.",
+    ),
+    Parameter::of(
+        "state",
+        Is::Words(&["live", "edited", "locked", "held"]),
+        "Only such: `edited` is what somebody has edited by hand.",
+    ),
     query::LIMIT,
-    query::CURSOR,
+    Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
 ];
 
 /// Apps, by target, namespace and name.
@@ -189,6 +197,13 @@ mod tests {
         assert_eq!((target.unwrap().as_str(), limit), ("prod", 7));
         assert_eq!(after, Spot::parse("prod/devx/shop"));
         assert_eq!(pairs(&[]).unwrap().limit, query::DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_contract_has_every_state() {
+        let state = APPS.iter().find(|one| one.name == "state").unwrap();
+        let Is::Words(words) = state.kind else { panic!("{state:?}") };
+        assert_eq!(words, AppState::ALL.map(AppState::as_str));
     }
 
     #[test]

@@ -15,27 +15,45 @@ use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::Operation;
+use crate::server::openapi::{Operation, forms};
 use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
 use crate::server::problem::{Kind, Problem};
 
 /// A deployment that somebody thinks of.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "PlanRequest")]
+#[schemars(
+    rename = "PlanRequest",
+    extend(
+        "anyOf" = [
+            {"required": ["commit"], "properties": {"commit": {"type": "string"}}},
+            {"required": ["ref"], "properties": {"ref": {"type": "string"}}},
+            {"required": ["waml"], "properties": {"waml": {"type": "string"}}},
+        ],
+        "not" = {
+            "required": ["commit", "ref"],
+            "properties": {"commit": {"type": "string"}, "ref": {"type": "string"}},
+        }
+    )
+)]
 pub(super) struct Ask {
     /// The service's repository, `OWNER/NAME`.
+    #[schemars(with = "forms::OfRepository")]
     repository: String,
     /// The cluster.
+    #[schemars(with = "forms::OfTarget")]
     target: String,
     /// Absent: the tag that is live there.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfTag>")]
     tag: Option<String>,
     /// The commit whose WAML is meant.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfCommit>")]
     commit: Option<String>,
     /// A branch or a tag of git.
     #[serde(default, rename = "ref")]
+    #[schemars(with = "Option<forms::OfRef>")]
     git_ref: Option<String>,
     /// The WAML's text, in place of that at the commit.
     #[serde(default)]

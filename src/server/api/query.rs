@@ -6,7 +6,7 @@ use crate::model::deployment::State;
 use crate::model::id::{
     AppKey, DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName,
 };
-use crate::server::openapi::{Is, Parameter};
+use crate::server::openapi::{Form, Is, Parameter};
 use crate::server::ports::Query;
 
 /// So many are on a page where nobody says how many.
@@ -25,20 +25,26 @@ pub(super) const LIMIT: Parameter = Parameter::of(
 /// Where a page begins.
 pub(super) const CURSOR: Parameter = Parameter::text(
     "cursor",
+    Form::DEPLOY_ID,
     "The `next` of the page before; only with the same other parameters.",
 );
 
 /// The parameters of the list of deployments.
 pub(super) const DEPLOYMENTS: &[Parameter] = &[
-    Parameter::text("target", "Only to this target."),
-    Parameter::text("repository", "Only of this service's repository: `OWNER/NAME`."),
+    Parameter::text("target", Form::TARGET, "Only to this target."),
+    Parameter::text(
+        "repository",
+        Form::REPOSITORY,
+        "Only of this service's repository: `OWNER/NAME`.",
+    ),
     Parameter::text(
         "app",
+        Form::APP,
         "Only of this app: `NAMESPACE/SLUG`. A deployment has it once its WAML has been read.",
     ),
     Parameter::of("state", Is::State, "Only in this state."),
-    Parameter::text("actor", "Only those that this person or program asked for."),
-    Parameter::text("tag", "Only of this image tag."),
+    Parameter::text("actor", Form::NAME, "Only those that this person or program asked for."),
+    Parameter::text("tag", Form::TAG, "Only of this image tag."),
     Parameter::of("forge_id", Is::Number(0, i64::MAX), "The one with this number at the forge."),
     Parameter::of("since", Is::Time, "Only those received at this time or later."),
     Parameter::of("until", Is::Time, "Only those received before this time."),

@@ -24,7 +24,7 @@ use crate::server::api::path::{self, InPath, InQuery, bad};
 use crate::server::api::query;
 use crate::server::api::view::{Overview, overview};
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Operation, Parameter};
+use crate::server::openapi::{Form, Operation, Parameter, forms};
 use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
 use crate::server::problem::{Kind, Problem};
 use crate::store::StoredAnswer;
@@ -32,7 +32,7 @@ use crate::store::StoredAnswer;
 type AppPath = InPath<(String, String, String)>;
 
 /// The parameters of the list of holds.
-const HOLDS: &[Parameter] = &[Parameter::text("target", "Only on this target.")];
+const HOLDS: &[Parameter] = &[Parameter::text("target", Form::TARGET, "Only on this target.")];
 
 /// What a caller says who rolls back.
 #[derive(Deserialize, JsonSchema)]
@@ -40,9 +40,10 @@ const HOLDS: &[Parameter] = &[Parameter::text("target", "Only on this target.")]
 pub(super) struct AskBack {
     /// A revision; without one, the one before the live one.
     #[serde(default)]
+    #[schemars(with = "Option<forms::OfDeployId>")]
     to: Option<String>,
     /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(with = "forms::OfReason")]
     reason: String,
     /// Whether objects that keep data may go.
     #[serde(default)]
@@ -57,7 +58,7 @@ pub(super) struct AskBack {
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
     /// Why; one line.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(with = "forms::OfReason")]
     reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/targets`: the names of the clusters that can be deployed to.
+//! `/api/v1/targets`: the names of the clusters that can be deployed to. `/api/v1/platform`: what they offer.
 
 use std::sync::Arc;
 
@@ -7,11 +7,16 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::target::{Clusters, Environment};
+use crate::model::id::RepoName;
+use crate::model::snapshot::ClusterSnapshot;
+use crate::model::target::{Clusters, Environment, Target};
 use crate::server::Shared;
-use crate::server::auth::{Caller, Rights};
-use crate::server::openapi::Operation;
+use crate::server::api::path::{self, InQuery};
+use crate::server::api::query;
+use crate::server::auth::{Caller, Rights, Scope, Subject};
+use crate::server::openapi::{Form, Operation, Parameter};
 use crate::server::ports::Backend;
+use crate::server::problem::Problem;
 
 /// The targets of the service.
 #[derive(Serialize, JsonSchema)]
@@ -47,6 +52,54 @@ pub(super) async fn list<B: Backend>(
     Extension(caller): Extension<Caller>,
 ) -> Json<ListView> {
     Json(view(shared.state.backend.clusters(), caller.rights()))
+}
+
+/// Whose targets are told.
+const PLATFORM: &[Parameter] = &[Parameter::text(
+    "repository",
+    Form::REPOSITORY,
+    "Those that this service's repository may be seen on: `OWNER/NAME`.",
+)
+.required()];
+
+/// What is said of [`platform`].
+pub(super) fn platform_operation() -> Operation {
+    Operation::reads("getPlatform", "What the clusters offer, for planning elsewhere.")
+        .about("`bart validate` and `bart render` plan with it. Where API servers are is left out.")
+        .query(PLATFORM)
+        .gives::<ClusterSnapshot>(200, "The clusters that the caller may see.")
+}
+
+/// The clusters as the configuration has them, for who may see the repository there.
+pub(super) async fn platform<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+    Extension(caller): Extension<Caller>,
+    pairs: InQuery,
+) -> Result<Json<ClusterSnapshot>, Problem> {
+    let repository = read(&path::pairs(pairs)?).map_err(path::bad)?;
+    let backend = &shared.state.backend;
+    let mut snapshot = ClusterSnapshot::new(backend.clusters(), backend.now());
+    if snapshot.any.is_some() {
+        shared.may(&caller, Scope::Read, &Subject::Repository(repository, None)).await?;
+        return Ok(Json(snapshot));
+    }
+    let count = snapshot.targets.len();
+    let on = |target: &Target| Subject::Repository(repository.clone(), Some(target.name.clone()));
+    snapshot.targets = shared.seen(&caller, snapshot.targets, on).await?;
+    snapshot.complete = snapshot.targets.len() == count;
+    Ok(Json(snapshot))
+}
+
+fn read(pairs: &[(String, String)]) -> Result<RepoName, String> {
+    query::once(pairs)?;
+    let mut repository = None;
+    for (name, value) in pairs {
+        match name.as_str() {
+            "repository" => repository = Some(query::id(name, value, RepoName::parse)?),
+            _ => return Err(query::unknown(name, PLATFORM)),
+        }
+    }
+    repository.ok_or_else(|| "repository is missing: name it like repository=OWNER/NAME".to_owned())
 }
 
 fn view(clusters: &Clusters, rights: Option<&Rights>) -> ListView {

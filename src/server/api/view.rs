@@ -108,7 +108,7 @@ impl RollbackView {
 /// A deployment by itself.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeploymentDetail")]
-pub(super) struct Detail {
+pub(in crate::server) struct Detail {
     #[serde(flatten)]
     overview: Overview,
     /// How long each stage took, in order.

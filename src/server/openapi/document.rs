@@ -10,9 +10,12 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::model::deployment::State;
 use crate::server::openapi::Described;
+use crate::server::openapi::forms::Form;
 use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
 use crate::server::problem::{self, Kind};
 
+/// The status of what the caller has already.
+const NOT_MODIFIED: &str = "304";
 const SCHEMAS: &str = "/components/schemas";
 
 const ABOUT: &str = "What is deployed where, what happened, and what people do about it. \
@@ -48,7 +51,8 @@ pub(super) fn of(base: &str, all: &[Described]) -> String {
     let mut shapes = Shapes::new();
     let mut paths: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
     for Described { method, path, operation } in all {
-        let described = shapes.operation(path, operation);
+        let is_read = *method == "get" && operation.is_json();
+        let described = shapes.operation(path, operation, is_read);
         let place = paths.entry(format!("{base}{path}")).or_default();
         place.insert((*method).to_owned(), described);
     }
@@ -86,7 +90,7 @@ impl Shapes {
         Self { given: settings.for_serialize().into_generator(), taken: taken.into_generator() }
     }
 
-    fn operation(&mut self, path: &str, operation: &Operation) -> Json {
+    fn operation(&mut self, path: &str, operation: &Operation, is_read: bool) -> Json {
         let Operation { id, summary, about, needs, query, headers, body, answers, fails } =
             operation;
         let needed = needs.map(|right| format!("Needs the right to `{right}`."));
@@ -101,7 +105,7 @@ impl Shapes {
             "summary": summary,
             "description": about.collect::<Vec<_>>().join("\n\n"),
             "parameters": parameters,
-            "responses": self.responses(answers, needs.is_some(), body.is_some(), fails),
+            "responses": self.responses(answers, (needs.is_some(), is_read), body.is_some(), fails),
             "security": security,
         });
         if let (Some(shape), Some(map)) = (body, described.as_object_mut()) {
@@ -115,7 +119,7 @@ impl Shapes {
     fn responses(
         &mut self,
         answers: &[Answer],
-        guarded: bool,
+        (guarded, is_read): (bool, bool),
         body: bool,
         fails: &[Kind],
     ) -> BTreeMap<String, Json> {
@@ -132,7 +136,8 @@ impl Shapes {
         let failures: Vec<_> = failures.collect();
         let answers = answers.iter().map(|answer| (answer.status, self.answer(answer)));
         let all = answers.chain(failures).map(|(status, said)| (status.to_string(), said));
-        all.collect()
+        let same = json!({"description": "It is as it was when the answer with the `ETag` of `If-None-Match` was given."});
+        all.chain(is_read.then(|| (NOT_MODIFIED.to_owned(), same))).collect()
     }
 
     fn answer(&mut self, answer: &Answer) -> Json {
@@ -166,27 +171,28 @@ fn in_path(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn path_parameter(path: &str, name: &str) -> Json {
-    let about = match name {
-        "target" => "The target: one cluster.",
-        "namespace" => "The app's namespace.",
-        "app" => "The app's slug.",
-        "revision" => "The deploy id that names the revision.",
-        _ if path.starts_with("/deployments/") => "The deployment's deploy id.",
-        _ => "Its id.",
+    let (about, form) = match name {
+        "target" => ("The target: one cluster.", Form::TARGET),
+        "namespace" => ("The app's namespace.", Form::NAMESPACE),
+        "app" => ("The app's slug.", Form::SLUG),
+        "revision" => ("The deploy id that names the revision.", Form::DEPLOY_ID),
+        _ if path.starts_with("/deployments/") => ("The deployment's deploy id.", Form::DEPLOY_ID),
+        _ => ("Its id.", Form::LOCK_ID),
     };
     json!({
         "name": name, "in": "path", "required": true, "description": about,
-        "schema": {"type": "string"},
+        "schema": form.schema(),
     })
 }
 
 fn parameter(place: &str, parameter: &Parameter) -> Json {
-    let Parameter { name, about, kind } = parameter;
+    let Parameter { name, about, kind, required } = parameter;
     let schema = match kind {
-        Is::Text => json!({"type": "string"}),
+        Is::Form(form) => form.schema(),
+        Is::Words(words) => json!({"type": "string", "enum": words}),
         Is::Time => json!({"type": "string", "format": "date-time"}),
         Is::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Is::State => json!({"type": "string", "enum": State::ALL.map(State::as_str)}),
     };
-    json!({"name": name, "in": place, "required": false, "description": about, "schema": schema})
+    json!({"name": name, "in": place, "required": required, "description": about, "schema": schema})
 }

@@ -9,6 +9,7 @@
 //! The shapes are those of the types that handlers take and give (`schemars`), their words the
 //! types' doc comments. Pure but for the router.
 
+pub(super) mod forms; // patterns and lengths
 mod document; // operations become an OpenAPI document
 mod operation; // what is said of a route
 
@@ -18,6 +19,7 @@ use axum::handler::Handler;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{MethodRouter, get, post};
 
+pub(super) use crate::server::openapi::forms::Form;
 pub(super) use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
 
 /// Routes, each with what is said of it.

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
+use crate::server::openapi::forms::Form;
 use crate::server::problem::Kind;
 
 /// What a route does, for who writes a client.
@@ -31,13 +32,17 @@ pub(crate) struct Parameter {
     pub(crate) about: &'static str,
     /// What it may be.
     pub(crate) kind: Is,
+    /// Whether nothing can be answered without it.
+    pub(crate) required: bool,
 }
 
 /// What a parameter may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Is {
-    /// Any text of that kind.
-    Text,
+    /// A text of that form.
+    Form(Form),
+    /// One of these words.
+    Words(&'static [&'static str]),
     /// A moment, as RFC 3339 writes it.
     Time,
     /// A whole number from the first to the second.
@@ -47,20 +52,26 @@ pub(crate) enum Is {
 }
 
 impl Parameter {
-    /// A text.
-    pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, kind: Is::Text }
+    /// A text of that form.
+    pub(crate) const fn text(name: &'static str, form: Form, about: &'static str) -> Self {
+        Self::of(name, Is::Form(form), about)
     }
 
     /// Something else.
     pub(crate) const fn of(name: &'static str, kind: Is, about: &'static str) -> Self {
-        Self { name, about, kind }
+        Self { name, about, kind, required: false }
+    }
+
+    /// The same, which must be there.
+    pub(crate) const fn required(self) -> Self {
+        Self { required: true, ..self }
     }
 }
 
 /// Any act may be repeated under a name.
 const ONCE: &[Parameter] = &[Parameter::text(
     "Idempotency-Key",
+    Form::KEY,
     "New for each act, up to 100 visible characters. For 24 hours a repeat with it does nothing, and \
      gets the answer that the first one got.",
 )];
@@ -105,6 +116,13 @@ impl Operation {
     /// One that anybody may call.
     pub(crate) fn open(id: &'static str, summary: &'static str) -> Self {
         Self { needs: None, ..Self::reads(id, summary) }
+    }
+
+    /// Whether it answers with JSON, and so can be asked whether that has changed.
+    pub(super) fn is_json(&self) -> bool {
+        self.answers
+            .iter()
+            .any(|one| one.content.is_some_and(|(kind, _)| kind == "application/json"))
     }
 
     /// With more to know.

@@ -89,7 +89,7 @@ async fn a_deployment_that_goes_on_is_looked_at_again_unless_its_reader_holds_it
     let text = page(&shown, 200);
     for part in [
         "http-equiv=\"refresh\" content=\"3\"",
-        ">waiting</span> waiting for a worker",
+        ">queued</span> waiting for a worker",
         "acme/shop <span class=\"to\">to</span> prod",
         "https://github.com/acme/shop/commit/a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d",
         "octo-dev",
@@ -259,6 +259,26 @@ async fn the_api_takes_no_password() {
     let refused = browse(&world, "/api/v1/deployments", Some(&login)).await;
     refused.problem(401, "unauthorized");
     assert_eq!(refused.headers["www-authenticate"], "Bearer");
+}
+
+#[tokio::test]
+async fn the_data_behind_a_page_is_for_who_may_see_the_page_by_the_same_password() {
+    let tokens = Tokens(vec![Token::of_text("developers", "t0ken")]);
+    for pages in [Pages::Token, Pages::Open] {
+        let world = world_for(Limits::default(), tokens.clone(), pages);
+        world.deliver("d-1", "prod").await;
+        let login = basic("me:t0ken");
+        let shown = browse(&world, FIRST, Some(&login)).await;
+        let link = format!("{FIRST}/json");
+        assert!(page(&shown, 200).contains(&format!("href=\"{link}\"")), "{}", shown.text);
+        let data = browse(&world, &link, Some(&login)).await;
+        assert_eq!((data.status.as_u16(), &data.json()["target"]), (200, &"prod".into()));
+        let of_api = world.get_as("t0ken", &format!("/api/v1{FIRST}")).await;
+        assert_eq!(data.json(), of_api.json());
+        let refused = browse(&world, &link, None).await;
+        assert_eq!(refused.status, 401);
+        assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"the-deployer\"");
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,9 @@ fn check(value: &Json, schema: &Json, document: &Json, at: &str, wrong: &mut Vec
             "enum" => means.as_array().unwrap().contains(value),
             "const" => value == means,
             "format" => value.as_str().is_none_or(|text| has_format(text, means.as_str().unwrap())),
+            "pattern" => value.as_str().is_none_or(|text| {
+                regex::Regex::new(means.as_str().unwrap()).unwrap().is_match(text)
+            }),
             "minLength" => value
                 .as_str()
                 .is_none_or(|text| text.chars().count() as u64 >= means.as_u64().unwrap()),

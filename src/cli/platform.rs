@@ -1,0 +1,269 @@
+//! What targets offer, as commands without a service know it: asked of the service where one is named, read from a
+//! file, or remembered from the last time. What is not known is said, and refuses nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use sha2::{Digest as _, Sha256};
+
+use super::client::Server;
+use super::config::Source as Configuration;
+use super::error::{CliError, Outcome};
+use super::output::{self, Format, NOTE};
+use super::settings::private;
+use super::times::Times;
+use crate::clock::Clock;
+use crate::config;
+use crate::model::facts::Facts;
+use crate::model::id::{RepoName, TargetName};
+use crate::model::platform::Platform;
+use crate::model::snapshot::ClusterSnapshot;
+use crate::model::target::Clusters;
+use crate::model::violation::{Severity, Violation};
+use crate::pipeline::{Input, plan};
+
+/// A check on this machine does not wait longer for a service.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What the address is where nobody has named a service.
+const NO_SERVICE: &str = "http://127.0.0.1:8080";
+/// A file that is older says so.
+const OLD: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
+/// Clusters that offer what others do not: what each of them refuses is wrong wherever it is deployed.
+const RICH: [&str; 3] = [
+    r#"{"cloud": {"provider": "gcp", "gcp": {"project": "p-project", "region": "europe-west3", "network": "n"},
+        "database": "cloudsql", "redis": "memorystore"},
+        "secrets": {"vault": {"operator": true}}}"#,
+    r#"{"ingress": {"kind": "kubernetes"}, "secrets": {"delivery": "external-secrets"},
+        "cloud": {"provider": "gcp", "gcp": {"project": "p-project", "region": "europe-west3"},
+        "database": "cloudsql", "redis": "in-cluster"}}"#,
+    r#"{"ingress": {"kind": "gateway"},
+        "monitoring": {"http": "istio"}, "cloud": {"redis": "in-cluster"}}"#,
+];
+
+/// Where what is known of the targets comes from.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct PlatformFile {
+    /// What the service's targets offer, as `the-deployer platform export` writes it. Default: what the service says,
+    /// where one is named
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
+}
+
+/// What is known of the targets.
+#[derive(Debug, Clone)]
+pub(super) struct KnownTargets {
+    snapshot: Option<ClusterSnapshot>,
+    from: Origin,
+}
+
+/// Whence it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origin {
+    Service,
+    /// Remembered, because the service did not answer.
+    Cache,
+    File(PathBuf),
+    /// It is not, and why.
+    Unknown(String),
+}
+
+/// `the-deployer platform`
+#[derive(Debug, Subcommand)]
+pub(super) enum PlatformCommand {
+    Export(Export),
+}
+
+/// Prints what the clusters of the configuration offer, for `bart validate` and `bart render` on machines that do not
+/// reach the service.
+///
+/// It is JSON. The addresses of API servers are left out, and so is everything secret.
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    #[command(flatten)]
+    source: Configuration,
+}
+
+impl PlatformCommand {
+    pub(super) fn run(&self) -> Outcome {
+        let Self::Export(Export { source }) = self;
+        let settings = source.load(Format::Text)?.settings;
+        let snapshot = ClusterSnapshot::new(&settings.clusters, Clock::system().now());
+        output::json(&snapshot)
+    }
+}
+
+impl PlatformFile {
+    /// What is known of the targets: of the file, else of the service, else what it said last.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) async fn known(
+        &self,
+        server: &Server,
+        repository: Option<&RepoName>,
+    ) -> Result<KnownTargets, CliError> {
+        match &self.platform {
+            Some(path) => {
+                let snapshot = Some(read(path)?);
+                Ok(KnownTargets { snapshot, from: Origin::File(path.clone()) })
+            }
+            // Where nobody has named a service, none is asked.
+            None if server.server.trim_end_matches('/') == NO_SERVICE => {
+                Ok(KnownTargets::unknown("no service is named"))
+            }
+            None => match repository {
+                Some(repository) => Ok(KnownTargets::asked(server, repository).await),
+                None => Ok(KnownTargets::unknown("no git remote says which repository this is")),
+            },
+        }
+    }
+}
+
+impl KnownTargets {
+    /// Nothing is, for that reason.
+    pub(super) fn unknown(why: &str) -> Self {
+        Self { snapshot: None, from: Origin::Unknown(why.to_owned()) }
+    }
+
+    /// What the service says of the targets of a repository, or said last.
+    pub(super) async fn asked(server: &Server, repository: &RepoName) -> Self {
+        let cache = cache(&server.server, repository);
+        let query = [("repository", repository.to_string())];
+        let asked = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
+        let why = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(snapshot)) => {
+                if let (Some(path), Ok(bytes)) = (&cache, serde_json::to_vec(&snapshot)) {
+                    // Without it the next command has to ask again.
+                    let _cannot_be_kept = private::write(path, &bytes);
+                }
+                return Self { snapshot: Some(snapshot), from: Origin::Service };
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("{} did not answer within {PATIENCE:?}", server.server),
+        };
+        let kept = cache.and_then(|path| std::fs::read(path).ok());
+        match kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+            Some(snapshot) => Self { snapshot: Some(snapshot), from: Origin::Cache },
+            None => Self::unknown(&why),
+        }
+    }
+
+    /// The clusters for planning for that target; nothing where it is not known what it offers.
+    pub(super) fn clusters_for(&self, target: &TargetName) -> Option<Clusters> {
+        self.snapshot.as_ref()?.clusters_for(target)
+    }
+
+    /// What people should know of whence it is known; empty where it is as of now.
+    pub(super) fn note(&self, targets: &[TargetName]) -> String {
+        let times = Times::system();
+        let of = |snapshot: &ClusterSnapshot| times.ago(snapshot.taken_at);
+        let said = match (&self.from, &self.snapshot) {
+            (Origin::Unknown(why), _) => format!(
+                "what targets offer is not known here ({why}), so nothing is refused for it: see --server and --platform"
+            ),
+            (Origin::Cache, Some(snapshot)) => {
+                format!("the service did not answer: its targets are those of {}", of(snapshot))
+            }
+            (Origin::File(path), Some(snapshot))
+                if times.now.duration_since(snapshot.taken_at) > OLD =>
+            {
+                format!("{} is of {}", path.display(), of(snapshot))
+            }
+            (Origin::Cache | Origin::File(_) | Origin::Service, _) => {
+                let hidden = targets.iter().filter(|target| self.clusters_for(target).is_none());
+                let hidden: Vec<_> = hidden.map(ToString::to_string).collect();
+                if hidden.is_empty() {
+                    return String::new();
+                }
+                format!("it is not known what {} offers: you may not see it", hidden.join(", "))
+            }
+        };
+        format!("{NOTE}note{NOTE:#}: {said}\n")
+    }
+
+    /// The same for programs.
+    pub(super) fn as_json(&self) -> serde_json::Value {
+        let from = match &self.from {
+            Origin::Service => "service",
+            Origin::Cache => "cache",
+            Origin::File(_) => "file",
+            Origin::Unknown(_) => "unknown",
+        };
+        let taken_at = self.snapshot.as_ref().map(|snapshot| snapshot.taken_at);
+        serde_json::json!({"from": from, "taken_at": taken_at})
+    }
+}
+
+/// The facts of clusters without anything that a service would ask.
+pub(super) fn facts(clusters: Clusters) -> Facts {
+    Facts::unasked(jiff::Timestamp::UNIX_EPOCH, clusters)
+}
+
+/// What is said of one target. Where it is not known what it offers, what only some clusters would refuse is a
+/// warning.
+pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
+    let said = |clusters: Clusters| match plan(input, &facts(clusters)) {
+        Ok(rendered) => rendered.warnings,
+        Err(rejection) => rejection.violations,
+    };
+    match known.clusters_for(&input.target) {
+        Some(clusters) => said(clusters),
+        None => {
+            let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
+            let others =
+                rich.map(|platform| said(Clusters::Any(Box::new(platform)))).collect::<Vec<_>>();
+            said(Clusters::any()).into_iter().map(|one| doubted(one, &others)).collect()
+        }
+    }
+}
+
+/// The violation, as a warning unless every cluster refuses the same.
+fn doubted(violation: Violation, others: &[Vec<Violation>]) -> Violation {
+    let same = |other: &Violation| {
+        (&other.rule, &other.path, &other.position, other.severity)
+            == (&violation.rule, &violation.path, &violation.position, violation.severity)
+    };
+    let sure = others.iter().all(|all| all.iter().any(same));
+    if violation.severity == Severity::Warning || sure {
+        return violation;
+    }
+    Violation { severity: Severity::Warning, ..violation }
+}
+
+/// A file as `the-deployer platform export` writes it.
+fn read(path: &Path) -> Result<ClusterSnapshot, CliError> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| CliError::io(format!("cannot read {name}: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| {
+        CliError::usage(format!("{name} does not say what targets offer: {error}"))
+            .hint("make it with `the-deployer platform export`, of the service's own version")
+    })
+}
+
+/// Where what a service said is kept, for each repository: a token may see other targets of another.
+fn cache(server: &str, repository: &RepoName) -> Option<PathBuf> {
+    let environment = config::environment();
+    let folder = |name: &str| {
+        let text = environment.get(name).filter(|text| !text.is_empty())?;
+        Some(PathBuf::from(text)).filter(|path| path.is_absolute())
+    };
+    let folder = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    let name = hex::encode(Sha256::digest(format!("{server}\n{repository}")));
+    Some(folder.join("bart").join(format!("platform-{}.json", name.get(..16)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clusters_that_offer_more_can_be_read() {
+        for text in RICH {
+            serde_json::from_str::<Platform>(text)
+                .unwrap_or_else(|error| panic!("{error}: {text}"));
+        }
+    }
+}

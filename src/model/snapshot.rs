@@ -1,0 +1,77 @@
+//! The clusters of a service as they are told elsewhere: what `bart` plans with on another machine.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::TargetName;
+use crate::model::platform::Platform;
+use crate::model::target::{Clusters, Target};
+
+/// What is known of the clusters of a service, and since when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ClusterSnapshot")]
+pub struct ClusterSnapshot {
+    /// When it was so.
+    pub taken_at: Timestamp,
+    /// Whether these are all clusters of the service; if not, the caller may not see the others.
+    pub complete: bool,
+    /// What every target offers, where no cluster is configured; null where some are.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub any: Option<Platform>,
+    /// The configured clusters, by name, each with what it offers and what may be deployed there.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub targets: Vec<Target>,
+}
+
+impl ClusterSnapshot {
+    /// All clusters. The addresses of their API servers are left out: manifests do not depend on them.
+    pub fn new(clusters: &Clusters, taken_at: Timestamp) -> Self {
+        let (any, targets) = match clusters {
+            Clusters::Any(platform) => (Some((**platform).clone()), Vec::new()),
+            Clusters::Known(targets) => (None, targets.values().cloned().collect()),
+        };
+        let hidden = |target| Target { server: Target::IN_CLUSTER.to_owned(), ..target };
+        let targets = targets.into_iter().map(hidden).collect();
+        Self { taken_at, complete: true, any, targets }
+    }
+
+    /// The clusters, as far as they say something of that target; nothing where it may be one that is left out.
+    pub fn clusters_for(&self, target: &TargetName) -> Option<Clusters> {
+        if let Some(platform) = &self.any {
+            return Some(Clusters::Any(Box::new(platform.clone())));
+        }
+        let known: BTreeMap<_, _> =
+            self.targets.iter().map(|one| (one.name.clone(), one.clone())).collect();
+        (self.complete || known.contains_key(target)).then_some(Clusters::Known(known))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_read_as_it_was_written_and_hides_where_clusters_are() {
+        let name = TargetName::parse("prod").unwrap();
+        let mut prod = Target::unconfigured(name.clone());
+        prod.server = "https://10.0.0.1:6443".to_owned();
+        prod.domain = "example.com".to_owned();
+        let clusters = Clusters::Known([(name.clone(), prod.clone())].into());
+        let snapshot = ClusterSnapshot::new(&clusters, Timestamp::UNIX_EPOCH);
+        let text = serde_json::to_string(&snapshot).unwrap();
+        assert!(!text.contains("10.0.0.1"), "{text}");
+        let read: ClusterSnapshot = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, snapshot);
+        let found = read.clusters_for(&name).unwrap().find(&name).unwrap();
+        assert_eq!(found, Target { server: Target::IN_CLUSTER.to_owned(), ..prod });
+        let other = TargetName::parse("dev").unwrap();
+        assert_eq!(read.clusters_for(&other).unwrap().find(&other), None, "there is none");
+        let narrow = ClusterSnapshot { complete: false, ..read };
+        assert_eq!(narrow.clusters_for(&other), None, "it may be one that is not shown");
+        let any = ClusterSnapshot::new(&Clusters::any(), Timestamp::UNIX_EPOCH);
+        assert_eq!(any.clusters_for(&other), Some(Clusters::any()));
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads that cost less: an `ETag` for each answer that is read again and again, 304 where the caller has it already,
+//! and compression where it is asked for (RFC 9110, 8.8.3, 12.5.3, 13.1.2).
+//!
+//! Only whole JSON answers of reads: a stream has no end to wait for, and an act is not repeated for its answer.
+
+use std::io::Write as _;
+
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+use crate::server::problem::{Kind, Problem};
+
+/// Answers are made in memory: none is larger.
+const LARGEST: usize = 64 * 1024 * 1024;
+/// A smaller one fits a packet as it is.
+const WORTH_IT: usize = 1024;
+/// So many bytes of the digest tell answers apart.
+const TAG_BYTES: usize = 16;
+
+/// Around the routes of the API.
+pub(super) async fn conditional(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET {
+        return next.run(request).await;
+    }
+    let asked = Asked::of(request.headers());
+    let response = next.run(request).await;
+    let is_json =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if response.status() != StatusCode::OK
+        || !is_json
+        || response.body().size_hint().exact().is_none()
+    {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        let detail = "the answer is larger than any that is sent: ask for less (`limit`)";
+        return Problem::new(Kind::Internal, detail).into_response();
+    };
+    let tag = tag(&body);
+    let headers = &mut parts.headers;
+    headers.insert(VARY, HeaderValue::from_static("authorization, accept-encoding"));
+    // For who asked, and to be asked about again each time.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Ok(value) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, value);
+    }
+    if asked.has(&tag) {
+        headers.remove(CONTENT_TYPE);
+        headers.remove(CONTENT_LENGTH);
+        parts.status = StatusCode::NOT_MODIFIED;
+        return Response::from_parts(parts, Body::empty());
+    }
+    if !asked.gzip || body.len() < WORTH_IT {
+        return Response::from_parts(parts, Body::from(body));
+    }
+    match compressed(body).await {
+        Ok(smaller) => {
+            parts.headers.remove(CONTENT_LENGTH);
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            Response::from_parts(parts, Body::from(smaller))
+        }
+        Err(body) => Response::from_parts(parts, Body::from(body)),
+    }
+}
+
+/// What the caller has, and what it takes.
+struct Asked {
+    tags: Vec<String>,
+    gzip: bool,
+}
+
+impl Asked {
+    fn of(headers: &HeaderMap) -> Self {
+        let listed = |name| {
+            let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+            values.flat_map(|value| value.split(',')).map(|one| one.trim().to_owned())
+        };
+        Self {
+            tags: listed(IF_NONE_MATCH).collect(),
+            gzip: listed(ACCEPT_ENCODING).any(|one| takes_gzip(&one)),
+        }
+    }
+
+    /// Compared as weak tags are: `*` is any.
+    fn has(&self, tag: &str) -> bool {
+        let bare = |tag: &str| tag.trim_start_matches("W/").to_owned();
+        self.tags.iter().any(|one| one == "*" || bare(one) == bare(tag))
+    }
+}
+
+/// Whether one of the codings that are taken is gzip, and not with the weight 0.
+fn takes_gzip(coding: &str) -> bool {
+    let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+    let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+    matches!(name.trim(), "gzip" | "*") && weight.is_none_or(|weight| weight > 0.0)
+}
+
+/// A weak one: the compressed answer is the same.
+fn tag(body: &[u8]) -> String {
+    let digest = Sha256::digest(body);
+    format!("W/\"{}\"", hex::encode(digest.get(..TAG_BYTES).unwrap_or_default()))
+}
+
+/// The body compressed on another thread, which takes milliseconds of the largest; the body itself where that fails.
+async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
+    let kept = body.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&body).and_then(|()| encoder.finish())
+    });
+    done.await.ok().and_then(Result::ok).ok_or(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_taken_where_it_is_named_and_not_refused() {
+        for (coding, taken) in [
+            ("gzip", true),
+            ("gzip;q=0.5", true),
+            ("gzip; q=0", false),
+            ("*", true),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(coding), taken, "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_compared_as_a_weak_one() {
+        let tag = tag(b"{}");
+        let bare = tag.trim_start_matches("W/").to_owned();
+        for (tags, has) in [
+            (vec![tag.clone()], true),
+            (vec!["\"x\"".to_owned(), bare], true),
+            (vec!["*".to_owned()], true),
+            (vec!["\"x\"".to_owned()], false),
+            (Vec::new(), false),
+        ] {
+            assert_eq!(Asked { tags, gzip: false }.has(&tag), has);
+        }
+    }
+
+    async fn ask(path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
+        let large = || async { axum::Json(vec!["the same text again and again"; 200]) };
+        let gone = || async { Problem::new(Kind::NotFound, "there is none") };
+        let stream = || async {
+            let parts = futures::stream::iter([Ok::<_, std::io::Error>("{}")]);
+            ([(CONTENT_TYPE, "application/json")], Body::from_stream(parts))
+        };
+        let router = axum::Router::new()
+            .route("/large", axum::routing::get(large).post(large))
+            .route("/gone", axum::routing::get(gone))
+            .route("/stream", axum::routing::get(stream))
+            .layer(axum::middleware::from_fn(conditional));
+        let (method, path) = path.split_once(' ').unwrap();
+        let request = Request::builder().method(method).uri(path);
+        let request = headers.iter().fold(request, |all, (name, value)| all.header(*name, *value));
+        let request = request.body(Body::empty()).unwrap();
+        let answer = tower::ServiceExt::oneshot(router, request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        (parts.status, parts.headers, to_bytes(body, LARGEST).await.unwrap().to_vec())
+    }
+
+    #[tokio::test]
+    async fn what_the_caller_has_is_not_sent_again() {
+        let (status, headers, body) = ask("GET /large", &[]).await;
+        let tag = headers[ETAG].to_str().unwrap().to_owned();
+        assert_eq!(
+            (status, headers[CACHE_CONTROL].to_str().unwrap()),
+            (StatusCode::OK, "private, no-cache")
+        );
+        assert!(body.len() > WORTH_IT && !headers.contains_key(CONTENT_ENCODING));
+        let (status, headers, body) = ask("GET /large", &[("if-none-match", &tag)]).await;
+        assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
+        assert_eq!(headers[ETAG].to_str().unwrap(), tag);
+        let (status, _, _) = ask("GET /large", &[("if-none-match", "W/\"other\"")]).await;
+        assert_eq!(status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn who_takes_gzip_gets_less_of_the_same() {
+        use std::io::Read as _;
+        let (_, plain, whole) = ask("GET /large", &[]).await;
+        let (status, headers, body) = ask("GET /large", &[("accept-encoding", "br, gzip")]).await;
+        assert_eq!((status, headers[CONTENT_ENCODING].to_str().unwrap()), (StatusCode::OK, "gzip"));
+        assert_eq!((headers.get(ETAG), headers.get(VARY)), (plain.get(ETAG), plain.get(VARY)));
+        let mut read = Vec::new();
+        flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, whole);
+        assert!(body.len() * 4 < whole.len());
+    }
+
+    #[tokio::test]
+    async fn errors_streams_and_acts_are_as_they_were() {
+        for path in ["GET /gone", "GET /stream", "POST /large"] {
+            let (_, headers, _) = ask(path, &[("accept-encoding", "gzip")]).await;
+            assert!(
+                !headers.contains_key(ETAG) && !headers.contains_key(CONTENT_ENCODING),
+                "{path}"
+            );
+        }
+    }
+}

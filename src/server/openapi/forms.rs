@@ -1,0 +1,193 @@
+//! The forms of names and texts as the contract says them: a pattern and a length for each kind, so that a generated
+//! client writes what the service takes. The parsers decide; tests hold both against each other. Pure.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value as Json, json};
+
+/// A pattern (ECMA-262, which JSON Schema takes), and the fewest and the most characters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    pattern: &'static str,
+    least: usize,
+    most: usize,
+}
+
+macro_rules! label {
+    () => {
+        "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+    };
+}
+
+/// What stands between two dots of a target's name.
+macro_rules! part {
+    () => {
+        "[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+    };
+}
+
+/// What shows nothing, or turns the direction of what follows, and control characters: the inside of a class.
+macro_rules! hidden {
+    () => {
+        "\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u034F\\u061C\\u115F\\u1160\\u17B4\\u17B5\\u180B-\\u180F\\u200B-\\u200F\
+         \\u2028-\\u202E\\u2060-\\u206F\\u3164\\uFEFF\\uFFA0\\uFFF9-\\uFFFB\
+         \u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}"
+    };
+}
+
+impl Form {
+    pub(crate) const SLUG: Self = Self { pattern: concat!("^", label!(), "$"), least: 1, most: 63 };
+    pub(crate) const NAMESPACE: Self = Self::SLUG;
+    pub(crate) const APP: Self =
+        Self { pattern: concat!("^", label!(), "/", label!(), "$"), least: 3, most: 127 };
+    pub(crate) const TARGET: Self =
+        Self { pattern: concat!("^", part!(), "(\\.", part!(), ")*$"), least: 1, most: 63 };
+    pub(crate) const SPOT: Self = Self {
+        pattern: concat!("^", part!(), "(\\.", part!(), ")*/", label!(), "/", label!(), "$"),
+        least: 5,
+        most: 191,
+    };
+    pub(crate) const DEPLOY_ID: Self =
+        Self { pattern: "^[0-9]{8}-[0-9]{9}-[0-9a-f]{6}$", least: 25, most: 25 };
+    pub(crate) const LOCK_ID: Self = Self { pattern: "^[0-9a-f]{8}$", least: 8, most: 8 };
+    pub(crate) const TAG: Self =
+        Self { pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$", least: 1, most: 128 };
+    pub(crate) const COMMIT: Self =
+        Self { pattern: "^([0-9a-f]{40}|[0-9a-f]{64})$", least: 40, most: 64 };
+    // A name that ends with `.git` is none, which no pattern of every dialect says; one with a dot may be refused.
+    pub(crate) const REPOSITORY: Self = Self {
+        pattern: "^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-]$|^[A-Za-z0-9_-]{1,39}/[A-Za-z0-9_-]$",
+        least: 3,
+        most: 140,
+    };
+    pub(crate) const REF: Self =
+        Self { pattern: "^[A-Za-z0-9][A-Za-z0-9/_#@=,+-]*$", least: 1, most: 255 };
+    /// One line with something on it.
+    pub(crate) const LINE: Self = Self {
+        pattern: concat!("^[^", hidden!(), "]*[^", hidden!(), "\\s][^", hidden!(), "]*$"),
+        least: 1,
+        most: 500,
+    };
+    pub(crate) const NAME: Self = Self { most: 100, ..Self::LINE };
+    pub(crate) const OWNER: Self = Self { most: 254, ..Self::LINE };
+    pub(crate) const ACT: Self = Self { pattern: "^[a-z-]+$", least: 1, most: 40 };
+    pub(crate) const KEY: Self = Self { pattern: "^[!-~]+$", least: 1, most: 100 };
+    pub(crate) const DURATION: Self =
+        Self { pattern: "^[1-9][0-9]{0,3}(m|h|d|w)$", least: 2, most: 5 };
+    pub(crate) const PLACE: Self = Self { pattern: "^[0-9]{1,3}$", least: 1, most: 3 };
+
+    /// The schema of a text of that form.
+    pub(crate) fn schema(self) -> Json {
+        let Self { pattern, least, most } = self;
+        json!({"type": "string", "pattern": pattern, "minLength": least, "maxLength": most})
+    }
+}
+
+/// Types that stand for a form in what callers send: `#[schemars(with = "Of…")]`.
+macro_rules! of_forms {
+    ($($name:ident: $form:expr),+ $(,)?) => {
+        $(
+            pub(crate) struct $name;
+
+            impl JsonSchema for $name {
+                fn schema_name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                    Schema::try_from($form.schema()).unwrap_or_default()
+                }
+            }
+        )+
+    };
+}
+
+of_forms! {
+    OfApp: Form::APP,
+    OfTarget: Form::TARGET,
+    OfDeployId: Form::DEPLOY_ID,
+    OfTag: Form::TAG,
+    OfCommit: Form::COMMIT,
+    OfRepository: Form::REPOSITORY,
+    OfRef: Form::REF,
+    OfReason: Form::LINE,
+    OfOwner: Form::OWNER,
+    OfDuration: Form::DURATION,
+    OfPlace: Form::PLACE,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::string::string_regex;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::model::id::{CommitSha, DeployId, ImageTag, Namespace, RepoName, Slug, TargetName};
+    use crate::model::lock::LockId;
+    use crate::model::placed::Spot;
+    use crate::model::removal::reason;
+    use proptest::strategy::{Strategy as _, ValueTree as _};
+
+    /// Every text of the form, within its length, is taken by the parser.
+    fn hold(form: Form, parses: impl Fn(String) -> bool) {
+        let inside = form.pattern.trim_start_matches('^').trim_end_matches('$');
+        // Shorter ones of the same form: most of the others are longer than a name may be.
+        let inside = inside.replace("$|^", "|").replace("{0,61}", "{0,6}").replace(")*", "){0,2}");
+        let texts = string_regex(&inside).unwrap();
+        let mut runner = TestRunner::deterministic();
+        let mut held = 0;
+        for _ in 0..400 {
+            let text = texts.new_tree(&mut runner).unwrap().current();
+            let long = text.chars().count();
+            if (form.least..=form.most).contains(&long) {
+                held += 1;
+                assert!(parses(text.clone()), "{text:?} is of the form {}", form.pattern);
+            }
+        }
+        assert!(held > 50, "{}: only {held} texts are short enough", form.pattern);
+    }
+
+    #[test]
+    fn what_the_contract_allows_is_taken() {
+        hold(Form::SLUG, |text| Slug::parse(text).is_ok());
+        hold(Form::NAMESPACE, |text| Namespace::parse(text).is_ok());
+        hold(Form::TARGET, |text| TargetName::parse(text).is_ok());
+        hold(Form::DEPLOY_ID, |text| DeployId::parse(text).is_ok());
+        hold(Form::LOCK_ID, |text| LockId::parse(text).is_ok());
+        hold(Form::TAG, |text| ImageTag::parse(text).is_ok());
+        hold(Form::COMMIT, |text| CommitSha::parse(text).is_ok());
+        hold(Form::REPOSITORY, |text| RepoName::parse(text).is_ok());
+        hold(Form::SPOT, |text| Spot::parse(&text).is_some());
+        hold(Form::DURATION, |text| crate::support::time_text::duration(&text).is_some());
+    }
+
+    #[test]
+    fn what_is_taken_every_day_is_allowed() {
+        let pattern = |form: Form| regex::Regex::new(form.pattern).unwrap();
+        for (form, text) in [
+            (Form::TARGET, "prod-cluster-1"),
+            (Form::TARGET, "prod.eu-west-1"),
+            (Form::TARGET, "Prod_1"),
+            (Form::TAG, "1.0.202206151506-sha.649008fb"),
+            (Form::DEPLOY_ID, "20261121-054812123-3f9a2c"),
+            (Form::REPOSITORY, "weave-lab/my.app_1"),
+            (Form::REPOSITORY, "a/b"),
+            (Form::APP, "devx/my-app"),
+            (Form::LINE, "checkout fails since 1.10 – see ticket"),
+            (Form::LINE, "障害対応"),
+            (Form::KEY, "0b1c-2d"),
+        ] {
+            assert!(pattern(form).is_match(text), "{text}");
+        }
+        for text in ["", " ", "a\u{202e}b", "a\nb", "\u{200b}"] {
+            let allowed = pattern(Form::LINE).is_match(text);
+            assert!(!allowed, "{text:?}");
+            assert!(reason(text).is_err() || text.contains('\n'), "{text:?}");
+        }
+    }
+}
