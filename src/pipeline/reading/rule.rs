@@ -136,7 +136,11 @@ impl Reader<'_> {
         let way = match name {
             "Host" | "HostHeader" => Way { hosts: Some(values), ..Way::default() },
             "PathPrefix" | "Path" => Way { paths: Some(values), ..Way::default() },
-            "PathRegexp" | "HostRegexp" => Way { untold: true, ..Way::default() },
+            "HostRegexp" => match values.iter().map(|value| wildcard(value)).collect() {
+                Some(hosts) => Way { hosts: Some(hosts), ..Way::default() },
+                None => Way { untold: true, ..Way::default() },
+            },
+            "PathRegexp" => Way { untold: true, ..Way::default() },
             "" => return None,
             _ => Way::default(),
         };
@@ -184,6 +188,14 @@ impl Reader<'_> {
     }
 }
 
+/// `*.example.com` of the expression that we write for it; none of any other.
+fn wildcard(expression: &str) -> Option<String> {
+    let rest = expression.strip_prefix(r"^[^.]+\.")?.strip_suffix('$')?;
+    let host = rest.replace(r"\.", ".");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    host.chars().all(is_plain).then(|| format!("*.{host}"))
+}
+
 /// Any rule is read, and makes no more pairs than an app may have.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
@@ -218,6 +230,8 @@ mod tests {
             ("!Host(`a`)", ""),
             ("PathPrefix(`/x`)", ""),
             ("HostRegexp(`.+`)", ""),
+            (r"HostRegexp(`^[^.]+\.b\.io$`) && PathPrefix(`/x`)", "*.b.io/x"),
+            (r"HostRegexp(`^[^.]+\.b(c|d)$`)", ""),
             ("Host(`a`) && PathRegexp(`^/x`)", ""),
         ] {
             assert_eq!(of(rule), wanted, "{rule}");

@@ -365,6 +365,12 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     let of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
     assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
     assert_eq!((of(0, "priority"), of(1, "priority")), (json!(1), json!(2)));
+    // It is read back as the same host.
+    let app =
+        crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
+    let read = crate::pipeline::reading::routes::of(&app, &rendered.files).found;
+    let hosts: Vec<&str> = read.iter().map(|route| route.host.as_str()).collect();
+    assert_eq!(hosts, ["*.example.com", "*.t.internal", "*.t.internal"]);
     assert_eq!(
         said("    service: [{}]\n    ingress: [{host: '*.a'}, {host: 'a.*.b'}, {host: '*'}]\n")
             .len(),
