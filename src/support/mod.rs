@@ -2,4 +2,6 @@
 
 pub mod disk; // whether a folder takes writes
 pub mod lease; // until when something that is held may be acted on
+#[cfg(test)]
+pub(crate) mod log; // what one test logs
 pub mod text; // characters that nobody sees
