@@ -2,6 +2,8 @@
 
 pub mod disk; // whether a folder takes writes
 pub mod lease; // until when something that is held may be acted on
+#[cfg(test)]
+pub(crate) mod log; // what one test logs
 pub mod secret_text; // what looks like a secret, and texts without it
 pub mod text; // characters that nobody sees
 pub mod time_text; // times and durations as people write them

@@ -259,6 +259,11 @@ impl Verdict<'_> {
         let fits = match (one.expectation, state) {
             (Expectation::Deployed | Expectation::Contested, "succeeded" | "superseded")
             | (Expectation::Cancelled, "cancelled") => true,
+            (Expectation::Deployed | Expectation::Contested, "failed")
+                if self.may_be_given_up(id) =>
+            {
+                true
+            }
             (Expectation::Contested, "failed") => refused(None),
             (Expectation::Refused(rule), "failed") => refused(Some(rule)),
             _ => false,
@@ -267,6 +272,14 @@ impl Verdict<'_> {
             let (expectation, tag) = (one.expectation, &one.event.tag);
             self.say(format!("{id} ({tag}) is {state}, and was to be {expectation:?}: {summary}"));
         }
+    }
+
+    /// Whether the service gave it up because its attempts died three times, and it was we who killed that often.
+    fn may_be_given_up(&self, id: &str) -> bool {
+        let summary = self.records.get(id).map(|record| text(&record["summary"]));
+        let kills = self.ledger.entries().counts.get("kills").copied().unwrap_or_default();
+        kills >= 3
+            && summary.is_some_and(|it| it.starts_with("given up: the service died at the last 3"))
     }
 
     /// Whether the API names the commit that git has. Who finds a push of a process that died may have
@@ -288,7 +301,7 @@ impl Verdict<'_> {
         let mut contested = BTreeSet::new();
         for one in self.accepted.values() {
             let lane = (&*one.event.repository, &*one.event.target);
-            if one.expectation != Expectation::Deployed {
+            if one.expectation != Expectation::Deployed || self.may_be_given_up(&one.id) {
                 contested.insert(lane);
             }
             let found = newest.entry(lane).or_insert(one);

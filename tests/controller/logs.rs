@@ -5,6 +5,7 @@ use prometheus_client::registry::Registry;
 use the_deployer::controller::metrics::Metrics;
 use the_deployer::controller::outside::Remedy;
 use the_deployer::controller::{Controller, Settings};
+use tracing::Level;
 
 use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
@@ -13,18 +14,18 @@ use crate::harness::service::{Service, run_test};
 #[tokio::test]
 async fn every_line_about_a_deployment_names_it() {
     run_test(async |service| {
-        let log = Log::begin();
+        let log = Log::of("the_deployer", Level::INFO);
         let id = service.ask("web", 1).await;
         service.world.lock().forge_down = Some(Remedy::Retry { after: None });
         service.step().await;
         service.world.lock().forge_down = None;
         service.wait(1);
         service.settle().await;
-        let lines = log.lines();
-        for line in &lines {
+        let text = log.text();
+        for line in text.lines() {
             assert!(line.contains(&format!("deployment={id}")), "{line}");
         }
-        let said = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+        let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
         assert_eq!((said("deployment accepted"), said("deployment succeeded")), (1, 1));
         assert_eq!(said("the forge does not answer"), 1, "a failure is logged once");
         assert_eq!((said("fetch begins"), said("fetch took")), (2, 2));

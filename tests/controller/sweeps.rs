@@ -12,6 +12,7 @@ use the_deployer::model::deployment::{ForgeState, State};
 use the_deployer::model::event::Event;
 use the_deployer::model::id::RepoName;
 use the_deployer::store::Filter;
+use tracing::Level;
 
 use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
@@ -86,12 +87,12 @@ async fn what_cannot_be_read_is_looked_at_once_and_stops_nothing() {
         lost.undelivered("issues", 3, 12, b"{}");
         lost.lost("web", "prod", 4, 13);
         service.wait(60);
-        let log = Log::begin();
+        let log = Log::of("the_deployer", Level::INFO);
         assert_eq!(sweep(&sweeps, Kind::Deliveries).await.healed, 1);
         assert_eq!(lost.asked("delivery"), 3, "an event that nobody uses is not asked for");
         sweep(&sweeps, Kind::Deliveries).await;
         assert_eq!(lost.asked("delivery"), 0);
-        let lines = log.lines().join("\n");
+        let lines = log.text();
         assert!(lines.contains("malformed") && lines.contains("have been found"), "{lines}");
         assert!(!lines.contains("s3cret"), "{lines}");
     })
@@ -319,10 +320,10 @@ async fn at_a_limit_it_stops_and_goes_on_where_it_was_when_it_may() {
         }
         service.wait(3700);
         lost.lock().until_limit = Some(8);
-        let log = Log::begin();
+        let log = Log::of("the_deployer", Level::INFO);
         let report = sweep(&sweeps, Kind::Deployments).await;
         assert_eq!(report.outcome, Outcome::Limited);
-        assert!(log.lines().iter().any(|line| line.contains("the forge asks us to wait")));
+        assert!(log.text().contains("the forge asks us to wait"));
         lost.lock().until_limit = None;
         service.wait(19 * 60);
         assert_eq!(sweeps.sweep_now(Kind::Deployments).await.unwrap(), None, "not before its time");
@@ -343,11 +344,11 @@ async fn a_repository_that_is_gone_is_logged_once_and_holds_up_nobody() {
         lost.lock().installed = names(2);
         lost.deployment("r001", "prod", 1, 10);
         service.wait(3700);
-        let log = Log::begin();
+        let log = Log::of("the_deployer", Level::INFO);
         assert_eq!(sweep(&sweeps, Kind::Deployments).await.healed, 1);
         sweep(&sweeps, Kind::Deployments).await;
-        let gone = |line: &&String| line.contains("acme/r000 is not there");
-        assert_eq!(log.lines().iter().filter(gone).count(), 1);
+        let gone = |line: &&str| line.contains("acme/r000 is not there");
+        assert_eq!(log.text().lines().filter(gone).count(), 1);
     })
     .await;
 }

@@ -200,7 +200,6 @@ struct Run {
     lanes: Arc<Vec<Mutex<Lane>>>,
     replicas: Vec<Arc<Replica>>,
     over: Arc<AtomicBool>,
-    with_leases: bool,
 }
 
 /// Threads that wait for the clock would keep the runtime of a run that went wrong from ending.
@@ -211,7 +210,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(place: Place, seed: u64, with_leases: bool) -> Self {
+    fn new(place: Place, seed: u64) -> Self {
         let clock = Clock::manual(noon());
         let mut random = Random::new(seed);
         let lanes = APPS.map(|_| {
@@ -235,7 +234,7 @@ impl Run {
             held: Mutex::default(),
         };
         let replicas = (0..REPLICAS).map(|n| Arc::new(replica(n))).collect();
-        Self { place, clock, lanes: Arc::new(lanes.into()), replicas, over, with_leases }
+        Self { place, clock, lanes: Arc::new(lanes.into()), replicas, over }
     }
 
     /// Until all is done; then what the repository holds is looked at. What is wrong, if anything.
@@ -255,7 +254,6 @@ impl Run {
                     replica: Arc::clone(replica),
                     lanes: Arc::clone(&self.lanes),
                     repository: repository.clone(),
-                    with_leases: self.with_leases,
                 };
                 workers.spawn(worker.run());
             }
@@ -329,7 +327,6 @@ struct Worker {
     replica: Arc<Replica>,
     lanes: Arc<Vec<Mutex<Lane>>>,
     repository: ManifestRepository,
-    with_leases: bool,
 }
 
 impl Worker {
@@ -354,8 +351,7 @@ impl Worker {
 
     async fn work(&self, claim: Claim, asked_at: Moment) {
         self.replica.step().await;
-        let lease =
-            if self.with_leases { Lease::asked_for(asked_at, LEASE) } else { Lease::without_end() };
+        let lease = Lease::asked_for(asked_at, LEASE);
         let lost = Arc::<AtomicBool>::default();
         let held = (claim, lease.clone(), Arc::clone(&lost));
         self.replica.held.lock().unwrap().insert(claim.number(), held);
@@ -428,7 +424,7 @@ impl Worker {
 async fn runs(count: u64, place: impl AsyncFn() -> Place) {
     let first = Random::seed();
     for seed in (0..count).map(|n| first.wrapping_add(n)) {
-        let run = Run::new(place().await, seed, true);
+        let run = Run::new(place().await, seed);
         if let Err(wrong) = run.go().await {
             panic!("THE_DEPLOYER_TEST_SEED={seed}: {wrong}");
         }
@@ -443,16 +439,4 @@ async fn in_a_folder_nothing_of_the_past_is_pushed_whoever_stands_still() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn on_a_server_nothing_of_the_past_is_pushed_whoever_stands_still() {
     runs(1, Place::http).await;
-}
-
-/// The runs above would find it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn without_leases_the_past_is_pushed() {
-    let first = Random::seed();
-    for seed in (0..40).map(|n| first.wrapping_add(n)) {
-        if Run::new(Place::local(), seed, false).go().await.is_err() {
-            return;
-        }
-    }
-    panic!("THE_DEPLOYER_TEST_SEED={first}: forty runs without leases, and nothing was wrong");
 }

@@ -1,15 +1,15 @@
 //! An App's installations and tokens: narrow, kept, renewed, one at a time.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
 use the_deployer::forge::error::ForgeError;
 use the_deployer::forge::github::auth::permission::Access;
 use the_deployer::model::id::{CommitSha, RepoName};
+use tracing::Level;
 
 use super::client::{Stage, as_app, check, commit_status, success, web};
+use crate::harness::log::Log;
 use crate::harness::process::client;
 
 #[tokio::test]
@@ -172,18 +172,12 @@ async fn repositories_are_those_of_all_installations_over_several_pages() {
 
 #[tokio::test]
 async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
-    let bytes = Arc::new(Mutex::new(Vec::new()));
-    let sink = bytes.clone();
-    let log = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || Sink(sink.clone()))
-        .finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let log = Log::of("", Level::TRACE);
     let stage = Stage::new().await;
     stage.world.forbids("acme", "checks");
     stage.waml().await.unwrap();
     let error = stage.github.create_check(&web(), &check(&stage.commit)).await.unwrap_err();
-    let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     assert!(text.contains("/repos/acme/web/installation"), "something is logged: {text}");
     let shown = format!("{text} {:?} {error} {error:?}", stage.github);
     let token = stage.github.git_token(&web(), Access::Read).await.unwrap();
@@ -191,19 +185,6 @@ async fn neither_a_token_nor_the_apps_signature_is_in_any_log() {
     assert!(begins.starts_with("ghs_"));
     assert!(!shown.contains("ghs_") && !shown.contains("eyJ"), "{shown}");
     stage.world.settled();
-}
-
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[tokio::test]

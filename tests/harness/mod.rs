@@ -12,6 +12,7 @@ pub(crate) mod git;
 pub(crate) mod git_host;
 pub(crate) mod github;
 pub(crate) mod link; // a connection that can be cut
+#[path = "../../src/support/log.rs"]
 pub(crate) mod log;
 pub(crate) mod lost;
 pub(crate) mod memory; // how much of it something takes

@@ -74,8 +74,31 @@ async fn survive(home: &Home) {
     }
     assert_eq!(ended.len(), DEPLOYMENTS, "no two events became one deployment");
     assert_eq!(process.deployments().await.len(), DEPLOYMENTS, "and none became two");
+    // Whose attempts died three times is given up, although it was none of its doing: somebody asks again.
+    let given_up: Vec<i64> = ended.values().filter(|one| is_given_up(one)).map(number).collect();
+    for (again, lost) in given_up.into_iter().enumerate() {
+        let app = usize::try_from(lost - 1).unwrap() % APPS;
+        let again = i64::try_from(DEPLOYMENTS + again + 1).unwrap();
+        let event = Event::new(again, &format!("app-{app}"), &commits[app]);
+        let answer = Delivery::of(&event, &process.secret).send(&process).await;
+        let id = answer.json()["id"].as_str().unwrap().to_owned();
+        let end = process.ended(&id).await;
+        assert_eq!(end["state"], "succeeded", "{end}");
+        ended.insert(id, end);
+    }
     assert_told_once(&ended);
     assert_written_once_and_in_order(&home.manifests(), &ended);
+}
+
+fn is_given_up(one: &Json) -> bool {
+    one["summary"]
+        .as_str()
+        .unwrap()
+        .starts_with("given up: the service died at the last 3 attempts")
+}
+
+fn number(one: &Json) -> i64 {
+    one["forge_id"].as_i64().unwrap()
 }
 
 fn assert_told_once(ended: &BTreeMap<String, Json>) {
@@ -96,6 +119,9 @@ fn assert_told_once(ended: &BTreeMap<String, Json>) {
                 told == ["queued", "inactive"] || told == ["queued", "in_progress", "inactive"],
                 "{id}: {told:?}"
             ),
+            "failed" if is_given_up(one) => {
+                assert_eq!(told, ["queued", "in_progress", "error"], "{id}");
+            }
             other => panic!("{id} {other}: {one}"),
         }
     }
@@ -111,9 +137,7 @@ fn assert_written_once_and_in_order(bare: &Bare, ended: &BTreeMap<String, Json>)
     for id in &written {
         let one = &ended[*id];
         assert_eq!(one["state"], "succeeded", "{one}");
-        apps.entry(one["repository"].as_str().unwrap())
-            .or_default()
-            .push(one["forge_id"].as_i64().unwrap());
+        apps.entry(one["repository"].as_str().unwrap()).or_default().push(number(one));
     }
     assert_eq!(apps.len(), APPS);
     for (app, numbers) in apps {

@@ -7,6 +7,7 @@ use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{
     ActTurn, Answer, End, Ending, Held, Known, Message, PushTurn, Store, Told,
 };
+use tracing::Level;
 
 use crate::harness::database::run_on_both;
 use crate::harness::log::Log;
@@ -109,11 +110,11 @@ async fn a_removal_is_told_with_its_commit_once() {
 async fn a_removal_is_told_with_a_deployment_that_failed_where_none_succeeded() {
     run_on_both(async |db| {
         let store = telling(&db.store, &["prod"]);
-        let log = Log::begin();
+        let log = Log::of("the_deployer", Level::INFO);
         removes(&store, 1).await;
-        let lines = log.lines();
-        let told = lines.iter().filter(|line| line.contains("nobody is told of a removal"));
-        assert_eq!(told.count(), 1, "with which deployment should it be told: {lines:?}");
+        let text = log.text();
+        let told = text.lines().filter(|line| line.contains("nobody is told of a removal"));
+        assert_eq!(told.count(), 1, "with which deployment should it be told: {text}");
         for n in 2..=3 {
             ends(&store, "web", n, End::Failed).await;
         }

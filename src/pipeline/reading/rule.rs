@@ -16,7 +16,7 @@ pub(super) fn routes(rule: &str) -> Vec<(String, String)> {
     let Some(ways) = reader.either().filter(|_| reader.rest.trim().is_empty()) else {
         return Vec::new();
     };
-    ways.into_iter().flat_map(Way::pairs).collect()
+    ways.into_iter().flat_map(Way::pairs).take(MOST).collect()
 }
 
 /// What one alternative asks for. `None`: anything.
@@ -38,7 +38,8 @@ impl Way {
             (None, false) => vec!["/".to_owned()],
         };
         let hosts = hosts.unwrap_or_default();
-        hosts.iter().flat_map(|h| paths.iter().map(|p| (h.clone(), p.clone()))).collect()
+        let pairs = hosts.iter().flat_map(|h| paths.iter().map(|p| (h.clone(), p.clone())));
+        pairs.take(MOST).collect()
     }
 
     /// Both at once.
@@ -196,7 +197,7 @@ fn wildcard(expression: &str) -> Option<String> {
     host.chars().all(is_plain).then(|| format!("*.{host}"))
 }
 
-/// Any rule is read, and makes no more pairs than an app may have.
+/// Any rule is read, and gives no more pairs than [`MOST`].
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
     let Ok(rule) = std::str::from_utf8(data) else { return };

@@ -10,8 +10,9 @@ use axum::http::{Method, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tracing::Level;
 
-use super::world::{Answer, Log, World, now, world, world_with_admission};
+use super::world::{Answer, World, now, world, world_with_admission};
 use crate::model::audit::{By, Via, Written};
 use crate::model::id::{DeployId, TargetName, TeamName};
 use crate::model::person::{NotKnown, OnRepository};
@@ -19,6 +20,7 @@ use crate::server::Limits;
 use crate::server::auth::{
     Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
 };
+use crate::support::log::Log;
 
 pub(super) const ALICE: &str = "ghp_alice";
 const REMOVE: &str = "/api/v1/apps/prod/devx/shop/remove";
@@ -198,7 +200,7 @@ async fn a_target_can_ask_for_a_team_beside() {
 
 #[tokio::test]
 async fn github_is_asked_once_a_minute_and_learns_no_token_that_is_not_its_own() {
-    let log = Log::captured();
+    let log = Log::of("", Level::TRACE);
     let world = at_github(admission());
     world.fake.lets(ALICE, "acme/shop", OnRepository::Push);
     assert_eq!(world.remove_as(ALICE, REMOVE).await.status, 200);

@@ -5,7 +5,6 @@ mod strangers; // tokens that nobody knows, and names that are not ours
 mod narrow; // tokens that are for some
 mod visitors; // the fake forge's people, and what is remembered
 mod repeated; // Idempotency-Key
-mod log; // what is logged, captured
 mod acting; // POST /api/v1/apps/…
 mod contract; // the OpenAPI document, and that answers are as it says
 mod deployments; // a deployment's log, filters

@@ -3,8 +3,10 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tracing::Level;
 
-use super::world::{Delivery, Log, SHA, World, world};
+use super::world::{Delivery, SHA, World, world};
+use crate::support::log::Log;
 
 /// A text that no log may have.
 const FOREIGN: &str = "f0reign";
@@ -99,7 +101,7 @@ fn on_the_spot<T>(work: impl Future<Output = T>) -> T {
 /// Sends it; the answer must be one of ours, and neither it nor the log may carry control characters
 /// or much of what came.
 async fn assert_answered(world: &World, event: &str, body: Vec<u8>) {
-    let log = Log::captured();
+    let log = Log::of("", Level::TRACE);
     let request = Delivery::raw(body).with("x-github-event", event).request();
     let answer = world.send(request).await;
     let status = answer.status.as_u16();

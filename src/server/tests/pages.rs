@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tracing::Level;
 
-use super::world::{Answer, Fake, Log, World, now, world, world_for};
+use super::world::{Answer, Fake, World, now, world, world_for};
 use crate::dashboard::Places;
 use crate::dashboard::deployment::Log as Record;
 use crate::model::deployment::{Stage, StageTime, State};
@@ -18,6 +19,7 @@ use crate::server::Limits;
 use crate::server::auth::{Pages, Token, Tokens};
 use crate::server::ports::{Fault, Logs};
 use crate::store::Told;
+use crate::support::log::Log;
 
 impl Logs for Fake {
     async fn log(&self, id: &DeployId) -> Result<Option<Record>, Fault> {
@@ -231,7 +233,7 @@ fn basic(login: &str) -> String {
 
 #[tokio::test]
 async fn a_browser_gives_a_token_as_the_password() {
-    let log = Log::captured();
+    let log = Log::of("", Level::TRACE);
     let tokens = Tokens(vec![Token::of_text("developers", "t0ken:text")]);
     let world = world_for(Limits::default(), tokens, Pages::Token);
     world.deliver("d-1", "prod").await;

@@ -3,10 +3,12 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
+use tracing::Level;
 
-use super::world::{Log, World, hasty_world, world, world_with};
+use super::world::{World, hasty_world, world, world_with};
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
+use crate::support::log::Log;
 
 async fn with_three() -> World {
     let world = world();
@@ -117,7 +119,7 @@ async fn every_answer_has_a_request_id_and_a_callers_own_is_not_taken() {
 
 #[tokio::test]
 async fn with_a_token_configured_the_api_asks_for_it_and_the_probes_do_not() {
-    let log = Log::captured();
+    let log = Log::of("", Level::TRACE);
     let tokens = Tokens(vec![Token::of_text("ci", "t0ken-text")]);
     let world = world_with(Limits::default(), tokens);
     let call = async |authorization: &str| {

@@ -3,13 +3,15 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
+use tracing::Level;
 
-use super::world::{Delivery, Log, PREVIOUS, SECRET, event, hasty_world, world, world_with};
+use super::world::{Delivery, PREVIOUS, SECRET, event, hasty_world, world, world_with};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::event::Unused;
 use crate::server::Limits;
 use crate::server::auth::Tokens;
 use crate::server::ports::Delivery as Became;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn a_deployment_is_stored_and_then_answered_with_its_id() {
@@ -240,7 +242,7 @@ async fn one_request_more_than_the_bound_is_told_to_come_again() {
 
 #[tokio::test]
 async fn neither_the_secret_nor_the_body_is_ever_logged() {
-    let log = Log::captured();
+    let log = Log::of("", Level::TRACE);
     let world = world();
     assert_eq!(world.deliver("d-1", "prod-cluster-1").await.status, 202);
     world.deliver("d-2", "b0dy-text/x").await.problem(400, "malformed-event");

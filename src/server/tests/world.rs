@@ -27,8 +27,6 @@ use crate::server::ports::{
 };
 use crate::server::{Limits, State, Webhook, router};
 
-pub(super) use super::log::Log;
-
 pub(super) const SECRET: &str = "It's a Secret to Everybody";
 pub(super) const PREVIOUS: &str = "the secret of last year";
 pub(super) const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";

@@ -13,12 +13,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use tracing::Level;
 
 use super::*;
 use crate::forge::Status;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::log::Log;
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 /// Long enough for a busy machine; a test of silence takes less.
@@ -224,32 +226,13 @@ async fn a_wrong_token_stops_and_is_not_shown() {
 
 #[tokio::test]
 async fn the_token_is_in_no_log_however_much_is_logged() {
-    let bytes = Arc::new(Mutex::new(Vec::new()));
-    let sink = bytes.clone();
-    let log = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || Sink(sink.clone()))
-        .finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let log = Log::of("", Level::TRACE);
     let (github, _) = stand_in().await;
     weave(&github).await.unwrap();
     github.report(&shop(), 5, &success()).await.unwrap();
-    let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     assert!(text.contains("/repos/acme/shop"), "something is logged: {text}");
     assert!(!text.contains(TOKEN), "{text}");
-}
-
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[tokio::test]
