@@ -60,13 +60,20 @@ impl Local {
         if !self.path.exists() {
             return Err(WriteError::NotFound { repository: self.path.display().to_string() }.into());
         }
+        match self.tip()? {
+            None => self.without_branch(),
+            tip => Ok(tip),
+        }
+    }
+
+    fn tip(&self) -> Result<Option<Oid>, git2::Error> {
         match self.repo.refname_to_id(&self.reference) {
             Ok(id) => {
                 self.seen.set(true);
                 Ok(Some(id))
             }
-            Err(error) if error.code() == ErrorCode::NotFound => self.without_branch(),
-            Err(error) => Err(error.into()),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -91,9 +98,8 @@ impl Local {
         let others: Vec<String> = names.take(FEW).collect();
         if !others.is_empty() {
             // Whoever pushed first may have made it between the two looks.
-            if let Ok(id) = self.repo.refname_to_id(&self.reference) {
-                self.seen.set(true);
-                return Ok(Some(id));
+            if let Some(tip) = self.tip()? {
+                return Ok(Some(tip));
             }
             let others = others.join(", ");
             return Err(WriteError::NoBranch { repository, branch, others }.into());

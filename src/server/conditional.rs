@@ -38,6 +38,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     if response.status() != StatusCode::OK
         || !is_json
+        || response.headers().contains_key(ETAG)
         || response.body().size_hint().exact().is_none()
     {
         return response;
@@ -71,6 +72,39 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
             Response::from_parts(parts, Body::from(smaller))
         }
         Err(body) => Response::from_parts(parts, Body::from(body)),
+    }
+}
+
+/// A JSON document that is the same for everybody. It is compressed and its tag is made once: who
+/// asks for it needs no token, and may not make the service compute.
+#[derive(Clone)]
+pub(super) struct Document {
+    plain: Bytes,
+    gzip: Option<Bytes>,
+    tag: String,
+}
+
+impl Document {
+    pub(super) fn new(json: Vec<u8>) -> Self {
+        let gzip = gzip(&json).ok().map(Bytes::from);
+        Self { tag: tag(&json), gzip, plain: json.into() }
+    }
+
+    /// The answer to a request with these headers.
+    pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
+        let asked = Asked::of(asked);
+        let always =
+            [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
+        if asked.has(&self.tag) {
+            return (StatusCode::NOT_MODIFIED, always).into_response();
+        }
+        let json = [(CONTENT_TYPE, "application/json")];
+        match &self.gzip {
+            Some(gzip) if asked.gzip => {
+                (always, json, [(CONTENT_ENCODING, "gzip")], gzip.clone()).into_response()
+            }
+            _ => (always, json, self.plain.clone()).into_response(),
+        }
     }
 }
 
@@ -115,11 +149,14 @@ fn tag(body: &[u8]) -> String {
 /// The body compressed on another thread, which takes milliseconds of the largest; the body itself where that fails.
 async fn compressed(body: Bytes) -> Result<Vec<u8>, Bytes> {
     let kept = body.clone();
-    let done = tokio::task::spawn_blocking(move || {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&body).and_then(|()| encoder.finish())
-    });
+    let done = tokio::task::spawn_blocking(move || gzip(&body));
     done.await.ok().and_then(Result::ok).ok_or(kept)
+}
+
+fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(body)?;
+    encoder.finish()
 }
 
 #[cfg(test)]
@@ -158,12 +195,15 @@ mod tests {
     async fn ask(path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
         let large = || async { axum::Json(vec!["the same text again and again"; 200]) };
         let gone = || async { Problem::new(Kind::NotFound, "there is none") };
+        let document = Document::new(format!("{:?}", vec!["the same text"; 200]).into());
+        let document = move |headers: HeaderMap| async move { document.answer(&headers) };
         let stream = || async {
             let parts = futures::stream::iter([Ok::<_, std::io::Error>("{}")]);
             ([(CONTENT_TYPE, "application/json")], Body::from_stream(parts))
         };
         let router = axum::Router::new()
             .route("/large", axum::routing::get(large).post(large))
+            .route("/document", axum::routing::get(document))
             .route("/gone", axum::routing::get(gone))
             .route("/stream", axum::routing::get(stream))
             .layer(axum::middleware::from_fn(conditional));
@@ -178,31 +218,33 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_caller_has_is_not_sent_again() {
-        let (status, headers, body) = ask("GET /large", &[]).await;
-        let tag = headers[ETAG].to_str().unwrap().to_owned();
-        assert_eq!(
-            (status, headers[CACHE_CONTROL].to_str().unwrap()),
-            (StatusCode::OK, "private, no-cache")
-        );
-        assert!(body.len() > WORTH_IT && !headers.contains_key(CONTENT_ENCODING));
-        let (status, headers, body) = ask("GET /large", &[("if-none-match", &tag)]).await;
-        assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
-        assert_eq!(headers[ETAG].to_str().unwrap(), tag);
-        let (status, _, _) = ask("GET /large", &[("if-none-match", "W/\"other\"")]).await;
-        assert_eq!(status, StatusCode::OK);
+        for (path, cache) in [("GET /large", "private, no-cache"), ("GET /document", "no-cache")] {
+            let (status, headers, body) = ask(path, &[]).await;
+            let tag = headers[ETAG].to_str().unwrap().to_owned();
+            assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (StatusCode::OK, cache));
+            assert!(body.len() > WORTH_IT && !headers.contains_key(CONTENT_ENCODING));
+            let (status, headers, body) = ask(path, &[("if-none-match", &tag)]).await;
+            assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
+            assert_eq!(headers[ETAG].to_str().unwrap(), tag);
+            let (status, _, _) = ask(path, &[("if-none-match", "W/\"other\"")]).await;
+            assert_eq!(status, StatusCode::OK);
+        }
     }
 
     #[tokio::test]
     async fn who_takes_gzip_gets_less_of_the_same() {
         use std::io::Read as _;
-        let (_, plain, whole) = ask("GET /large", &[]).await;
-        let (status, headers, body) = ask("GET /large", &[("accept-encoding", "br, gzip")]).await;
-        assert_eq!((status, headers[CONTENT_ENCODING].to_str().unwrap()), (StatusCode::OK, "gzip"));
-        assert_eq!((headers.get(ETAG), headers.get(VARY)), (plain.get(ETAG), plain.get(VARY)));
-        let mut read = Vec::new();
-        flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut read).unwrap();
-        assert_eq!(read, whole);
-        assert!(body.len() * 4 < whole.len());
+        for path in ["GET /large", "GET /document"] {
+            let (_, plain, whole) = ask(path, &[]).await;
+            let (status, headers, body) = ask(path, &[("accept-encoding", "br, gzip")]).await;
+            let coding = headers[CONTENT_ENCODING].to_str().unwrap();
+            assert_eq!((status, coding), (StatusCode::OK, "gzip"));
+            assert_eq!((headers.get(ETAG), headers.get(VARY)), (plain.get(ETAG), plain.get(VARY)));
+            let mut read = Vec::new();
+            flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut read).unwrap();
+            assert_eq!(read, whole);
+            assert!(body.len() * 4 < whole.len());
+        }
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use crate::chaos::fleet::Fleet;
 use crate::chaos::history::{self, Commit, Kind, Tree};
 use crate::chaos::ledger::{Accepted, Expectation, Ledger};
 use crate::harness::git::Files;
+use crate::harness::process::is_given_up;
 
 /// How many revisions of an app are kept.
 const KEPT: usize = 5;
@@ -274,12 +275,11 @@ impl Verdict<'_> {
         }
     }
 
-    /// Whether the service gave it up because its attempts died three times, and it was we who killed that often.
+    /// Whether the service gave it up because its attempts died three times, and it was we who
+    /// killed that often.
     fn may_be_given_up(&self, id: &str) -> bool {
-        let summary = self.records.get(id).map(|record| text(&record["summary"]));
         let kills = self.ledger.entries().counts.get("kills").copied().unwrap_or_default();
-        kills >= 3
-            && summary.is_some_and(|it| it.starts_with("given up: the service died at the last 3"))
+        kills >= 3 && self.records.get(id).is_some_and(is_given_up)
     }
 
     /// Whether the API names the commit that git has. Who finds a push of a process that died may have

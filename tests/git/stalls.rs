@@ -1,5 +1,5 @@
-//! Replicas that stand still, or lose the database, at any moment and for any time, on a clock that is moved by
-//! hand.
+//! Replicas that stand still, or lose the database, at any moment and for any time, on a clock
+//! that is moved by hand.
 //!
 //! The writers are the real ones, each with a clone of its own; claims are kept by a small model of
 //! the database, so that only time decides what is anybody's. A replica stands still before and
@@ -117,15 +117,20 @@ struct Replica {
 
 impl Replica {
     fn stands_still(&self) -> bool {
-        !self.over.load(Ordering::SeqCst) && *self.still.lock().unwrap() > self.clock.now()
+        self.is_before(&self.still)
     }
 
     fn is_cut_off(&self) -> bool {
-        !self.over.load(Ordering::SeqCst) && *self.cut_off.lock().unwrap() > self.clock.now()
+        self.is_before(&self.cut_off)
     }
 
-    /// Perhaps it stands still from here on: mostly not, else for a moment or for minutes. Who stood still for
-    /// minutes may have lost its connections to the database, and not know for a while.
+    fn is_before(&self, end: &Mutex<Timestamp>) -> bool {
+        !self.over.load(Ordering::SeqCst) && *end.lock().unwrap() > self.clock.now()
+    }
+
+    /// Perhaps it stands still from here on: mostly not, else for a moment or for minutes. Who
+    /// stood still for minutes may have lost its connections to the database, and not know it for
+    /// a while.
     fn may_stop(&self) {
         let mut random = self.random.lock().unwrap();
         let (still, cut_off) = match random.below(25) {
@@ -277,8 +282,8 @@ impl Run {
         self.judge()
     }
 
-    /// Time goes on until the run is over, and who does not stand still keeps its leases. On a thread of its
-    /// own: who stands still blocks threads of the runtime, its timers with them.
+    /// Time goes on until the run is over, and who does not stand still keeps its leases. On a
+    /// thread of its own: who stands still blocks threads of the runtime, its timers with them.
     fn begin_time(&self) {
         let (clock, lanes) = (self.clock.clone(), Arc::clone(&self.lanes));
         let (replicas, over) = (self.replicas.clone(), Arc::clone(&self.over));
@@ -433,10 +438,57 @@ async fn runs(count: u64, place: impl AsyncFn() -> Place) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn in_a_folder_nothing_of_the_past_is_pushed_whoever_stands_still() {
-    runs(2, async || Place::local()).await;
+    runs(6, async || Place::local()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn on_a_server_nothing_of_the_past_is_pushed_whoever_stands_still() {
-    runs(1, Place::http).await;
+    runs(3, Place::http).await;
+}
+
+/// The live release of an app after this: who pushes an older release stands still between its
+/// look at the clock and its push, for minutes, and a newer one takes its place meanwhile.
+async fn live_after_a_pause(
+    lease: impl Fn(&Clock) -> Lease,
+) -> (String, Result<Written, WriteError>) {
+    let place = Place::local();
+    let clock = Clock::manual(noon());
+    let (stops, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let now = {
+        let (clock, stops, stopped) = (clock.clone(), Arc::clone(&stops), Arc::clone(&stopped));
+        Now::by(move || {
+            let moment = clock.moment();
+            while stops.load(Ordering::SeqCst) {
+                stopped.store(true, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            moment
+        })
+    };
+    let slow = ManifestRepository::open(Settings { now, ..place.settings("slow") }).await.unwrap();
+    let quick = ManifestRepository::open(place.settings("quick")).await.unwrap();
+    let release = |n, text| deploy_files(n, "shop", &[("deployment.yaml", text)]);
+    stops.store(true, Ordering::SeqCst);
+    let lease = lease(&clock);
+    let older = release(1, "older\n");
+    let writing = tokio::spawn(async move { slow.write(older, noon(), &lease).await });
+    while !stopped.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    clock.advance(4 * LEASE);
+    let taken = quick.write(release(2, "newer\n"), noon(), &Lease::without_end()).await.unwrap();
+    assert!(matches!(taken, Written::Pushed { .. }), "{taken:?}");
+    stops.store(false, Ordering::SeqCst);
+    let ended = writing.await.unwrap();
+    (place.bare.files()["manifests/prod-1/devx/shop/latest/deployment.yaml"].clone(), ended)
+}
+
+/// With a lease it pushes nothing. That the lease is the reason: without one the past is deployed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn who_stands_still_after_its_look_does_not_deploy_the_past() {
+    let (live, ended) = live_after_a_pause(|clock| Lease::asked_for(clock.moment(), LEASE)).await;
+    assert_eq!(live, "newer\n");
+    assert!(matches!(ended, Err(WriteError::LeaseOver { .. })), "{ended:?}");
+    let (live, ended) = live_after_a_pause(|_| Lease::without_end()).await;
+    assert_eq!(live, "older\n", "{ended:?}");
 }

@@ -436,3 +436,10 @@ async fn exists(path: &Path) {
     let found = tokio::time::timeout(PATIENCE, looking).await;
     found.unwrap_or_else(|_| panic!("{} does not come to be", path.display()));
 }
+
+/// Whether the service gave up this deployment, as the API shows it, because its attempts died
+/// three times.
+pub(crate) fn is_given_up(deployment: &Json) -> bool {
+    let summary = deployment["summary"].as_str();
+    summary.is_some_and(|it| it.starts_with("given up: the service died at the last 3 attempts"))
+}

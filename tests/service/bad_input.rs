@@ -129,7 +129,7 @@ async fn a_malformed_event_is_answered_with_the_field_that_is_wrong() {
         (changed("/deployment", json!([1, 2])), ""),
         ("s3cret-of-a-body".to_owned(), "not JSON"),
         (String::new(), "not JSON"),
-        ("[]".to_owned(), "action"),
+        ("[]".to_owned(), "deployment"),
         ("7".to_owned(), "shape"),
     ];
     for (body, what) in cases {

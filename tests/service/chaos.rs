@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::harness::events::{Delivery, Event, waml};
 use crate::harness::git::Bare;
 use crate::harness::postgres;
-use crate::harness::process::{Home, Process};
+use crate::harness::process::{Home, Process, is_given_up};
 use crate::harness::random::Random;
 
 const APPS: usize = 6;
@@ -88,13 +88,6 @@ async fn survive(home: &Home) {
     }
     assert_told_once(&ended);
     assert_written_once_and_in_order(&home.manifests(), &ended);
-}
-
-fn is_given_up(one: &Json) -> bool {
-    one["summary"]
-        .as_str()
-        .unwrap()
-        .starts_with("given up: the service died at the last 3 attempts")
 }
 
 fn number(one: &Json) -> i64 {

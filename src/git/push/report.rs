@@ -69,20 +69,18 @@ pub(in crate::git) fn is_told(answer: &[u8], reference: &str) -> bool {
 /// that no line that follows makes another thing of what was read before it.
 fn bands(answer: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut status, mut printed) = (Vec::new(), Vec::new());
+    let print = |printed: &mut Vec<u8>, text: &[u8]| {
+        let room = PRINTED_LIMIT.saturating_sub(printed.len());
+        printed.extend(text.iter().take(room));
+    };
     let (mut lines, mut banded) = (Lines(answer), false);
     while let Ok(line) = lines.next() {
         let Line::Data(data) = line else { continue };
         match data.split_first() {
             Some((1, data)) => status.extend_from_slice(data),
-            Some((2 | 3, text)) => {
-                let room = PRINTED_LIMIT.saturating_sub(printed.len());
-                printed.extend(text.iter().take(room));
-            }
+            Some((2 | 3, text)) => print(&mut printed, text),
             // A line of no band: the server gave up, and may say why.
-            _ if banded => {
-                let room = PRINTED_LIMIT.saturating_sub(printed.len());
-                printed.extend(error(data).unwrap_or_default().iter().take(room));
-            }
+            _ if banded => print(&mut printed, error(data).unwrap_or_default()),
             _ => return (answer.to_vec(), printed),
         }
         banded = true;

@@ -158,33 +158,20 @@ pub(super) fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(60).collect::<String>())
 }
 
-/// Any parameters are read, and those of the page that follows are read as the same but for where it begins.
+/// Any parameters are read, and those of the page that follows are read as the same but for where
+/// it begins.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let pairs = |text: &str| -> Vec<(String, String)> {
-        let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect()
+    let pairs = |query: &str| -> Option<Vec<(String, String)>> {
+        let uri = format!("/?{query}").parse().ok()?;
+        Some(axum::extract::Query::try_from_uri(&uri).ok()?.0)
     };
-    let first = pairs(&text);
+    let Some(first) = std::str::from_utf8(data).ok().and_then(pairs) else { return };
     let Ok(query) = read(&first) else { return };
     let cursor = DeployId::parse("20261121-054812123-3f9a2c").expect("an id");
-    let next = read(&pairs(&from(&first, &cursor))).expect("the next page's parameters are read");
+    let next = pairs(&from(&first, &cursor)).expect("the next page's parameters are a query");
+    let next = read(&next).expect("the next page's parameters are read");
     assert_eq!(next, Query { before: Some(cursor), ..query });
-}
-
-#[cfg(any(test, feature = "fuzzing"))]
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = value.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let escaped = tail.get(..2).filter(|_| *first == b'%');
-        let byte =
-            escaped.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-        rest = if byte.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
-        bytes.push(byte.unwrap_or(*first));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ mod document; // operations become an OpenAPI document
 mod operation; // what is said of a route
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::handler::Handler;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderMap;
 use axum::routing::{MethodRouter, get, post};
 
+use crate::server::conditional::Document;
 pub(super) use crate::server::openapi::forms::Form;
 pub(super) use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
 
@@ -88,7 +88,7 @@ pub(super) fn served<S: Clone + Send + Sync + 'static>(
         .gives::<serde_json::Map<String, serde_json::Value>>(200, "The document.");
     described.push(Described { method: "get", path: PATH.to_owned(), operation });
     // Shared by all answers, however slowly they are read.
-    let text = Bytes::from(document::of(base, &described));
-    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], text) };
+    let text = Document::new(document::of(base, &described).into());
+    let answer = move |asked: HeaderMap| async move { text.answer(&asked) };
     Router::new().route(PATH, get(answer))
 }

@@ -157,8 +157,8 @@ impl GitHub {
     }
 }
 
-/// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and who
-/// looks into GitHub's log is to see who it was.
+/// The library, put together by hand: what it makes by itself names itself as the `User-Agent`, and
+/// GitHub's log is to name this program.
 fn library(api: Uri, http: reqwest::Client) -> Octocrab {
     let headers = vec![
         (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static(API_VERSION)),

@@ -126,6 +126,8 @@ impl Wire {
         let response = response.map_err(|error| self.no_answer(&error))?;
         let response: reqwest::Response = response.map(reqwest::Body::wrap).into();
         let (status, headers) = (response.status(), response.headers().clone());
+        let (method, answer) = (call.method.as_str(), status.as_u16());
+        tracing::debug!(host = &*self.host, method, route, answer, "asked GitHub");
         if let Some(account) = pass.account {
             self.budgets.note(account, &headers);
         }
