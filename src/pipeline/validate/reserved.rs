@@ -6,6 +6,7 @@
 
 use super::{Made, Report, Subject};
 use crate::model::namespaces::NamespaceRefusal;
+use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
 use crate::waml::node::Path;
@@ -16,9 +17,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
     let app = &subject.waml.app;
-    if let Some(refusal) = target.refuse_namespace(app.namespace.as_str()) {
-        let NamespaceRefusal { message, expected, help } = refusal;
-        let violation = Violation::error(RULE, message).expected(expected).help(help);
+    if let Some(violation) = namespace(app.namespace.as_str(), target) {
         add(subject, "namespace", violation, report);
     }
     // The kinds that carry the slug as their name.
@@ -41,6 +40,11 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 pub(super) fn of_object(made: &Made<'_>, object: &Object) -> Option<&'static str> {
     let namespace = &made.valid.waml().app.namespace;
     made.valid.target().owner_of_object(namespace, object.kind(), object.name())
+}
+
+fn namespace(name: &str, target: &Target) -> Option<Violation> {
+    let NamespaceRefusal { message, expected, help } = target.refuse_namespace(name)?;
+    Some(Violation::error(RULE, message).expected(expected).help(help))
 }
 
 fn taken(what: &str, name: &str, kind: &str, owner: &str) -> Violation {
