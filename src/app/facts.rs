@@ -84,8 +84,10 @@ impl Gatherer {
             Box::pin(asked.bounded("the database", asked.hold())),
             Box::pin(asked.deployer()),
         );
-        let ApartFacts { routes, own_routes, live, namespace } = apart(apps, questions);
+        let RepositoryFacts { routes, own_routes, live, namespace } =
+            RepositoryFacts::of(apps, questions);
         let routes = asked.with_claims(routes).await;
+        let namespace = asked.with_claimed_objects(namespace).await;
         let facts = Facts {
             taken_at: now,
             clusters,
@@ -149,17 +151,18 @@ impl Gatherer {
         Ok((routes.map_err(|error| not_known(&error))?, own_routes))
     }
 
-    /// What the apps of a namespace have on a target.
+    /// What the apps of a namespace have on a target, and what deployments under way have claimed.
     ///
     /// # Errors
-    /// When the target's repository is missing.
+    /// When the target's repository or the database is missing.
     pub(super) async fn namespace(
         &self,
         target: &TargetName,
         app: &AppKey,
     ) -> Result<Arc<NamespaceObjects>, NotKnown> {
         let found = self.bounded(|now, _| self.0.indexes.look(target, app, &[], now)).await?;
-        Ok(found.0.namespace)
+        let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
+        Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
     }
 
     /// Asks the server of a target's repository what is new, if that was not done just now; whether
@@ -260,6 +263,25 @@ impl Asked<'_> {
             routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
         };
         self.bounded("the database", asking).await
+    }
+
+    /// With those that deployments under way have claimed: what is live does not show these yet. Where the
+    /// database does not tell, the turn to push is refused: that asks once more.
+    async fn with_claimed_objects(
+        &self,
+        namespace: Fact<Arc<NamespaceObjects>>,
+    ) -> Fact<Arc<NamespaceObjects>> {
+        let Fact::Known { value, at } = namespace else { return namespace };
+        let Questions { target, app, .. } = self.questions;
+        let asking = async {
+            let claimed = self.inner.store.claimed_objects(&target.name, app, self.now).await;
+            claimed.map(|claimed| (claimed, at)).map_err(|error| not_known(&error))
+        };
+        let value = match self.bounded("the database", asking).await {
+            Fact::Known { value: claimed, .. } => value.with_claims(claimed),
+            Fact::NotAsked | Fact::Missing { .. } => value,
+        };
+        Fact::Known { value, at }
     }
 
     async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
@@ -387,39 +409,47 @@ impl Secrets {
     }
 }
 
-/// What one look tells.
-struct ApartFacts {
+/// What one look into the manifest repository tells.
+struct RepositoryFacts {
     routes: Fact<Vec<Route>>,
     own_routes: Fact<Vec<Route>>,
     live: Fact<LiveApp>,
     namespace: Fact<Arc<NamespaceObjects>>,
 }
 
-/// One look gives four facts. Routes are nothing to an app without hosts.
-fn apart(looked: Fact<index::Looked>, questions: &Questions) -> ApartFacts {
-    let (routes, own_routes, live, namespace) = match looked {
-        Fact::NotAsked => (Fact::NotAsked, Fact::NotAsked, Fact::NotAsked, Fact::NotAsked),
-        Fact::Known { value: index::Looked { routes, own_routes, live, namespace }, at } => {
-            let live = match live {
-                Ok(value) => Fact::Known { value, at },
-                Err(why) => Fact::Missing { why },
-            };
-            let namespace = Fact::Known { value: namespace, at };
-            let routes = Fact::Known { value: routes, at };
-            (routes, Fact::Known { value: own_routes, at }, live, namespace)
+impl RepositoryFacts {
+    /// One look gives four facts. Routes are nothing to an app without hosts.
+    fn of(looked: Fact<index::Looked>, questions: &Questions) -> Self {
+        let mut facts = match looked {
+            Fact::NotAsked => Self {
+                routes: Fact::NotAsked,
+                own_routes: Fact::NotAsked,
+                live: Fact::NotAsked,
+                namespace: Fact::NotAsked,
+            },
+            Fact::Known { value: index::Looked { routes, own_routes, live, namespace }, at } => {
+                Self {
+                    routes: Fact::Known { value: routes, at },
+                    own_routes: Fact::Known { value: own_routes, at },
+                    live: match live {
+                        Ok(value) => Fact::Known { value, at },
+                        Err(why) => Fact::Missing { why },
+                    },
+                    namespace: Fact::Known { value: namespace, at },
+                }
+            }
+            Fact::Missing { why } => Self {
+                routes: Fact::Missing { why: why.clone() },
+                own_routes: Fact::Missing { why: why.clone() },
+                live: Fact::Missing { why: why.clone() },
+                namespace: Fact::Missing { why },
+            },
+        };
+        if questions.hosts.is_empty() {
+            (facts.routes, facts.own_routes) = (Fact::NotAsked, Fact::NotAsked);
         }
-        Fact::Missing { why } => {
-            let missing = || Fact::Missing { why: why.clone() };
-            let (live, namespace) =
-                (Fact::Missing { why: why.clone() }, Fact::Missing { why: why.clone() });
-            (missing(), missing(), live, namespace)
-        }
-    };
-    if questions.hosts.is_empty() {
-        let (routes, own_routes) = (Fact::NotAsked, Fact::NotAsked);
-        return ApartFacts { routes, own_routes, live, namespace };
+        facts
     }
-    ApartFacts { routes, own_routes, live, namespace }
 }
 
 fn not_known(error: &dyn std::error::Error) -> NotKnown {

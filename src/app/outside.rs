@@ -26,9 +26,10 @@ use crate::forge::delivery::Limited;
 use crate::forge::github::webhook::rules::PreviewRules;
 use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository, OnItsWay};
+use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
 use crate::model::event::DeploymentRequest;
-use crate::model::facts::{Fact, Facts, Questions};
+use crate::model::facts::{Fact, Facts, LiveObject, Questions};
 use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
@@ -38,6 +39,7 @@ use crate::model::violation::Rejection;
 use crate::notify::webhook::Receiver;
 use crate::pipeline::application::Source;
 use crate::pipeline::push::{self, Change};
+use crate::pipeline::reading::names::{self, Interned};
 use crate::pipeline::reading::routes;
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
@@ -95,13 +97,13 @@ impl World {
     }
 
     /// Plans on threads of its own, with an end: what a template computes cannot be interrupted. With
-    /// the routes that the app has now.
+    /// what the app has now.
     async fn planned(
         &self,
         deployment: &Deployment,
         waml: Vec<u8>,
         stages: &Stages,
-    ) -> Result<(Rendered, Arc<Waml>, Vec<Route>), NotPlanned> {
+    ) -> Result<(Rendered, Arc<Waml>, LiveClaims), NotPlanned> {
         let going = stages.begin(Stage::Facts);
         let (this, request) = (self.clone(), deployment.request.clone());
         let read = self.planners.beside(move || this.read(&request, &waml)).await;
@@ -115,10 +117,7 @@ impl World {
             self.can_be_written(&deployment.request.target).await?;
         }
         drop(going);
-        let live = match &facts.own_routes {
-            Fact::Known { value, .. } => value.clone(),
-            Fact::NotAsked | Fact::Missing { .. } => Vec::new(),
-        };
+        let live = LiveClaims::of(&facts);
         let stages = stages.clone();
         let planned = self.planners.beside(move || plan_now(&input, &facts, &stages)).await;
         let (rendered, waml) = planned.map_err(NotPlanned::Problem)??;
@@ -218,6 +217,34 @@ fn address(routes: &[Route]) -> Option<String> {
     Some(format!("https://{}{}", route.host, route.path))
 }
 
+/// What an app has on a target already, of what only one app may have.
+#[derive(Default)]
+struct LiveClaims {
+    routes: Vec<Route>,
+    objects: Vec<LiveObject>,
+}
+
+impl LiveClaims {
+    fn of(facts: &Facts) -> Self {
+        let mut live = Self::default();
+        if let Fact::Known { value, .. } = &facts.own_routes {
+            live.routes.clone_from(value);
+        }
+        if let Fact::Known { value, .. } = &facts.live {
+            live.objects.clone_from(&value.objects);
+        }
+        live
+    }
+}
+
+/// The claims on the objects of an app's files, beside what the app has already.
+pub(super) fn object_claims(files: &[ManifestFile], live: &[LiveObject]) -> Vec<ObjectClaim> {
+    let mut interned = Interned::default();
+    let live = names::names(live, &mut interned);
+    let (objects, _) = names::objects(files);
+    claim::object_claims(&names::names(&objects, &mut interned), &live)
+}
+
 /// The routes that an app's files make live. Those that can be read: others are not ours.
 pub(super) fn routes_of(app: &AppKey, files: &[ManifestFile]) -> Vec<Route> {
     let routing = files.iter().filter(|file| routes::can_be_in(&file.name));
@@ -276,7 +303,10 @@ impl Outside for World {
         Ok(Planned {
             revision: change.revision().clone(),
             address: address(&routes),
-            routes: route_claims(routes, &live),
+            claims: Claims {
+                routes: route_claims(routes, &live.routes),
+                objects: object_claims(&rendered.files, &live.objects),
+            },
             template: rendered.template,
             templates_commit: rendered.templates_commit,
             contact: Some(contact(&waml)),
@@ -318,12 +348,12 @@ impl Outside for World {
         Wrote { ended, hand_edit: edit.map(Box::new) }
     }
 
-    async fn rollback_routes(
+    async fn rollback_claims(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
-    ) -> Result<Vec<RouteClaim>, Problem> {
-        rollback::routes(self, deployment, rollback).await
+    ) -> Result<Claims, Problem> {
+        rollback::claims(self, deployment, rollback).await
     }
 
     async fn roll_back(

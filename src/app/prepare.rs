@@ -128,6 +128,11 @@ fn targets(settings: &Settings, one: &Manifests) -> Vec<Target> {
 }
 
 fn judged(wanted: Wanted, there: Option<Vec<u8>>, options: Options) -> File {
+    let updated = there.as_deref().filter(|_| !options.force);
+    if let Some(bytes) = updated.and_then(|there| prepare::update(&wanted, there)) {
+        let wanted = Wanted { bytes, ..wanted };
+        return File { wanted, there, verdict: Verdict::Update };
+    }
     let verdict = prepare::decide(&wanted, there.as_deref(), options.force);
     File { wanted, there, verdict }
 }
@@ -168,11 +173,11 @@ async fn write(
 
 fn amendment(files: &[File], found: Vec<Found>) -> Amendment {
     let count = |verdict| files.iter().filter(|file| file.verdict == verdict).count();
-    let message = Message::of_preparation(count(Verdict::Write), count(Verdict::Replace));
-    let written = files
-        .iter()
-        .zip(&found)
-        .filter(|(file, _)| matches!(file.verdict, Verdict::Write | Verdict::Replace));
+    let changed = count(Verdict::Replace) + count(Verdict::Update);
+    let message = Message::of_preparation(count(Verdict::Write), changed);
+    let written = files.iter().zip(&found).filter(|(file, _)| {
+        matches!(file.verdict, Verdict::Write | Verdict::Replace | Verdict::Update)
+    });
     let edits =
         written.map(|(file, found)| (found.path.clone(), Edit::File(file.wanted.bytes.clone())));
     Amendment {

@@ -15,8 +15,9 @@ use crate::pipeline::prepare::Verdict;
 /// configured cluster its parent Application and its AppProject. One commit a repository.
 ///
 /// Running it again changes nothing. A file that is different (people edited it, or the settings
-/// changed) stays as it is, and the difference is shown; --force replaces it. What an operator
-/// applies once is told at the end.
+/// changed) stays as it is, and the difference is shown; --force replaces it. Of an AppProject that is there
+/// the destinations follow the configuration, and nothing else. What an operator applies once is told at
+/// the end.
 #[derive(Debug, Args)]
 pub(super) struct Init {
     #[command(flatten)]
@@ -73,6 +74,7 @@ fn state(verdict: Verdict) -> &'static str {
         Verdict::Same => "unchanged",
         Verdict::Keep => "kept",
         Verdict::Replace => "replaced",
+        Verdict::Update => "updated",
     }
 }
 
@@ -95,20 +97,30 @@ fn line(file: &File, dry_run: bool) -> String {
     match file.verdict {
         Verdict::Write => format!("  {GOOD}{would}written{GOOD:#}    {path}\n"),
         Verdict::Replace => format!("  {NOTE}{would}replaced{NOTE:#}   {path}\n"),
+        Verdict::Update => {
+            format!(
+                "  {NOTE}{would}updated{NOTE:#}    {path}: its destinations follow the configuration\n{}",
+                shown_diff(file)
+            )
+        }
         Verdict::Same => format!("  {DIM}nothing to do{DIM:#}  {path}\n"),
         Verdict::Keep => {
-            let differs = diff(file).unwrap_or_default();
-            let shown: String = differs.lines().map(|line| format!("      {line}\n")).collect();
             format!(
-                "  {NOTE}kept{NOTE:#}       {path}: it is different from what would be written; --force replaces it\n{shown}"
+                "  {NOTE}kept{NOTE:#}       {path}: it is different from what would be written; --force replaces it\n{}",
+                shown_diff(file)
             )
         }
     }
 }
 
+fn shown_diff(file: &File) -> String {
+    let differs = diff(file).unwrap_or_default();
+    differs.lines().map(|line| format!("      {line}\n")).collect()
+}
+
 /// From what is there to what would be written.
 fn diff(file: &File) -> Option<String> {
-    if !matches!(file.verdict, Verdict::Keep | Verdict::Replace) {
+    if !matches!(file.verdict, Verdict::Keep | Verdict::Replace | Verdict::Update) {
         return None;
     }
     let there = String::from_utf8_lossy(file.there.as_deref().unwrap_or_default()).into_owned();

@@ -23,7 +23,9 @@ use crate::model::removal;
 /// one that was itself rolled back from; again, the one before that.
 ///
 /// A rollback that removes what keeps data (a volume claim, a database) is refused without --with-data. One
-/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it.
+/// whose disk is smaller than the live one, or of another class, is refused: Kubernetes would not take it. One
+/// that hands a live number of pods over to an autoscaler is refused without --with-fewer-pods: Kubernetes may go
+/// down to one pod until that counts.
 ///
 /// A rollback takes a hold: workflows and rollouts cannot deploy over it. A person's deployment of
 /// another release ends the hold, and so does `bart unhold`.
@@ -51,6 +53,9 @@ pub(super) struct Rollback {
     /// Also where objects that keep data are removed by it
     #[arg(long)]
     with_data: bool,
+    /// Also where Kubernetes may go down to one pod until the revision's autoscaler counts
+    #[arg(long)]
+    with_fewer_pods: bool,
     /// Only say what would change
     #[arg(long)]
     dry_run: bool,
@@ -75,6 +80,9 @@ struct Ask<'a> {
     to: Option<&'a DeployId>,
     reason: &'a str,
     with_data: bool,
+    /// Left out where it is not asked for: an older service does not know it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    with_fewer_pods: bool,
     dry_run: bool,
 }
 
@@ -184,8 +192,9 @@ impl Rollback {
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
-        let Self { with_data, dry_run, .. } = *self;
-        let ask = Ask { to: self.to.as_ref(), reason: &self.reason, with_data, dry_run };
+        let Self { with_data, with_fewer_pods, dry_run, .. } = *self;
+        let (to, reason) = (self.to.as_ref(), self.reason.as_str());
+        let ask = Ask { to, reason, with_data, with_fewer_pods, dry_run };
         let answer = self.server.post(&path, &ask).await;
         self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }

@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
-use crate::model::id::ImageTag;
+use crate::model::facts::ObjectName;
+use crate::model::id::{AppKey, ImageTag};
 use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
 use crate::model::route::Route;
@@ -226,6 +227,7 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem 
             app.namespace
         ),
         ClaimConflict::Route(route) => route_taken(route),
+        ClaimConflict::Object { object, app } => object_taken(object, app),
     };
     Problem { remedy: Remedy::Reject, message }
 }
@@ -236,6 +238,11 @@ pub(crate) fn route_taken(route: &Route) -> String {
     format!(
         "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
     )
+}
+
+/// Another app of the namespace has an object of that name.
+pub(crate) fn object_taken(object: &ObjectName, app: &AppKey) -> String {
+    format!("{object} is `{app}`'s by now, and only one of them can have it: choose another name")
 }
 
 /// What a write left behind.

@@ -8,13 +8,13 @@ use jiff::Timestamp;
 
 use crate::controller::stages::Stages;
 use crate::forge::delivery::Limited;
+use crate::model::claim::Claims;
 use crate::model::deployment::{Contact, Deployment, Pushed};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
 use crate::model::rollback::Rollback;
-use crate::model::route::RouteClaim;
 use crate::model::violation::{Rejection, Violation};
 use crate::store::Message;
 use crate::support::lease::Lease;
@@ -48,12 +48,12 @@ pub trait Outside: Send + Sync + 'static {
         lease: &Lease,
     ) -> impl Future<Output = Wrote> + Send;
 
-    /// The routes that a former revision makes live again; an error where they are other apps' by now.
-    fn rollback_routes(
+    /// What a former revision makes live again; an error where it is other apps' by now, or no app's.
+    fn rollback_claims(
         &self,
         deployment: &Deployment,
         rollback: &Rollback,
-    ) -> impl Future<Output = Result<Vec<RouteClaim>, Problem>> + Send;
+    ) -> impl Future<Output = Result<Claims, Problem>> + Send;
 
     /// Makes a former revision live again, in the manifest repository, unless the lease has ended. One that is live already is not
     /// pushed again.
@@ -141,8 +141,8 @@ pub struct Planned<Extra> {
     pub contact: Option<Contact>,
     /// Where the app will be reached, if it has a host.
     pub address: Option<String>,
-    /// The routes that it makes live.
-    pub routes: Vec<RouteClaim>,
+    /// What it makes live.
+    pub claims: Claims,
     /// What does not stop the deployment.
     pub warnings: Vec<Violation>,
     /// For the writer.

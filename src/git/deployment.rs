@@ -6,7 +6,7 @@ use git2::Oid;
 use crate::git::edits::{self, EditError, Edited, Edits, Leaf};
 use crate::git::folder::Kind;
 use crate::git::handedit::{self, Watch};
-use crate::git::layout::{self, LATEST};
+use crate::git::layout::{self, LATEST, RepoPath};
 use crate::git::message::Note;
 use crate::git::objects::Objects;
 use crate::model::hand_edit::HandEdits;
@@ -20,8 +20,8 @@ pub struct Write {
     pub revision: Revision,
     /// The bytes of `apps/<cluster>/<namespace>.<app>.yaml`; `None` leaves that file alone.
     pub application: Option<Vec<u8>>,
-    /// The bytes of `apps/<cluster>/project.yaml`, written only if that file is absent.
-    pub project: Option<Vec<u8>>,
+    /// `apps/<cluster>/project.yaml`.
+    pub project: Option<ProjectFile>,
     /// The bytes of `apps/<cluster>.yaml`, written only if that file is absent.
     pub parent: Option<Vec<u8>>,
     /// What the commit says.
@@ -29,6 +29,18 @@ pub struct Write {
     /// What is to be done about what somebody edited by hand, and where that is told.
     pub hand_edits: Watch,
 }
+
+/// The file of a cluster's project.
+#[derive(Debug, Clone)]
+pub struct ProjectFile {
+    /// Its bytes where there is none.
+    pub bytes: Vec<u8>,
+    /// What becomes of the bytes that are there, beside those that would be written; `None` leaves them alone.
+    pub follow: fn(&[u8], &[u8]) -> Option<Vec<u8>>,
+}
+
+/// The most bytes of a project that is read.
+const LARGEST_PROJECT: usize = 1024 * 1024;
 
 /// Applies a deployment to the root of a tip; `None` is an empty repository.
 pub(super) fn edit(
@@ -46,11 +58,11 @@ pub(super) fn edit(
     let mut edits = Edits::default();
     let file = layout::application_file(target, app);
     edits.file_if(objects, root, &file, application.as_deref(), |now, new| now != Some(new))?;
-    for (path, bytes) in
-        [(layout::project_file(target), project), (layout::parent_file(target), parent)]
-    {
-        edits.file_if(objects, root, &path, bytes.as_deref(), |now, _| now.is_none())?;
+    if let Some(project) = project {
+        edit_project(objects, root, &layout::project_file(target), project, &mut edits)?;
     }
+    let file = layout::parent_file(target);
+    edits.file_if(objects, root, &file, parent.as_deref(), |now, _| now.is_none())?;
     if edits.is_empty() && present.latest == Some(files) {
         hand_edits.note(None);
         return Ok(Edited::Unchanged);
@@ -63,6 +75,25 @@ pub(super) fn edit(
     edits.put(&layout::revision_folder(target, app, &revision.id), Leaf::Folder(files));
     edits.put(&layout::latest_folder(target, app), Leaf::Folder(files));
     Ok(Edited::Changed(edits.apply(objects, root)?))
+}
+
+fn edit_project(
+    objects: &mut Objects<'_>,
+    root: Option<Oid>,
+    file: &RepoPath,
+    project: &ProjectFile,
+    edits: &mut Edits,
+) -> Result<(), git2::Error> {
+    let ProjectFile { bytes, follow } = project;
+    let followed = match objects.find(root, file)? {
+        None => Some(bytes.clone()),
+        Some((id, Kind::File)) if id != Objects::id_of(bytes)? => {
+            let there = objects.read_file(id, LARGEST_PROJECT)?;
+            there.and_then(|there| follow(&there, bytes))
+        }
+        Some(_) => None,
+    };
+    edits.file_if(objects, root, file, followed.as_deref(), |now, new| now != Some(new))
 }
 
 /// Notes what somebody edited by hand, if it would be replaced by other files.

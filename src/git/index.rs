@@ -92,14 +92,13 @@ pub struct FolderId(Oid);
 
 /// An app of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamespaceApp {
+pub struct NamespaceApp<T> {
     /// Which.
     pub slug: Slug,
     /// Its folder now.
     pub folder: FolderId,
-    /// The files of `latest`, at most 200 and none larger than a mebibyte; `None` where the folder is the
-    /// known one.
-    pub files: Option<Vec<ManifestFile>>,
+    /// What was made of the files of `latest`; `None` where the folder is the known one.
+    pub found: Option<T>,
 }
 
 impl Place {
@@ -247,16 +246,45 @@ impl Follower {
         })
     }
 
-    /// Every app of a namespace; the files of `latest` of those whose folder is not the known one.
+    /// The files with a wanted name in the app's revisions that `latest` is not, the newest revision's first.
+    /// Those that are too large are left out.
     ///
     /// # Errors
     /// As [`Follower::changes`].
-    pub fn namespace(
+    pub fn former_files(
+        &mut self,
+        target: &TargetName,
+        app: &AppKey,
+        wanted: fn(&str) -> bool,
+    ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
+        let (folder, latest) =
+            (layout::app_folder(target, app), layout::latest_folder(target, app));
+        self.reading(|repo, root, _| {
+            let latest = tree::find(root, &latest)?.map(|(id, _)| id);
+            let mut revisions = tree::revision_folders(repo, root, &folder)?;
+            revisions.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+            let former = revisions.into_iter().filter(|(_, id)| Some(*id) != latest);
+            let files = former.take(layout::REVISIONS_KEPT).map(|(_, id)| {
+                let there = compare::files(&repo.find_tree(id)?, wanted);
+                Ok(read(repo, there.get(..FILES).unwrap_or(&there))?.0)
+            });
+            files.collect()
+        })
+    }
+
+    /// Every app of a namespace; of those whose folder is not the known one what `make` makes of the files of
+    /// `latest` and of the names of those that were left out, as too many or too large. One app's files
+    /// are held at a time.
+    ///
+    /// # Errors
+    /// As [`Follower::changes`].
+    pub fn namespace<T>(
         &mut self,
         target: &TargetName,
         namespace: &Namespace,
         known: impl Fn(&Slug) -> Option<FolderId>,
-    ) -> Result<Vec<NamespaceApp>, WriteError> {
+        make: impl Fn(&[ManifestFile], Vec<String>) -> T,
+    ) -> Result<Vec<NamespaceApp<T>>, WriteError> {
         let folder = layout::namespace_folder(target, namespace);
         self.reading(|repo, root, _| {
             let Some((id, ObjectType::Tree)) = tree::find(root, &folder)? else {
@@ -265,16 +293,18 @@ impl Follower {
             let mut apps = Vec::new();
             for (name, id) in compare::folders(repo, Some(id))? {
                 let Ok(slug) = Slug::parse(name) else { continue };
-                let files = if known(&slug) == Some(FolderId(id)) {
+                let found = if known(&slug) == Some(FolderId(id)) {
                     None
                 } else {
                     let inside = compare::folders(repo, Some(id))?.into_iter();
                     let latest = inside.into_iter().find(|(name, _)| name == layout::LATEST);
                     let there = latest.map(|(_, id)| repo.find_tree(id)).transpose()?;
                     let there = there.map_or_else(Vec::new, |it| compare::files(&it, |_| true));
-                    Some(read(repo, there.get(..FILES).unwrap_or(&there))?.0)
+                    let (files, mut left) = read(repo, there.get(..FILES).unwrap_or(&there))?;
+                    left.extend(there.iter().skip(FILES).map(|(name, _)| name.clone()));
+                    Some(make(&files, left))
                 };
-                apps.push(NamespaceApp { slug, folder: FolderId(id), files });
+                apps.push(NamespaceApp { slug, folder: FolderId(id), found });
             }
             Ok(apps)
         })

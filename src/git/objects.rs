@@ -136,6 +136,18 @@ impl<'r> Objects<'r> {
         Folder::parse(bytes).ok_or_else(|| git2::Error::from_str("a folder's object is damaged"))
     }
 
+    /// The bytes of a file; `None` where there are more than that.
+    pub(super) fn read_file(&self, id: Oid, most: usize) -> Result<Option<Vec<u8>>, git2::Error> {
+        if let Some(object) = self.new.get(&id) {
+            return Ok((object.bytes.len() <= most).then(|| object.bytes.clone()));
+        }
+        let (size, _) = self.odb.read_header(id)?;
+        if size > most {
+            return Ok(None);
+        }
+        Ok(Some(self.odb.read(id)?.data().to_vec()))
+    }
+
     /// What is at a path.
     pub(super) fn find(
         &self,

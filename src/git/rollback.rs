@@ -1,9 +1,10 @@
 //! A rollback: `latest` becomes a former revision's folder again, the same object. Nothing is rendered
-//! and no file is written, so its bytes cannot be others.
+//! and no file of it is written, so its bytes cannot be others. The app's Application may be written beside it.
 
 use git2::Oid;
 use jiff::Timestamp;
 
+use crate::git::amendment::Seen;
 use crate::git::edits::{EditError, Edited, Edits, Leaf};
 use crate::git::error::WriteError;
 use crate::git::handedit::{self, Watch};
@@ -29,12 +30,24 @@ pub struct Restore {
     pub to: DeployId,
     /// Its tree, as it was when the rollback was decided on.
     pub tree: TreeId,
-    /// The tree of `latest` that it was judged by: another one makes it void. `None` where any may go.
-    pub over: Option<TreeId>,
+    /// The `latest` that it was judged by: another one makes it void.
+    pub over: ExpectedLatest,
+    /// The Application as it was seen, and what it becomes; another one makes the rollback void. `None` leaves it
+    /// alone.
+    pub application: Option<(Seen, Vec<u8>)>,
     /// What the commit says.
     pub message: Message,
     /// What is to be done about what somebody edited by hand, and where that is told.
     pub hand_edits: Watch,
+}
+
+/// Which `latest` a rollback may replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpectedLatest {
+    /// Any.
+    Any,
+    /// This tree, or none.
+    Exactly(Option<TreeId>),
 }
 
 impl Restore {
@@ -42,13 +55,20 @@ impl Restore {
     pub fn new(note: &RollbackNote, tree: TreeId, hand_edits: Watch) -> Self {
         let RollbackNote { target, app, to, .. } = note.clone();
         let message = Message::of_rollback(note);
-        Self { target, app, to, tree, over: None, message, hand_edits }
+        let over = ExpectedLatest::Any;
+        Self { target, app, to, tree, over, application: None, message, hand_edits }
     }
 
     /// The same, void if `latest` is another tree than that one by then.
     #[must_use]
     pub fn over(self, latest: Option<TreeId>) -> Self {
-        Self { over: latest, ..self }
+        Self { over: ExpectedLatest::Exactly(latest), ..self }
+    }
+
+    /// The same, which also writes the app's Application if that is still what was seen.
+    #[must_use]
+    pub fn with_application(self, application: Option<(Seen, Vec<u8>)>) -> Self {
+        Self { application, ..self }
     }
 }
 
@@ -59,7 +79,7 @@ pub(super) fn edit(
     root: Option<Oid>,
     restore: &Restore,
 ) -> Result<Edited, EditError> {
-    let Restore { target, app, to, tree, over, message: _, hand_edits: _ } = restore;
+    let Restore { target, app, to, tree, over, application, message: _, hand_edits: _ } = restore;
     let folder = layout::revision_folder(target, app, to);
     let found = objects.find(root, &folder)?;
     let Some((wanted, folder::Kind::Folder)) = found.filter(|(id, _)| id.to_string() == tree.0)
@@ -71,11 +91,18 @@ pub(super) fn edit(
         return Ok(Edited::AlreadyThere);
     }
     let latest = present.latest.map(|id| TreeId(id.to_string()));
-    if over.is_some() && *over != latest {
+    if matches!(over, ExpectedLatest::Exactly(expected) if *expected != latest) {
         return Err(EditError::Moved(layout::latest_folder(target, app).to_string()));
     }
     watch(objects, &present, restore)?;
     let mut edits = Edits::default();
+    if let Some((Seen(seen), bytes)) = application {
+        let file = layout::application_file(target, app);
+        if objects.find(root, &file)?.map(|(id, _)| id) != *seen {
+            return Err(EditError::Moved(file.to_string()));
+        }
+        edits.file_if(objects, root, &file, Some(bytes), |now, new| now != Some(new))?;
+    }
     edits.put(&layout::latest_folder(target, app), Leaf::Folder(wanted));
     Ok(Edited::Changed(edits.apply(objects, root)?))
 }

@@ -19,7 +19,7 @@ pub use crate::git::budget::PushBudget;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
-pub use crate::git::deployment::Write;
+pub use crate::git::deployment::{ProjectFile, Write};
 pub use crate::git::error::{Disposition, WriteError};
 pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};

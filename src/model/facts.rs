@@ -143,10 +143,15 @@ impl Ownership {
     }
 }
 
-/// The objects of every app of a namespace, the app's own among them, as far as they can be read. In a
-/// cluster two objects of one kind and name are one.
+/// The objects of every app of a namespace, the app's own among them. In a cluster two objects of one kind
+/// and name are one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamespaceObjects(pub BTreeMap<Slug, Arc<[ObjectName]>>);
+pub struct NamespaceObjects {
+    /// Those that could be read, by app.
+    pub apps: BTreeMap<Slug, Arc<[ObjectName]>>,
+    /// A file of each app that could not be read whole: what is in it may have any name.
+    pub unread: BTreeMap<Slug, String>,
+}
 
 /// What an object of a namespace is known by in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +164,22 @@ pub struct ObjectName {
     pub name: Box<str>,
 }
 
+/// `Service web`
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// An object that a deployment under way is about to make live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedObject {
+    /// The app of its namespace that takes it.
+    pub app: Slug,
+    /// The object.
+    pub object: ObjectName,
+}
+
 impl NamespaceObjects {
     /// The other app that has an object of that name.
     pub fn owner_of(&self, app: &Slug, object: &LiveObject) -> Option<&Slug> {
@@ -166,8 +187,26 @@ impl NamespaceObjects {
         let group = stateful::group(api_version);
         let is_it =
             |one: &ObjectName| *one.name == **name && *one.kind == **kind && *one.group == *group;
-        let others = self.0.iter().filter(|(slug, _)| *slug != app);
+        let others = self.apps.iter().filter(|(slug, _)| *slug != app);
         others.into_iter().find(|(_, objects)| objects.iter().any(is_it)).map(|(slug, _)| slug)
+    }
+
+    /// The same with what deployments under way have claimed.
+    #[must_use]
+    pub fn with_claims(self: Arc<Self>, claimed: Vec<ClaimedObject>) -> Arc<Self> {
+        let is_new = |one: &ClaimedObject| {
+            !self.apps.get(&one.app).is_some_and(|objects| objects.contains(&one.object))
+        };
+        let new: Vec<ClaimedObject> = claimed.into_iter().filter(is_new).collect();
+        if new.is_empty() {
+            return self;
+        }
+        let mut with_new = Self::clone(&self);
+        for ClaimedObject { app, object } in new {
+            let objects = with_new.apps.entry(app).or_insert_with(|| [].into());
+            *objects = objects.iter().cloned().chain([object]).collect();
+        }
+        Arc::new(with_new)
     }
 }
 
@@ -176,8 +215,12 @@ impl NamespaceObjects {
 pub struct LiveApp {
     /// Every object.
     pub objects: Vec<LiveObject>,
+    /// Those of them that Argo CD leaves in the cluster when they are taken out of the manifests.
+    pub staying: Vec<LiveObject>,
     /// The disks that its objects ask for.
     pub disks: Vec<Disk>,
+    /// Disks of former revisions that may still be in the cluster, because Argo CD was told to leave them.
+    pub left_over: Vec<Disk>,
     /// How many pods its workloads have, where their manifests say so.
     pub replicas: Vec<LiveReplicas>,
     /// The workloads, by kind and name, that an autoscaler of its own scales.

@@ -42,6 +42,17 @@ pub enum NamespaceOwner {
     Operators,
 }
 
+/// Why a target takes no app in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceRefusal {
+    /// What is wrong.
+    pub message: String,
+    /// What it is instead.
+    pub expected: &'static str,
+    /// What to do.
+    pub help: String,
+}
+
 /// What Kubernetes keeps for its own namespaces ("Namespaces", initial namespaces).
 const KUBERNETES: &str = "kube-*";
 
@@ -68,6 +79,40 @@ impl Target {
             add(glob, NamespaceOwner::Operators);
         }
         denied
+    }
+
+    /// Why the target takes no app in the namespace; `None` where it takes them.
+    pub fn refuse_namespace(&self, namespace: &str) -> Option<NamespaceRefusal> {
+        let on = &self.name;
+        let mut denied = self.denied_namespaces().into_iter();
+        if let Some(denied) = denied.find(|one| matches(&one.glob, namespace)) {
+            let DeniedNamespaces { glob, owner } = denied;
+            let message = match owner {
+                NamespaceOwner::Kubernetes => format!(
+                    "the namespace `{namespace}` is Kubernetes' own: `{glob}` is for no app"
+                ),
+                NamespaceOwner::ArgoCd => {
+                    format!("Argo CD of `{on}` runs in the namespace `{namespace}`")
+                }
+                NamespaceOwner::Gateways => {
+                    format!("the gateways of `{on}` are in the namespace `{namespace}`")
+                }
+                NamespaceOwner::Operators => format!(
+                    "the operators of `{on}` keep the namespace `{namespace}` from apps: `{glob}`"
+                ),
+            };
+            let help = "choose a namespace of your team's own".to_owned();
+            return Some(NamespaceRefusal { message, expected: "not for apps", help });
+        }
+        let allowed = self.policies.namespaces.allow.as_ref()?;
+        (!allowed.iter().any(|glob| matches(glob, namespace))).then(|| {
+            let globs: Vec<String> = allowed.iter().map(|glob| format!("`{glob}`")).collect();
+            NamespaceRefusal {
+                message: format!("`{on}` takes no apps in the namespace `{namespace}`"),
+                expected: "not one of those for apps",
+                help: format!("it takes them in {}; operators say so", globs.join(", ")),
+            }
+        })
     }
 
     /// Whose an object of an app would be by its name; `None` where the name is free.

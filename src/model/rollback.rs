@@ -29,6 +29,9 @@ pub struct Rollback {
     /// Whether objects that keep data may go.
     #[serde(default)]
     pub with_data: bool,
+    /// Whether Kubernetes may go down to one pod until an autoscaler counts.
+    #[serde(default)]
+    pub with_fewer_pods: bool,
 }
 
 /// What somebody asks for.
@@ -44,6 +47,8 @@ pub struct RollbackRequest {
     pub reason: String,
     /// Whether objects that keep data may go.
     pub with_data: bool,
+    /// Whether Kubernetes may go down to one pod until an autoscaler counts.
+    pub with_fewer_pods: bool,
     /// Only say what would be done.
     pub dry_run: bool,
 }

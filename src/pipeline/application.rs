@@ -10,6 +10,8 @@ use crate::model::target::Target;
 use crate::pipeline::replicas::Workload;
 use crate::waml::document::Link;
 use crate::waml::emit;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
 
 /// The manifest repository as Argo CD sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,17 +71,7 @@ pub fn of_app(about: &About<'_>, target: &Target, source: &Source) -> Vec<u8> {
         );
         spec.insert("project".to_owned(), target.project().into());
         spec.insert("info".to_owned(), info(about));
-        // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
-        // one that is there alone, and never deletes it.
-        let mut options = vec!["CreateNamespace=true"];
-        if !about.autoscaled.is_empty() {
-            // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
-            options.push("RespectIgnoreDifferences=true");
-            spec.insert("ignoreDifferences".to_owned(), numbers_of_pods(about.autoscaled));
-        }
-        if let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) {
-            policy.insert("syncOptions".to_owned(), json!(options));
-        }
+        leave_to_autoscalers(spec, about.autoscaled);
     }
     emit::document(&application).into_bytes()
 }
@@ -104,10 +96,67 @@ pub fn of_cluster(target: &Target, source: &Source) -> Vec<u8> {
     emit::document(&application).into_bytes()
 }
 
-/// What of the workloads Argo CD leaves to their autoscalers.
-fn numbers_of_pods(autoscaled: &[Workload]) -> Json {
-    let number = |Workload { kind, name }: &Workload| json!({"group": "apps", "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]});
-    autoscaled.iter().map(number).collect()
+/// The same Application with these workloads' numbers of pods left to their autoscalers, and no others; `None`
+/// where it is so already, or is none that can be read. What somebody else put into it stays.
+pub fn with_autoscaled(application: &[u8], autoscaled: &[Workload]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(application).ok()?;
+    let documents = yaml::parse_stream("Application", text, &BUDGET).ok()?;
+    let [document] = documents.as_slice() else { return None };
+    let before = untyped(document);
+    let mut after = before.clone();
+    leave_to_autoscalers(after.get_mut("spec")?.as_object_mut()?, autoscaled);
+    (after != before).then(|| emit::document(&after).into_bytes())
+}
+
+/// Tells Argo CD what of the workloads is not its own.
+fn leave_to_autoscalers(spec: &mut Map<String, Json>, autoscaled: &[Workload]) {
+    // A new cluster has none of the namespaces. Argo CD makes one where it is missing, leaves
+    // one that is there alone, and never deletes it.
+    let mut options = vec!["CreateNamespace=true"];
+    let others = spec.get("ignoreDifferences").and_then(Json::as_array).into_iter().flatten();
+    let mut ignored: Vec<Json> = others.filter(|one| !is_number_of_pods(one)).cloned().collect();
+    ignored.extend(autoscaled.iter().map(number_of_pods));
+    let is_ignored = !ignored.is_empty();
+    if is_ignored {
+        spec.insert("ignoreDifferences".to_owned(), ignored.into());
+    } else {
+        spec.shift_remove("ignoreDifferences");
+    }
+    let Some(policy) = spec.get_mut("syncPolicy").and_then(Json::as_object_mut) else { return };
+    let there = policy.get("syncOptions").and_then(Json::as_array).cloned().unwrap_or_default();
+    if !autoscaled.is_empty() || (is_ignored && there.contains(&json!(RESPECT))) {
+        // Argo CD takes the number that is live for the wanted one, also where the manifests have none.
+        options.push(RESPECT);
+    }
+    let ours = |one: &&Json| *one != RESPECT && !options.iter().any(|option| *one == option);
+    let mut all: Vec<Json> = options.iter().map(|option| json!(option)).collect();
+    all.extend(there.iter().filter(ours).cloned());
+    policy.insert("syncOptions".to_owned(), all.into());
+}
+
+/// Has Argo CD heed `ignoreDifferences` when it syncs, and not only when it compares.
+const RESPECT: &str = "RespectIgnoreDifferences=true";
+/// What is read of an Application; ours have some kilobytes.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 10_000, text: 1 << 20, depth: 64 };
+
+const JSON_POINTERS: &str = "jsonPointers";
+const JQ_PATHS: &str = "jqPathExpressions";
+/// The number of pods, as `ignoreDifferences` names it.
+const REPLICAS: &str = "/spec/replicas";
+/// The same once it is above zero. While it is 0, Argo CD applies what the manifest says: without a number
+/// that is 1, and the autoscaler begins to count.
+const REPLICAS_ABOVE_ZERO: &str = ".spec.replicas | select(. > 0)";
+
+/// What of a workload Argo CD leaves to its autoscaler.
+fn number_of_pods(Workload { kind, name, parked }: &Workload) -> Json {
+    let (key, path) =
+        if *parked { (JQ_PATHS, REPLICAS_ABOVE_ZERO) } else { (JSON_POINTERS, REPLICAS) };
+    json!({"group": "apps", "kind": kind, "name": name, key: [path]})
+}
+
+/// Whether an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
+fn is_number_of_pods(entry: &Json) -> bool {
+    entry[JSON_POINTERS] == json!([REPLICAS]) || entry[JQ_PATHS] == json!([REPLICAS_ABOVE_ZERO])
 }
 
 /// Without it every push to the shared repository would refresh every application.
@@ -264,7 +313,8 @@ mod tests {
         let none = of(&[]);
         assert_eq!(none["spec"]["ignoreDifferences"], Json::Null);
         assert_eq!(none["spec"]["syncPolicy"]["syncOptions"], json!(["CreateNamespace=true"]));
-        let one = of(&[Workload { kind: "Deployment".into(), name: "shop".into() }]);
+        let workload = |parked| Workload { kind: "Deployment".into(), name: "shop".into(), parked };
+        let one = of(&[workload(false)]);
         assert_eq!(
             one["spec"]["syncPolicy"]["syncOptions"],
             json!(["CreateNamespace=true", "RespectIgnoreDifferences=true"])
@@ -272,6 +322,55 @@ mod tests {
         let left = &one["spec"]["ignoreDifferences"];
         assert_eq!((&left[0]["kind"], &left[0]["name"]), (&json!("Deployment"), &json!("shop")));
         assert_eq!(left[0]["jsonPointers"], json!(["/spec/replicas"]));
+        let parked = of(&[workload(true)]);
+        let left = &parked["spec"]["ignoreDifferences"][0];
+        assert_eq!(left["jsonPointers"], Json::Null, "a live 0 would stay for ever");
+        assert_eq!(left["jqPathExpressions"], json!([".spec.replicas | select(. > 0)"]));
+    }
+
+    #[test]
+    fn an_application_that_is_there_gets_the_same_bytes_as_one_that_is_written_anew() {
+        let file = |autoscaled: &[Workload]| {
+            let target = Target::unconfigured(TargetName::parse("t").unwrap());
+            let app = AppKey {
+                namespace: Namespace::parse("on").unwrap(),
+                slug: Slug::parse("123").unwrap(),
+            };
+            let link = Link { name: "# a: 'b'".into(), url: "https://x/\"y\"?z=1#w".into() };
+            let about = About {
+                app: &app,
+                owner: "a@b.c",
+                slack: Some("#on-call"),
+                repository: &RepoName::parse("o/r").unwrap(),
+                forge_url: Some("https://github.com"),
+                links: &[link],
+                autoscaled,
+            };
+            let source = Source { url: "https://git/m".to_owned(), branch: "1.0".to_owned() };
+            of_app(&about, &target, &source)
+        };
+        let workload = |parked| Workload { kind: "Deployment".into(), name: "123".into(), parked };
+        let all = [file(&[]), file(&[workload(false)]), file(&[workload(true)])];
+        let lists = [vec![], vec![workload(false)], vec![workload(true)]];
+        for (from, there) in all.iter().enumerate() {
+            for (to, (wanted, list)) in all.iter().zip(&lists).enumerate() {
+                let expected = (from != to).then(|| wanted.clone());
+                assert_eq!(with_autoscaled(there, list), expected, "{from} to {to}");
+            }
+        }
+        let text = String::from_utf8(all[1].clone()).unwrap();
+        let theirs = text.replace(
+            "  ignoreDifferences:\n",
+            "  ignoreDifferences:\n    - kind: ConfigMap\n      jsonPointers: [/data]\n",
+        );
+        assert_ne!(theirs, text);
+        let kept = with_autoscaled(theirs.as_bytes(), &[]).unwrap();
+        let kept: Json = serde_yaml::from_slice(&kept).unwrap();
+        let kinds = kept["spec"]["ignoreDifferences"].as_array().unwrap();
+        assert!(kinds.len() == 1 && kinds[0]["kind"] == "ConfigMap", "what is not ours stays");
+        for unreadable in ["", "a: [", "a: 1", "- 1", "a: 1\n---\nb: 1\n"] {
+            assert_eq!(with_autoscaled(unreadable.as_bytes(), &[workload(false)]), None);
+        }
     }
 
     #[test]

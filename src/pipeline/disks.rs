@@ -13,6 +13,12 @@ use crate::pipeline::validate::quantity::Quantity;
 /// The kinds of objects that ask for disks.
 pub(crate) const KINDS: [&str; 3] = ["PersistentVolumeClaim", "StatefulSet", "SQLInstance"];
 
+/// Whether a file of that name can have an object that asks for a disk, as we name files. One of any other
+/// name is one that somebody put there.
+pub(crate) fn can_be_in(file: &str) -> bool {
+    KINDS.iter().any(|kind| file.starts_with(kind.to_ascii_lowercase().as_str()))
+}
+
 /// Why a live disk cannot become the wanted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
@@ -139,7 +145,8 @@ fn smaller(disk: &Disk) -> &'static str {
     }
 }
 
-fn named(disk: &Disk) -> String {
+/// `PersistentVolumeClaim `data``
+pub(crate) fn named(disk: &Disk) -> String {
     let Disk { object, template, .. } = disk;
     let part =
         template.as_ref().map_or(String::new(), |name| format!(", claim template `{name}`,"));

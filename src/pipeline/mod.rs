@@ -27,7 +27,7 @@ pub mod prepare; // what a manifest repository has before its first deployment
 pub mod project; // the Argo CD AppProject of a cluster
 pub mod removal; // what removing an app takes away
 pub mod replicas; // the number of pods, where an autoscaler takes it over
-mod disks; // what nobody can change of a disk that is live
+pub(crate) mod disks; // what nobody can change of a disk that is live
 pub mod diff; // two sets of manifests, compared
 mod fields; // two objects, compared value by value
 pub mod impact; // what other templates would change

@@ -12,6 +12,8 @@ pub struct Wanted {
     pub path: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Whether it is a cluster's AppProject: its destinations follow the settings.
+    pub is_project: bool,
 }
 
 /// What is done with a file.
@@ -25,12 +27,18 @@ pub enum Verdict {
     Keep,
     /// It is there and different, and is replaced, because that was asked for.
     Replace,
+    /// It is there, and the part of it that follows the settings is brought up to date.
+    Update,
 }
 
 /// The files of a repository whose targets are these: folders, parents and projects. They depend on
 /// the clusters' settings and nothing else.
 pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
-    let readme = |path: &str, text: &str| Wanted { path: path.to_owned(), bytes: text.into() };
+    let readme = |path: &str, text: &str| Wanted {
+        path: path.to_owned(),
+        bytes: text.into(),
+        is_project: false,
+    };
     let mut files = vec![
         readme("README.md", include_str!("prepare/readme.md")),
         readme("apps/README.md", include_str!("prepare/apps.md")),
@@ -39,16 +47,24 @@ pub fn files(targets: &[Target], source: &Source) -> Vec<Wanted> {
     for target in targets {
         let name = &target.name;
         let parent = application::of_cluster(target, source);
-        files.push(Wanted { path: format!("apps/{name}.yaml"), bytes: parent });
+        let path = format!("apps/{name}.yaml");
+        files.push(Wanted { path, bytes: parent, is_project: false });
         let project = project::of_cluster(target, source);
         let project = project.map(|bytes| (format!("apps/{name}/project.yaml"), bytes));
+        let is_project = project.is_some();
         // Without a project of ours, something must keep the folder when it has no app.
         let (path, bytes) = project.unwrap_or_else(|| {
             (format!("apps/{name}/README.md"), include_bytes!("prepare/cluster.md").to_vec())
         });
-        files.push(Wanted { path, bytes });
+        files.push(Wanted { path, bytes, is_project });
     }
     files
+}
+
+/// A file that is there with the part of it brought up to date that follows the settings; `None` where it is
+/// so, or has none.
+pub fn update(wanted: &Wanted, there: &[u8]) -> Option<Vec<u8>> {
+    wanted.is_project.then(|| project::with_destinations(there, &wanted.bytes))?
 }
 
 /// What to do with a file, by what is there. `force` replaces what people have edited.
@@ -93,7 +109,8 @@ mod tests {
 
     #[test]
     fn what_somebody_edited_stays_unless_it_is_asked_for() {
-        let wanted = Wanted { path: "README.md".to_owned(), bytes: b"ours".to_vec() };
+        let (path, bytes) = ("README.md".to_owned(), b"ours".to_vec());
+        let wanted = Wanted { path, bytes, is_project: false };
         assert_eq!(decide(&wanted, None, false), Verdict::Write);
         assert_eq!(decide(&wanted, Some(b"ours"), true), Verdict::Same);
         assert_eq!(decide(&wanted, Some(b"theirs"), false), Verdict::Keep);

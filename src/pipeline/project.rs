@@ -1,10 +1,15 @@
 //! The Argo CD `AppProject` of a cluster: the bounds within which its apps may be anything.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::model::target::Target;
 use crate::pipeline::application::{Source, metadata};
 use crate::waml::emit;
+use crate::waml::typed::untyped;
+use crate::waml::yaml::{self, Budget};
+
+/// What is read of a project that people may have edited.
+const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 20_000, text: 1 << 20, depth: 64 };
 
 /// `apps/<cluster>/project.yaml`: what the cluster's apps may be. `None` where the operator has a
 /// project of their own.
@@ -46,10 +51,54 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     Some(emit::document(&project).into_bytes())
 }
 
+/// The project that is there with the destinations of the one that would be written now; `None` where it has
+/// them, or is none that can be read. Everything else of it is its editors': sync windows, roles, keys of
+/// signatures. It stays byte for byte where the destinations are a block of lines.
+pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(there).ok()?;
+    let before = read(text)?;
+    let wanted = read(std::str::from_utf8(fresh).ok()?)?["spec"]["destinations"].clone();
+    if before["kind"] != "AppProject" || before["spec"]["destinations"] == wanted {
+        return None;
+    }
+    let mut after = before;
+    after.get_mut("spec")?.as_object_mut()?.insert("destinations".to_owned(), wanted.clone());
+    let spliced = splice(text, &wanted).filter(|text| read(text).as_ref() == Some(&after));
+    Some(spliced.unwrap_or_else(|| emit::document(&after)).into_bytes())
+}
+
+fn read(text: &str) -> Option<Json> {
+    let documents = yaml::parse_stream("AppProject", text, &BUDGET).ok()?;
+    let [document] = documents.as_slice() else { return None };
+    Some(untyped(document))
+}
+
+/// The text with other lines below the first indented key `destinations`; `None` without such a key. Whether
+/// that is the right key, the caller finds out.
+fn splice(text: &str, destinations: &Json) -> Option<String> {
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let is_key = |line: &&str| {
+        let rest = line.trim_start_matches(' ').strip_prefix("destinations:").map(str::trim);
+        indent(line) > 0 && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let key = lines.iter().position(is_key)?;
+    let (head, tail) = lines.split_at_checked(key + 1)?;
+    let depth = indent(lines.get(key)?);
+    let is_below = |line: &&&str| {
+        let rest = line.trim_start_matches(' ');
+        indent(line) > depth && !rest.trim().is_empty()
+            || indent(line) == depth && rest.starts_with("- ")
+    };
+    let below = tail.iter().take_while(is_below).count();
+    let block = emit::document(&json!({ "destinations": destinations }));
+    let block = block.lines().skip(1).map(|line| format!("{}{line}\n", " ".repeat(depth)));
+    let (head, rest) = (head.concat(), tail.get(below..)?.concat());
+    Some(head + &block.collect::<String>() + &rest)
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::Value as Json;
-
     use super::*;
     use crate::model::id::TargetName;
 
@@ -97,6 +146,65 @@ mod tests {
         let destinations = project["spec"]["destinations"].as_array().unwrap();
         let namespaces: Vec<_> = destinations.iter().map(|one| one["namespace"].clone()).collect();
         assert_eq!(namespaces, ["team-*", "shop", "!kube-*", "!argocd", "!team-infra"]);
+    }
+
+    /// A project as it is written for that list.
+    fn written(allow: Option<&[&str]>) -> String {
+        let mut target = Target::unconfigured(TargetName::parse("prod-1").unwrap());
+        target.policies.namespaces.allow =
+            allow.map(|globs| globs.iter().map(|glob| (*glob).to_owned()).collect());
+        let source = Source { url: "https://git/m".to_owned(), branch: "main".to_owned() };
+        String::from_utf8(of_cluster(&target, &source).unwrap()).unwrap()
+    }
+
+    fn followed(there: &str, fresh: &str) -> Option<String> {
+        let bytes = with_destinations(there.as_bytes(), fresh.as_bytes())?;
+        Some(String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn the_destinations_of_a_project_follow_the_list_and_nothing_else_does() {
+        let (old, new) = (written(None), written(Some(&["team-*", "shop"])));
+        assert_eq!(followed(&old, &old), None);
+        assert_eq!(followed(&old, &new).as_deref(), Some(new.as_str()));
+        assert_eq!(followed(&new, &old).as_deref(), Some(old.as_str()));
+        // What people have written into it, in their own way, with an older way of ours.
+        let windows = "  # no one syncs on Sundays\n  syncWindows:\n  - {kind: deny, schedule: '0 0 * * 0'}\n";
+        let edited = |text: &str| {
+            let text = text.replace("  clusterResource", &format!("{windows}\n  clusterResource"));
+            format!("# ours\n{text}  signatureKeys: [{{keyID: ABCD}}] # keep\n")
+        };
+        assert_eq!(followed(&edited(&old), &new), Some(edited(&new)));
+        let deeper = "kind: AppProject\nspec:\n    destinations:   # all\n        -   server: x\n            namespace: '*'\n    syncWindows: []\n";
+        let found = followed(deeper, &new).unwrap();
+        assert!(
+            found.starts_with("kind: AppProject\nspec:\n    destinations:   # all\n    - server: ")
+        );
+        assert!(found.ends_with("    syncWindows: []\n"), "{found}");
+    }
+
+    #[test]
+    fn a_project_of_another_form_is_written_anew_and_what_is_none_is_left_alone() {
+        let new = written(Some(&["team-*"]));
+        let wanted = read(&new).unwrap()["spec"]["destinations"].clone();
+        for text in [
+            "kind: AppProject\nspec: {destinations: [{server: x, namespace: '*'}], a: 1}\n",
+            "kind: AppProject\nspec:\n  a: 1\n",
+            "kind: AppProject\nmetadata:\n  destinations:\n  - x\nspec:\n  a: 1\n  destinations: []\n",
+        ] {
+            let found = read(&followed(text, &new).unwrap()).unwrap();
+            assert_eq!((&found["spec"]["destinations"], &found["spec"]["a"]), (&wanted, &json!(1)));
+        }
+        for text in [
+            "",
+            "a: [",
+            "kind: AppProject\nspec: 1\n",
+            "kind: Secret\nspec: {}\n",
+            "a: 1\n---\nb: 1\n",
+        ] {
+            assert_eq!(followed(text, &new), None, "{text}");
+        }
+        assert_eq!(with_destinations(&[0xff], new.as_bytes()), None);
     }
 
     #[test]

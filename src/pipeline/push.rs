@@ -4,7 +4,9 @@
 
 use jiff::Timestamp;
 
-use crate::git::writer::{ManifestRepository, Note, OnItsWay, Watch, Write, WriteError, Written};
+use crate::git::writer::{
+    ManifestRepository, Note, OnItsWay, ProjectFile, Watch, Write, WriteError, Written,
+};
 use crate::model::event::DeploymentRequest;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
@@ -60,6 +62,8 @@ impl Change {
         let application = Some(application::of_app(&about, &rendered.target, source));
         let parent = Some(application::of_cluster(&rendered.target, source));
         let project = project::of_cluster(&rendered.target, source);
+        let project =
+            project.map(|bytes| ProjectFile { bytes, follow: project::with_destinations });
         let hand_edits = Watch::new(rendered.target.policies.hand_edits);
         Self { write: Write { revision, application, project, parent, note, hand_edits } }
     }

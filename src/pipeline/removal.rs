@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use crate::model::facts::{LiveApp, LiveObject, LiveReplicas};
+use crate::model::facts::{Disk, LiveApp, LiveObject, LiveReplicas};
 use crate::model::id::RepoName;
 use crate::model::removal::Taken;
 use crate::model::revision::ManifestFile;
@@ -30,7 +30,7 @@ pub fn taken(latest: &[ManifestFile], application: Option<&[u8]>, files: Vec<Str
             taken.objects.push(object);
         }
     }
-    taken.notes.extend(staying(latest));
+    taken.notes.extend(staying(&kept_on_delete(latest)));
     let application = application.and_then(|bytes| documents("application", bytes)?.pop());
     taken.repository = application.as_ref().and_then(repository);
     taken.notes.extend(note(application.as_ref()));
@@ -44,31 +44,54 @@ pub struct Replacement {
     pub loses: Vec<LiveObject>,
     /// Why a disk of the other files cannot take the place of the live one, one sentence each.
     pub refused: Vec<String>,
+    /// Workloads that would go down to one pod, one sentence each.
+    pub fewer_pods: Vec<String>,
     /// What a person should know, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// What comes of `then` in the place of `latest`.
 pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacement {
-    let (kept, _) = reading::live_app(then);
-    let stays = |object: &LiveObject| kept.objects.iter().any(|one| one.is_same(object));
+    let (wanted, _) = reading::live_app(then);
+    let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
     // A file that is the same to the byte loses nothing, also where nobody can read it.
     let others = latest.iter().filter(|file| !then.contains(file));
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();
     let (live, _) = reading::live_app(latest);
-    let conflicts = disks::conflicts(&live.disks, &kept.disks).into_iter();
+    let conflicts = disks::conflicts(&live.disks, &wanted.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
-    Replacement { loses, refused, notes: fewer_pods(&live, &kept) }
+    let left = live.staying.iter().filter(|object| !stays(object));
+    let mut notes: Vec<String> = staying(left).into_iter().collect();
+    notes.extend(coming_back(&live, &wanted));
+    Replacement { loses, refused, fewer_pods: fewer_pods(&live, &wanted), notes }
 }
 
-/// Workloads that have a number of pods and would have none: their autoscaler begins at one. Nothing is put into
+/// Disks that are not live and come back: Argo CD was told to leave them in the cluster.
+fn coming_back(live: &LiveApp, wanted: &LiveApp) -> Vec<String> {
+    let is_left = |disk: &&Disk| {
+        let is_it = |object: &LiveObject| object.is_same(&disk.object);
+        wanted.staying.iter().any(is_it) && !live.objects.iter().any(is_it)
+    };
+    let note = |disk: &Disk| {
+        format!(
+            "{} comes back with {}: if it is still in the cluster, it is mounted with the data that it has; if \
+             it is larger there, Kubernetes refuses to make it smaller and the app does not sync",
+            disks::named(disk),
+            disk.size
+        )
+    };
+    wanted.disks.iter().filter(is_left).map(note).collect()
+}
+
+/// Workloads that have a number of pods and would have none: Kubernetes goes down to one. Nothing is put into
 /// a former revision's files.
 fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
     let is_new = |one: &&LiveReplicas| {
         let workload = (one.kind.clone(), one.name.clone());
-        then.autoscaled.contains(&workload)
+        one.number > 1
+            && then.autoscaled.contains(&workload)
             && !live.autoscaled.contains(&workload)
             && !then.replicas.iter().any(|then| (&then.kind, &then.name) == (&one.kind, &one.name))
     };
@@ -77,7 +100,7 @@ fn fewer_pods(live: &LiveApp, then: &LiveApp) -> Vec<String> {
         .map(|LiveReplicas { kind, name, number }| {
             format!(
                 "{kind} {name} has {number} pods now, and the revision leaves the number to its autoscaler: \
-                 Kubernetes goes down to 1 until that counts; a deployment keeps the number"
+                 Kubernetes may go down to 1 until that counts"
             )
         })
         .collect()
@@ -137,19 +160,20 @@ fn repository(application: &Json) -> Option<RepoName> {
     RepoName::parse(line["value"].as_str()?).ok()
 }
 
-/// Objects that Argo CD is told to leave in the cluster.
-fn staying(latest: &[ManifestFile]) -> Option<String> {
+/// Objects that Argo CD is told to leave in the cluster when their app is deleted.
+fn kept_on_delete(latest: &[ManifestFile]) -> Vec<LiveObject> {
     let documents = latest.iter().filter_map(|file| documents(&file.name, &file.bytes)).flatten();
-    let left = documents.filter(|json| {
-        let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
-        let options = options.and_then(Json::as_str).unwrap_or_default();
-        options.split(',').any(|option| option.trim() == "Delete=false")
-    });
-    let left: Vec<String> = left.map(|json| named(&json).to_string()).collect();
-    (!left.is_empty()).then(|| {
+    let left = documents.filter(|json| reading::has_sync_option(json, "Delete=false"));
+    left.map(|json| named(&json)).collect()
+}
+
+/// That these objects stay in the cluster; nothing of none.
+fn staying<'a>(objects: impl IntoIterator<Item = &'a LiveObject>) -> Option<String> {
+    let names: Vec<String> = objects.into_iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| {
         format!(
             "Argo CD leaves these in the cluster, with their data: {}; delete them there if they are to go",
-            left.join(", ")
+            names.join(", ")
         )
     })
 }
@@ -208,7 +232,7 @@ mod tests {
         let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
         let broken = file("x.yaml", "a: [");
         let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
-            let Replacement { loses, refused, notes: _ } = replacement(latest, then);
+            let Replacement { loses, refused, .. } = replacement(latest, then);
             (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
         };
         let none = Vec::<String>::new;
@@ -219,6 +243,49 @@ mod tests {
         assert_eq!(lost(from_ref(&service), &[claim("1Gi")]), (none(), 0));
         assert_eq!(lost(from_ref(&broken), &[broken.clone(), service.clone()]), (none(), 0));
         assert_eq!(lost(&[broken], &[service]), (vec!["unreadable x.yaml".to_owned()], 0));
+    }
+
+    #[test]
+    fn what_a_rollback_leaves_in_the_cluster_and_what_comes_back_is_told() {
+        let claim = |options: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data, annotations: {{argocd.argoproj.io/sync-options: '{options}'}}}}\nspec: {{resources: {{requests: {{storage: 5Gi}}}}}}\n"
+            );
+            file("a.yaml", &text)
+        };
+        let service = file("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let notes =
+            |latest: &[ManifestFile], then: &[ManifestFile]| replacement(latest, then).notes;
+        let kept = claim("Prune=false,Delete=false");
+        let gone = notes(&[kept.clone(), service.clone()], from_ref(&service));
+        assert!(gone[0].starts_with("Argo CD leaves these in the cluster"), "{gone:?}");
+        assert!(notes(&[claim("Delete=false"), service.clone()], from_ref(&service)).is_empty());
+        let back = notes(from_ref(&service), &[kept.clone(), service.clone()]);
+        assert!(back[0].contains("`data` comes back with 5Gi: if it is still in the"), "{back:?}");
+        assert!(notes(from_ref(&kept), from_ref(&kept)).is_empty());
+    }
+
+    #[test]
+    fn a_number_of_pods_that_goes_is_told() {
+        let deployment = |replicas: &str| {
+            let text = format!(
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a}}\nspec: {{{replicas}}}\n"
+            );
+            file("d.yaml", &text)
+        };
+        let scaler = file(
+            "h.yaml",
+            "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\nspec: {scaleTargetRef: {kind: Deployment, name: a}}\n",
+        );
+        let fewer = |now: &[ManifestFile], then: &[ManifestFile]| replacement(now, then).fewer_pods;
+        let then = [deployment(""), scaler.clone()];
+        assert!(fewer(&[deployment("replicas: 10")], &then)[0].contains("has 10 pods now"));
+        for number in ["replicas: 1", "replicas: 0", ""] {
+            assert!(fewer(&[deployment(number)], &then).is_empty(), "{number} goes up, or stays");
+        }
+        let kept = [deployment("replicas: 10"), scaler.clone()];
+        assert!(fewer(&[deployment("replicas: 10")], &kept).is_empty(), "it has the number");
+        assert!(fewer(&kept, &then).is_empty(), "it is the autoscaler's already");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::facts::Fact;
+use crate::model::facts::{Fact, LiveApp};
 use crate::model::id::{AppKey, CommitSha, ImageTag};
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::target::Target;
@@ -83,14 +83,17 @@ pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rej
     for object in &mut objects {
         complete(object, app, &valid.release().tag);
     }
-    let kept = match &valid.facts().live {
-        Fact::Known { value, .. } => replicas::keep(&mut objects, value),
-        Fact::NotAsked | Fact::Missing { .. } => Vec::new(),
+    let nothing = LiveApp::default();
+    let live = match &valid.facts().live {
+        Fact::Known { value, .. } => value,
+        // Where it is missing, the rule `replicas` says so.
+        Fact::NotAsked | Fact::Missing { .. } => &nothing,
     };
+    let kept = replicas::keep(&mut objects, live);
     let made = Made { objects: &objects, valid, template, kept_replicas: &kept };
     let warnings = validate::objects(&made)?;
-    let autoscaled =
-        objects.iter().filter_map(|object| replicas::scaled_by(&object.json)).collect();
+    let scaled = objects.iter().filter_map(|object| replicas::scaled_by(&object.json));
+    let autoscaled = replicas::beside_live(scaled, live);
     let named = name_files(objects, app);
     let texts: Vec<String> = named.iter().map(|(_, object)| emit::map(&object.json)).collect();
     let digest = digest(named.iter().map(|(name, _)| name.as_str()).zip(&texts));

@@ -5,6 +5,9 @@
 //! pods, nine would go before the autoscaler counts again. So this one deployment keeps the live number. From
 //! the same commit on the Application tells Argo CD that the number is not its own
 //! (`pipeline/application.rs`), and what comes after leaves it out.
+//!
+//! A workload with no pods is another matter: Kubernetes switches an autoscaler off while its workload has
+//! `replicas: 0`. Its number is not kept, and Argo CD leaves the number alone only once it is above zero.
 
 use serde_json::{Map, Value as Json};
 
@@ -23,6 +26,8 @@ pub struct Workload {
     pub kind: String,
     /// Its name.
     pub name: String,
+    /// Whether its live manifest asks for no pods at all, and no autoscaler has had it yet.
+    pub parked: bool,
 }
 
 /// What an autoscaler scales; `None` of every other object.
@@ -35,7 +40,29 @@ pub(crate) fn scaled_by(json: &Map<String, Json>) -> Option<Workload> {
     // KEDA leaves the kind out for a Deployment.
     let kind = target.get("kind").and_then(Json::as_str).unwrap_or("Deployment");
     let name = target.get("name")?.as_str()?;
-    Some(Workload { kind: kind.to_owned(), name: name.to_owned() })
+    Some(Workload { kind: kind.to_owned(), name: name.to_owned(), parked: false })
+}
+
+/// The workloads that autoscalers of an app scale, as its files say.
+pub fn workloads(app: &LiveApp) -> impl Iterator<Item = Workload> {
+    let workload = |(kind, name): &(String, String)| Workload {
+        kind: kind.clone(),
+        name: name.clone(),
+        parked: false,
+    };
+    app.autoscaled.iter().map(workload)
+}
+
+/// The workloads, with what is live of them.
+pub fn beside_live(workloads: impl Iterator<Item = Workload>, live: &LiveApp) -> Vec<Workload> {
+    let with_live = |workload: Workload| {
+        let Workload { kind, name, parked: _ } = &workload;
+        let is_it = |one: &&LiveReplicas| (&one.kind, &one.name) == (kind, name);
+        let number = live.replicas.iter().find(is_it).map(|one| one.number);
+        let was_scaled = live.autoscaled.iter().any(|one| (&one.0, &one.1) == (kind, name));
+        Workload { parked: number == Some(0) && !was_scaled, ..workload }
+    };
+    workloads.map(with_live).collect()
 }
 
 /// The number that a workload's manifest has; `None` of every other object, and where it has none.
@@ -57,7 +84,8 @@ pub(crate) fn keep(objects: &mut [Object], live: &LiveApp) -> Vec<LiveReplicas> 
         let is_scaled = scaled.iter().any(|one| is_it(&one.kind, &one.name));
         let was_scaled = live.autoscaled.iter().any(|(kind, name)| is_it(kind, name));
         let number = live.replicas.iter().find(|one| is_it(&one.kind, &one.name));
-        let Some(number) = number.filter(|_| is_scaled && !was_scaled).cloned() else { continue };
+        let is_kept = |one: &&LiveReplicas| one.number > 0 && is_scaled && !was_scaled;
+        let Some(number) = number.filter(is_kept).cloned() else { continue };
         let Some(spec) = object.json.get_mut("spec").and_then(Json::as_object_mut) else {
             continue;
         };
@@ -118,5 +146,18 @@ mod tests {
         assert!(keep(&mut new, &LiveApp::default()).is_empty(), "nothing is live");
         let mut written = [deployment(Some(3)), autoscaler()];
         assert!(keep(&mut written, &live(10, false)).is_empty(), "a template says it");
+    }
+
+    #[test]
+    fn no_pods_are_no_number_to_keep() {
+        let mut first = [deployment(None), autoscaler()];
+        assert!(keep(&mut first, &live(0, false)).is_empty());
+        assert_eq!(first[0].json["spec"], json!({"x": 1}), "0 would switch the autoscaler off");
+        let scaled = || first.iter().filter_map(|one| scaled_by(&one.json));
+        let parked = |live: &LiveApp| beside_live(scaled(), live)[0].parked;
+        assert!(parked(&live(0, false)));
+        assert!(!parked(&live(0, true)), "what is not its manifest's is the autoscaler's");
+        assert!(!parked(&live(3, false)));
+        assert!(!parked(&LiveApp::default()));
     }
 }

@@ -1,5 +1,5 @@
-//! Claims: a deployment that begins to push takes its app, its namespace and the routes that it will
-//! make live, in the transaction that gives it the turn. Rules judge what was live when they ran;
+//! Claims: a deployment that begins to push takes its app, its namespace, and the routes and objects that it
+//! will make live, in the transaction that gives it the turn. Rules judge what was live when they ran;
 //! of two that ran at the same moment, one is told here, and planned again.
 //!
 //! A claim counts by the state of its deployment: while that pushes, and some minutes after its
@@ -13,17 +13,17 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::{Any, AssertSqlSafe, Executor};
 
 use crate::model::deployment::Deployment;
-use crate::model::facts::{NotOwned, Ownership};
+use crate::model::facts::{NotOwned, ObjectName, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;
 use crate::store::queue::Claim;
 use crate::store::row::Row;
-use crate::store::{Known, Store, StoreError, Write};
+use crate::store::{Known, Store, StoreError, Write, object_claims};
 
 /// So long after a success the claim counts: longer than any replica may take to see a push of
 /// another one, and than their clocks may differ.
-const SETTLES: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(10);
 
 /// With more hosts than this, all claims on a target are read.
 const MOST_HOSTS: usize = 300;
@@ -42,6 +42,13 @@ pub enum ClaimConflict {
     Namespace,
     /// A route that would be in the way of the deployment's.
     Route(Route),
+    /// An object of the namespace.
+    Object {
+        /// Which.
+        object: ObjectName,
+        /// The other app.
+        app: AppKey,
+    },
 }
 
 impl Store {
@@ -113,7 +120,10 @@ pub(super) async fn conflict(
     let others = claimed(write.sql(), target, app, &hosts, now).await?;
     let is_in_the_way =
         |theirs: &Route| known.routes.iter().any(|ours| ours.is_refused_beside(theirs, repository));
-    Ok(others.into_iter().find(is_in_the_way).map(ClaimConflict::Route))
+    if let Some(route) = others.into_iter().find(is_in_the_way) {
+        return Ok(Some(ClaimConflict::Route(route)));
+    }
+    object_claims::conflict(write, (target, app), &known.objects, now).await
 }
 
 /// Writes down what the deployment takes, in place of what an earlier attempt at it took.
@@ -153,7 +163,7 @@ pub(super) async fn take(
         }
         insert.execute(write.sql()).await.map_err(StoreError::doing(DOING))?;
     }
-    Ok(())
+    object_claims::take(write, id, (&request.target, app), &known.objects, now).await
 }
 
 /// The deployment has come to its end. After a success its claims stand for the app's, in place of
@@ -187,8 +197,9 @@ pub(super) async fn settle(
         .bind(settled.as_millisecond())
         .execute(write.sql())
         .await
-        .map(drop)
-        .map_err(StoreError::doing(DOING))
+        .map_err(StoreError::doing(DOING))?;
+    let target = &deployment.request.target;
+    object_claims::settle(store, write, &deployment.id, (target, app), settled).await
 }
 
 /// The app was taken off the target: what deployments of it had claimed is free, but for one that
@@ -207,8 +218,8 @@ pub(super) async fn free(
     .bind(app.slug.as_str())
     .execute(write.sql())
     .await
-    .map(drop)
-    .map_err(StoreError::doing("freeing what an app had claimed"))
+    .map_err(StoreError::doing("freeing what an app had claimed"))?;
+    object_claims::free(write, target, app).await
 }
 
 /// Two that claim on one target come one after the other. On SQLite whoever writes has locked
@@ -242,8 +253,8 @@ async fn drop_those_of(write: &mut Write, id: &DeployId) -> Result<(), StoreErro
         .bind(id.as_str())
         .execute(write.sql())
         .await
-        .map(drop)
-        .map_err(StoreError::doing(DOING))
+        .map_err(StoreError::doing(DOING))?;
+    object_claims::drop_those_of(write, id).await
 }
 
 /// By the record; where that has nothing, by those who push.

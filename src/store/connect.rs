@@ -75,6 +75,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "people and repositories",
         include_str!("../../migrations/0029_people_and_repositories.sql"),
     ),
+    (32, "object claims", include_str!("../../migrations/0032_object_claims.sql")),
 ];
 
 /// The connections to one database.

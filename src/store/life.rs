@@ -8,6 +8,7 @@ use sqlx::Any;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 
+use crate::model::claim::{Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime, State};
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha, DeployId};
@@ -40,8 +41,18 @@ pub struct Known {
     pub hand_edit: Option<HandEdit>,
     /// The routes that it makes live.
     pub routes: Vec<RouteClaim>,
+    /// The objects that it makes live.
+    pub objects: Vec<ObjectClaim>,
     /// The stages of this attempt.
     pub stages: Vec<StageTime>,
+}
+
+impl Known {
+    /// Takes what the deployment makes live in place of what was claimed before.
+    pub fn take_claims(&mut self, claims: Claims) {
+        let Claims { routes, objects } = claims;
+        (self.routes, self.objects) = (routes, objects);
+    }
 }
 
 /// How a deployment ended.
@@ -84,7 +95,7 @@ pub enum PushTurn {
     Locked(Box<Lock>),
     /// Somebody has held it since the rules ran.
     HeldBack(Box<Hold>),
-    /// The app, its namespace or a route has become another's since the rules ran. It runs still; nothing
+    /// The app, its namespace, a route or an object has become another's since the rules ran. It runs still; nothing
     /// says that it is of the app.
     Claimed(Box<ClaimConflict>),
     /// Another worker took over, or the deployment has ended. Nothing was changed.
@@ -338,8 +349,7 @@ fn with_progress<'q>(
     state: State,
     known: &Known,
 ) -> Query<'q, Any, AnyArguments> {
-    let Known { app, template, templates_commit, contact, address, hand_edit, stages, routes: _ } =
-        known;
+    let Known { app, template, templates_commit, contact, address, hand_edit, stages, .. } = known;
     query
         .bind(claim.deployment.id.as_str().to_owned())
         .bind(i64::from(claim.deployment.attempts))

@@ -20,6 +20,7 @@ mod audit; // who did what, and why
 mod before; // what a sender asks
 mod cancel; // a person stops a deployment
 mod claims; // what a deployment that pushes takes
+mod object_claims; // the names of objects among that
 mod confirm; // ends that are looked at again
 mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead

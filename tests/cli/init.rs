@@ -135,6 +135,36 @@ fn what_people_edited_stays_and_the_difference_is_shown() {
 }
 
 #[test]
+fn the_destinations_of_a_project_follow_the_configuration_and_the_rest_is_its_editors() {
+    let (folder, bare) = place();
+    assert!(init(folder.path(), &[]).status.success());
+    let project = "apps/prod-cluster-1/project.yaml";
+    let windows = "  syncWindows:\n  - {kind: deny, schedule: '0 0 * * 0', duration: 24h}\n";
+    let edited = bare.files()[project].clone() + windows;
+    bare.somebody_writes(project, &edited);
+    let config = fs::read_to_string(folder.path().join("config.yaml")).unwrap();
+    let narrowed = config.replace(
+        "domain: prod.example.com",
+        "domain: prod.example.com, policies: {namespaces: {allow: [team-*, shop]}}",
+    );
+    assert_ne!(narrowed, config);
+    fs::write(folder.path().join("config.yaml"), narrowed).unwrap();
+    let dry = init(folder.path(), &["--dry-run"]);
+    assert!(said(&dry).contains(&format!("would be updated    {project}")), "{}", said(&dry));
+    let output = init(folder.path(), &["--output", "json"]);
+    assert_eq!(states(&output)[project], "updated", "{}", said(&output));
+    let server = "  - server: https://kubernetes.default.svc\n    namespace: ";
+    let expected =
+        edited.replace(&format!("{server}\"*\"\n"), &format!("{server}\"team-*\"\n{server}shop\n"));
+    assert_ne!(expected, edited);
+    assert_eq!(bare.files()[project], expected);
+    let again = init(folder.path(), &["--output", "json"]);
+    assert_eq!(states(&again)[project], "kept", "its sync windows stay: {}", said(&again));
+    assert_eq!(bare.files()[project], expected);
+    bare.assert_sound();
+}
+
+#[test]
 fn without_clusters_there_are_no_parents_yet() {
     let folder = tempfile::tempdir().unwrap();
     let output = program("the-deployer", folder.path()).arg("init").output().unwrap();

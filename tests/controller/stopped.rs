@@ -109,6 +109,7 @@ async fn waiting_rollback(service: &Service, n: i64, to: &DeployId) -> DeployId 
     let (id, asked) = (id(n), request("web", "prod", 1));
     let rollback = Rollback {
         with_data: false,
+        with_fewer_pods: false,
         to: to.clone(),
         from: None,
         away: None,

@@ -233,3 +233,53 @@ fn takes_away(bare: &Bare, path: &str) {
     let head = "commit refs/heads/main\ncommitter a <a@example.com> 1 +0000\ndata 1\nx\n";
     bare.import(&format!("{head}{from}D {path}\n\n"));
 }
+
+#[tokio::test]
+async fn former_revisions_are_read_for_the_files_that_are_wanted() {
+    let place = Place::local();
+    let repository = place.open().await;
+    let mut follower = follow(&repository);
+    let wanted: fn(&str) -> bool = |name| name.starts_with("claim");
+    let claim = |n, size: &str| deploy_files(n, "a", &[("claim.yaml", size), ("other.yaml", size)]);
+    for (n, size) in [(1, "5Gi"), (2, "10Gi")] {
+        pushed(&repository, claim(n, size)).await;
+    }
+    pushed(&repository, deploy_files(3, "a", &[("other.yaml", "x")])).await;
+    let mut former = || {
+        let files = follower.former_files(&target(), &app("a"), wanted).unwrap();
+        let shown = |files: &Vec<ManifestFile>| {
+            files
+                .iter()
+                .map(|file| format!("{}={}", file.name, text(&file.bytes)))
+                .collect::<String>()
+        };
+        files.iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(former(), ["claim.yaml=10Gi", "claim.yaml=5Gi"], "the newest first");
+    pushed(&repository, claim(4, "10Gi")).await;
+    assert_eq!(former(), ["", "claim.yaml=5Gi"], "what is live is no former one");
+    assert!(follower.former_files(&target(), &app("none"), wanted).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_apps_of_a_namespace_are_read_once_and_what_is_left_out_is_named() {
+    let place = Place::local();
+    let repository = place.open().await;
+    let mut follower = follow(&repository);
+    let large = "x".repeat(1024 * 1024 + 1);
+    pushed(&repository, deploy_files(1, "a", &[("x.yaml", "x")])).await;
+    pushed(&repository, deploy_files(2, "b", &[("x.yaml", "x"), ("y.yaml", &large)])).await;
+    let names = |files: &[ManifestFile], left: Vec<String>| {
+        (files.iter().map(|file| file.name.clone()).collect::<Vec<_>>(), left)
+    };
+    let namespace = app("a").namespace;
+    let all = follower.namespace(&target(), &namespace, |_| None, names).unwrap();
+    let found: Vec<_> = all.iter().map(|app| app.found.clone().unwrap()).collect();
+    let x = vec!["x.yaml".to_owned()];
+    assert_eq!(found, [(x.clone(), vec![]), (x, vec!["y.yaml".to_owned()])]);
+    let known = |slug: &the_deployer::model::id::Slug| {
+        all.iter().find(|app| app.slug == *slug).map(|app| app.folder)
+    };
+    let again = follower.namespace(&target(), &namespace, known, names).unwrap();
+    assert!(again.iter().all(|app| app.found.is_none()), "nothing has changed");
+}

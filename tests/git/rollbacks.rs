@@ -1,5 +1,6 @@
 //! Making a former revision live again; on a folder and over HTTP.
 
+use the_deployer::git::layout;
 use the_deployer::git::writer::{
     ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written,
 };
@@ -164,7 +165,39 @@ async fn what_was_judged_by_another_latest_is_void() {
     let void = roll_back(&repository, over(2)).await;
     let Err(WriteError::Moved { path, .. }) = void else { panic!("{void:?}") };
     assert!(path.ends_with("/latest"), "{path}");
+    // That there was none is a judgement, too.
+    let void = roll_back(&repository, one.clone().over(None)).await;
+    assert!(matches!(void, Err(WriteError::Moved { .. })), "{void:?}");
     assert_eq!(kept(&repository).await.live(), Some(&id(3)));
     let done = roll_back(&repository, over(3)).await;
     assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+}
+
+#[tokio::test]
+async fn the_application_is_written_with_it_if_it_is_what_was_seen() {
+    for place in Place::both().await {
+        let repository = place.open().await;
+        for n in 1..=2 {
+            pushed(&repository, deploy(n, &format!("text {n}"))).await;
+        }
+        let seen = kept(&repository).await;
+        let file = layout::application_file(&"prod-1".parse().unwrap(), &app());
+        let look = async || {
+            let (_, found) = repository.found(vec![file.clone()]).await.unwrap();
+            found[0].seen
+        };
+        let before = look().await;
+        place.bare.somebody_writes(&file.to_string(), "theirs\n");
+        let one = back(9, 1, &tree_of(&seen, 1), replace());
+        let with = |seen| one.clone().with_application(Some((seen, b"ours\n".to_vec())));
+        let void = roll_back(&repository, with(before)).await;
+        let Err(WriteError::Moved { path, .. }) = void else { panic!("{void:?}") };
+        assert_eq!(path, file.to_string());
+        assert_eq!(kept(&repository).await.live(), Some(&id(2)));
+        let done = roll_back(&repository, with(look().await)).await;
+        assert!(matches!(done, Ok(Written::Pushed { .. })), "{done:?}");
+        assert_eq!(place.bare.files()[&file.to_string()], "ours\n");
+        assert_eq!(kept(&repository).await.live(), Some(&id(1)));
+        place.bare.assert_sound();
+    }
 }

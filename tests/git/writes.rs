@@ -1,7 +1,9 @@
 //! What one writer does to a repository; each test runs on a folder and over HTTP.
 
 use the_deployer::git::reading::{History, Touched};
-use the_deployer::git::writer::{Disposition, ManifestRepository, Settings, WriteError, Written};
+use the_deployer::git::writer::{
+    Disposition, ManifestRepository, ProjectFile, Settings, Write, WriteError, Written,
+};
 use the_deployer::model::id::CommitSha;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, files, id, pushed, write};
@@ -27,6 +29,35 @@ async fn the_first_deployment_fills_an_empty_repository() {
         assert_eq!(place.bare.trailer("Deploy-Id"), [id(1).to_string()]);
         assert_eq!(place.bare.trailer("Tree-Digest"), ["sha256:00ff"]);
         assert!(place.bare.message().starts_with("deploy devx/my-app 1.10 to prod-1\n\n"));
+        place.bare.assert_sound();
+    }
+}
+
+#[tokio::test]
+async fn a_project_that_is_there_follows_and_is_otherwise_left_alone() {
+    fn follow(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
+        let there = std::str::from_utf8(there).ok()?;
+        let fresh = std::str::from_utf8(fresh).ok()?.trim_end();
+        let part = there.lines().next()?;
+        (part != fresh).then(|| there.replacen(part, fresh, 1).into_bytes())
+    }
+    let with = |n: u32, text: &str, list: &str| {
+        let project = ProjectFile { bytes: format!("{list}\n").into_bytes(), follow };
+        Write { project: Some(project), ..deploy(n, text) }
+    };
+    for place in Place::both().await {
+        let repository = place.open().await;
+        let project = || place.bare.files()["apps/prod-1/project.yaml"].clone();
+        pushed(&repository, with(1, "one", "all")).await;
+        assert_eq!(project(), "all\n");
+        place.bare.somebody_writes("apps/prod-1/project.yaml", "all\ntheirs\n");
+        pushed(&repository, with(2, "two", "all")).await;
+        assert_eq!(project(), "all\ntheirs\n");
+        // Also where nothing else of the app is another.
+        pushed(&repository, with(3, "two", "some")).await;
+        assert_eq!(project(), "some\ntheirs\n");
+        let unchanged = write(&repository, with(4, "two", "some")).await;
+        assert!(matches!(unchanged, Ok(Written::Unchanged { .. })), "{unchanged:?}");
         place.bare.assert_sound();
     }
 }

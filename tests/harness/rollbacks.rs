@@ -34,6 +34,7 @@ pub(crate) fn new(n: i64, to: i64) -> NewRollback {
     let asked = request("web", "prod", to);
     let rollback = Rollback {
         with_data: false,
+        with_fewer_pods: false,
         to: id(to),
         from: Some(id(to + 1)),
         away: Some(request("web", "prod", to + 1).release),

@@ -9,13 +9,13 @@ use the_deployer::controller::outside::{
     Written, Wrote,
 };
 use the_deployer::controller::stages::Stages;
+use the_deployer::model::claim::Claims;
 use the_deployer::model::deployment::{Deployment, ForgeState, Pushed, Stage};
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId, Namespace, Slug};
 use the_deployer::model::notice::Family;
 use the_deployer::model::revision::{Digest, ManifestFile, Revision};
 use the_deployer::model::rollback::Rollback;
-use the_deployer::model::route::RouteClaim;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::Message;
 use the_deployer::support::lease::Lease;
@@ -150,7 +150,7 @@ impl State {
             templates_commit: None,
             contact: None,
             address: None,
-            routes: vec![],
+            claims: Claims::default(),
             warnings: vec![],
             extra: (),
         })
@@ -222,12 +222,12 @@ impl Outside for World {
         Wrote { ended: Ok(written), hand_edit: None }
     }
 
-    async fn rollback_routes(
+    async fn rollback_claims(
         &self,
         _deployment: &Deployment,
         _rollback: &Rollback,
-    ) -> Result<Vec<RouteClaim>, Problem> {
-        Ok(vec![])
+    ) -> Result<Claims, Problem> {
+        Ok(Claims::default())
     }
 
     async fn roll_back(

@@ -145,7 +145,9 @@ fn every_case_gives_what_is_recorded_of_it() {
         if std::env::var_os("UPDATE_EXPECTED").is_some() {
             record(&case, &outcome);
         }
-        assert_eq!(recorded(&case), outcome, "{}", case.display());
+        let recorded = recorded(&case);
+        assert!(!recorded.is_empty(), "{} has no record: UPDATE_EXPECTED=1", case.display());
+        assert_eq!(recorded, outcome, "{}", case.display());
     }
 }
 

@@ -214,11 +214,131 @@ async fn an_autoscaler_that_comes_to_a_live_app_drops_no_pod() {
     assert!(application()["syncPolicy"]["syncOptions"].to_string().contains("RespectIgnore"));
     assert_succeeded(&deploy(3, &automatic).await);
     assert_eq!(replicas(), Json::Null, "now it is the autoscaler's");
-    // Back to a number, and to a revision without one.
+    // Back to a number, and to a revision without one: only when somebody says so.
     assert_succeeded(&deploy(4, &fixed).await);
-    let ask =
-        process.request(reqwest::Method::POST, "/api/v1/apps/prod-cluster-1/devx/shop/rollback");
-    let ask = ask.json(&serde_json::json!({"reason": "x", "dry_run": true}));
-    let said: Json = ask.send().await.unwrap().json().await.unwrap();
-    assert!(said["notes"][0].as_str().unwrap().contains("goes down to 1"), "{said}");
+    assert_eq!(application()["ignoreDifferences"], Json::Null);
+    let roll_back = async |ask: Json| {
+        let path = "/api/v1/apps/prod-cluster-1/devx/shop/rollback";
+        let answer = process.request(reqwest::Method::POST, path).json(&ask).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Json>().await.unwrap())
+    };
+    for dry_run in [true, false] {
+        let (status, said) =
+            roll_back(serde_json::json!({"reason": "x", "dry_run": dry_run})).await;
+        assert_eq!(status, 409, "{said}");
+        let says = said["detail"].as_str().unwrap();
+        assert!(says.contains("has 10 pods now") && says.contains("--with-fewer-pods"), "{says}");
+    }
+    assert_eq!(replicas(), 10);
+    let ask = serde_json::json!({"reason": "x", "with_fewer_pods": true});
+    let (status, said) = roll_back(ask).await;
+    assert_eq!(status, 202, "{said}");
+    assert!(said["notes"][0].as_str().unwrap().contains("go down to 1"), "{said}");
+    let back = process.ended(said["deployment"]["id"].as_str().unwrap()).await;
+    assert_succeeded(&back);
+    assert_eq!(replicas(), Json::Null);
+    let pointers = application()["ignoreDifferences"][0]["jsonPointers"].clone();
+    assert_eq!(pointers, serde_json::json!(["/spec/replicas"]), "as its own deployment had it");
+    // And to the number again: Argo CD must not leave it to an autoscaler that is gone.
+    let to = process.deployments().await.into_iter().find(|one| one["tag"] == "v4").unwrap();
+    let (status, said) = roll_back(serde_json::json!({"reason": "x", "to": to["id"]})).await;
+    assert_eq!(status, 202, "{said}");
+    assert_succeeded(&process.ended(said["deployment"]["id"].as_str().unwrap()).await);
+    assert_eq!((replicas(), &application()["ignoreDifferences"]), (10.into(), &Json::Null));
+    let options = application()["syncPolicy"]["syncOptions"].clone();
+    assert_eq!(options, serde_json::json!(["CreateNamespace=true"]));
+    // A parked app is woken: 0 pods are no number to keep.
+    let parked = fixed.replace("replicas: 10", "replicas: 0");
+    assert_succeeded(&deploy(5, &parked).await);
+    let woken = deploy(6, &automatic).await;
+    assert_succeeded(&woken);
+    assert_eq!(replicas(), Json::Null, "{woken}");
+    let ignored = application()["ignoreDifferences"][0].clone();
+    assert_eq!(ignored["jqPathExpressions"][0], ".spec.replicas | select(. > 0)", "{ignored}");
+    assert_eq!(ignored["jsonPointers"], Json::Null, "a live 0 would stay for ever");
+}
+
+#[tokio::test]
+async fn the_list_of_namespaces_bounds_rollbacks_and_the_project_follows_it() {
+    let home = on_prod("");
+    let deploy = async |process: &Process, number| {
+        let commit = home.commit_file("example/shop", "file", &format!("{number}"));
+        ended(process, Event::new(number, "shop", &commit)).await
+    };
+    home.commit("example/shop", &waml("shop"));
+    let process = home.start().await;
+    for number in [1, 2] {
+        assert_succeeded(&deploy(&process, number).await);
+    }
+    process.kill();
+    let project = "apps/prod-cluster-1/project.yaml";
+    let edited = home.manifests().files()[project].clone() + "  syncWindows: [] # ours\n";
+    assert!(edited.contains("namespace: \"*\""), "{edited}");
+    home.manifests().somebody_writes(project, &edited);
+    let allow = |globs: &str| {
+        let path = home.path("config.yaml");
+        let config = std::fs::read_to_string(&path).unwrap();
+        let first =
+            config.lines().take_while(|line| !line.contains("namespaces")).collect::<Vec<_>>();
+        let policy = format!("  policies: {{namespaces: {{allow: [{globs}]}}}}");
+        std::fs::write(&path, format!("{}\n{policy}\n", first.join("\n"))).unwrap();
+    };
+    allow("team-*");
+    let process = home.start().await;
+    assert_refused(&deploy(&process, 3).await, "reserved", "takes no apps in the namespace `devx`");
+    let before = home.manifests().tip();
+    for dry_run in [true, false] {
+        let path = "/api/v1/apps/prod-cluster-1/devx/shop/rollback";
+        let ask = serde_json::json!({"reason": "x", "dry_run": dry_run});
+        let answer = process.request(reqwest::Method::POST, path).json(&ask).send().await.unwrap();
+        assert_eq!(answer.status(), 409);
+        let says = answer.text().await.unwrap();
+        assert!(says.contains("not rolled back: `prod-cluster-1` takes no apps in the"), "{says}");
+    }
+    assert_eq!(home.manifests().tip(), before);
+    process.kill();
+    allow("team-*, devx");
+    let process = home.start().await;
+    assert_succeeded(&deploy(&process, 4).await);
+    let found = home.manifests().files()[project].clone();
+    assert!(found.contains("namespace: devx") && !found.contains("namespace: \"*\""), "{found}");
+    assert!(found.ends_with("  syncWindows: [] # ours\n"), "{found}");
+    let rest = |text: &str| {
+        let lines =
+            text.lines().filter(|line| !line.contains("server:") && !line.contains("namespace: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rest(&found), rest(&edited));
+}
+
+#[tokio::test]
+async fn a_disk_that_was_left_in_the_cluster_is_told_when_its_name_comes_back() {
+    let home = Home::embedded();
+    let process = home.start().await;
+    let deploy = async |number, more: &str| {
+        let commit = home.commit("example/shop", &with(more));
+        ended(&process, Event::new(number, "shop", &commit)).await
+    };
+    let disk = |size: &str| {
+        format!(
+            "volumes: [{{name: data, mountPath: /data, size: {size}, accessMode: ReadWriteMany}}]"
+        )
+    };
+    assert_succeeded(&deploy(1, &disk("10Gi")).await);
+    let gone = deploy(2, "removes: [{kind: PersistentVolumeClaim, name: shop.data}]").await;
+    assert_succeeded(&gone);
+    let smaller = deploy(3, &disk("5Gi")).await;
+    assert_succeeded(&smaller);
+    let told = &smaller["violations"][0];
+    assert_eq!(
+        (&told["rule"], &told["severity"]),
+        (&"disks".into(), &"warning".into()),
+        "{smaller}"
+    );
+    let says = told["message"].as_str().unwrap();
+    assert!(
+        says.contains("may still be in the cluster") && says.contains("from 10Gi to 5Gi"),
+        "{says}"
+    );
+    assert_eq!(deploy(4, &disk("5Gi")).await["violations"], serde_json::json!([]), "it is live");
 }

@@ -1,7 +1,9 @@
 //! Of two deployments that take the same at the same moment, one is given the turn to push.
 
 use jiff::Timestamp;
+use the_deployer::model::claim::ObjectClaim;
 use the_deployer::model::deployment::State;
+use the_deployer::model::facts::ObjectName;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::model::route::{Route, RouteClaim};
@@ -31,6 +33,16 @@ fn route(address: &str) -> RouteClaim {
 fn planned(name: &str, routes: &[&str]) -> Known {
     let routes = routes.iter().map(|address| route(address)).collect();
     Known { app: Some(app(name)), routes, ..Known::default() }
+}
+
+/// What a plan for the app found out, with its objects: `apps/Deployment/web`, `/Service/web`.
+fn planned_objects(name: &str, objects: &[&str]) -> Known {
+    let object = |text: &&str| {
+        let [group, kind, name] = text.split('/').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let object = ObjectName { group: group.into(), kind: kind.into(), name: name.into() };
+        ObjectClaim { object, live: false }
+    };
+    Known { objects: objects.iter().map(object).collect(), ..planned(name, &[]) }
 }
 
 /// Deployment `n` of a repository, at a worker since second `n`.
@@ -126,6 +138,97 @@ async fn of_two_apps_that_take_the_same_host_and_path_one_is_given_the_turn() {
     pairs_run_on_both(|pair| {
         let known = |slug: &str| planned(&format!("shop/{slug}"), &[&format!("h{pair}.io/api")]);
         [("acme/one".to_owned(), known("one")), ("acme/two".to_owned(), known("two"))]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_two_apps_that_make_an_object_of_one_name_one_is_given_the_turn() {
+    pairs_run_on_both(|pair| {
+        // More than one statement takes, the same one at another place of each.
+        let many =
+            |slug: &str| (0..70).map(|n| format!("/ConfigMap/{slug}-{n}")).collect::<Vec<_>>();
+        let shared = format!("/Service/web-{pair}");
+        let mut one = many("coll");
+        one.push(shared.clone());
+        let mut two = many("web");
+        two.insert(0, shared);
+        let known = |slug: &str, objects: &[String]| {
+            let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+            planned_objects(&format!("shop/{slug}"), &objects)
+        };
+        [
+            ("acme/one".to_owned(), known("coll", &one)),
+            ("acme/two".to_owned(), known(&format!("web-{pair}"), &two)),
+        ]
+    })
+    .await;
+}
+
+/// The object that is in the way, and whose it is.
+fn object_in_the_way(turn: PushTurn) -> String {
+    let PushTurn::Claimed(conflict) = turn else { panic!("{turn:?}") };
+    match *conflict {
+        ClaimConflict::Object { object, app } => format!("{object} of {app}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_claimed_by_group_kind_and_name_within_its_namespace() {
+    run_on_both(async |db| {
+        let store = &db.store;
+        let turn = async |name: &str, known: &Known, n: i64| {
+            let asking = running(store, &format!("acme/asks-{n}"), n).await;
+            let turn = store.begin_push(&asking, known, at(n)).await.unwrap();
+            ends(store, &asking, &planned(name, &[]), End::Failed, n).await;
+            turn
+        };
+        let web = planned_objects("shop/web", &["/Service/web", "apps/Deployment/web"]);
+        let pushing = running(store, "acme/web", 1).await;
+        assert_eq!(store.begin_push(&pushing, &web, at(1)).await.unwrap(), PushTurn::Yes);
+        let claimed = store.claimed_objects(&prod(), &app("shop/coll"), at(1)).await.unwrap();
+        let shown: Vec<_> =
+            claimed.iter().map(|one| format!("{} {}", one.app, one.object)).collect();
+        assert_eq!(shown, ["web Service web", "web Deployment web"]);
+        for (asks, n) in [("shop/web", 2), ("pay/web", 3)] {
+            let found = store.claimed_objects(&prod(), &app(asks), at(n)).await.unwrap();
+            assert!(
+                found.is_empty(),
+                "its own are not others', nor another namespace's: {found:?}"
+            );
+        }
+        for (n, (objects, free)) in (10..).zip([
+            ("/Service/web", false),
+            ("/Service/webs", true),
+            ("serving.knative.dev/Service/web", true),
+            ("/ConfigMap/web", true),
+        ]) {
+            let known = planned_objects("shop/coll", &[objects]);
+            let turn = turn("shop/coll", &known, n).await;
+            assert_eq!(turn == PushTurn::Yes, free, "{objects}: {turn:?}");
+        }
+        // What the app has already is no news, whoever else has it.
+        let mut live = planned_objects("shop/coll", &["/Service/web"]);
+        live.objects[0].live = true;
+        assert_eq!(turn("shop/coll", &live, 20).await, PushTurn::Yes);
+        succeeds(store, &pushing, &web, 21).await;
+        let coll = planned_objects("shop/coll", &["/Service/web"]);
+        assert_eq!(
+            object_in_the_way(turn("shop/coll", &coll, 22).await),
+            "Service web of shop/web"
+        );
+        // The app's next deployment has it no more.
+        deployed(store, "acme/web", &planned_objects("shop/web", &["apps/Deployment/web"]), 23)
+            .await;
+        assert_eq!(turn("shop/coll", &coll, 24).await, PushTurn::Yes);
+        // And some minutes later what is live shows it.
+        deployed(store, "acme/web", &web, 25).await;
+        assert_eq!(
+            object_in_the_way(turn("shop/coll", &coll, 590).await),
+            "Service web of shop/web"
+        );
+        assert_eq!(turn("shop/coll", &coll, 626).await, PushTurn::Yes);
     })
     .await;
 }
@@ -272,7 +375,13 @@ async fn a_success_holds_its_routes_until_every_replica_has_seen_it() {
 async fn a_removal_gives_the_apps_routes_free() {
     run_on_both(async |db| {
         let store = &db.store;
-        deployed(store, "acme/web", &planned("shop/web", &["one.io/"]), 1).await;
+        let objects = planned_objects("shop/web", &["/Service/web"]).objects;
+        let known = Known { objects, ..planned("shop/web", &["one.io/"]) };
+        deployed(store, "acme/web", &known, 1).await;
+        let claimed = async |n: i64| {
+            store.claimed_objects(&prod(), &app("shop/coll"), at(n)).await.unwrap().len()
+        };
+        assert_eq!(claimed(2).await, 1);
         let taken = Taken {
             files: vec![],
             objects: vec![],
@@ -299,6 +408,7 @@ async fn a_removal_gives_the_apps_routes_free() {
         let ended = Ended { at: at(4), commit, summary: "gone".to_owned() };
         store.end_removal(&id(7), &ended).await.unwrap();
         assert!(is_free(store, "one.io/", 5).await);
+        assert_eq!(claimed(5).await, 0);
     })
     .await;
 }

@@ -35,6 +35,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             }),
             address: Some("https://web.example.com/".to_owned()),
             hand_edit: Some(hand_edit()),
+            objects: vec![],
             routes: vec![RouteClaim {
                 host: "web.example.com".to_owned(),
                 path: "/".to_owned(),

@@ -221,6 +221,16 @@ async fn looks_right(store: &Store, version: i64) {
     if version >= 29 {
         assert_eq!(find(129).request.recipient, Recipient::Login("octocat".to_owned()));
     }
+    if version >= 32 {
+        let prod = TargetName::parse("prod").unwrap();
+        let found = store.claimed_objects(&prod, &app("new"), at(0)).await.unwrap();
+        let claimed: Vec<_> = found.iter().map(|one| one.object.to_string()).collect();
+        assert_eq!(
+            claimed,
+            ["Service mail", "Deployment mail"],
+            "one is in the middle of its push"
+        );
+    }
     if version >= 16 {
         let holds = store.holds(None).await.unwrap();
         assert_eq!(holds.len(), 1, "one was released: {holds:?}");

@@ -1,11 +1,11 @@
-//! A rollback is asked for: look, choose, judge, store. What is done then is a job's.
+//! Takes in a rollback that is asked for: looks, chooses the revision, judges, stores. The rest is a job's.
 
 use std::time::Duration;
 
 use crate::app::backend::Backend;
 use crate::app::outside::Manifests;
-use crate::app::rollback::data;
-use crate::app::rollback::routes::free_routes;
+use crate::app::rollback::claims::{check_reserved_names, revision_claims};
+use crate::app::rollback::data::{self, Accepted};
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
 use crate::git::writer::ManifestRepository;
@@ -24,7 +24,7 @@ use crate::pipeline::diff::{self, Change};
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
-/// So long the routes of other apps are looked for while somebody waits for the answer.
+/// So long the routes and objects of other apps are looked for while somebody waits for the answer.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// Lines around those that differ.
 const CONTEXT: usize = 3;
@@ -38,24 +38,27 @@ impl Backend {
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackRequest { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
-        let choice = self.chosen(manifests, &request).await?;
-        let to = self.recorded(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
+        let choice = self.choose_revision(manifests, &request).await?;
+        let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
         let from = match &choice.from {
-            Some(from) => self.recorded(from).await?,
+            Some(from) => self.find_deployment(from).await?,
             None => None,
         };
-        self.no_lock(target, app, &to).await?;
+        self.check_locks(target, app, &to).await?;
         let lane = self.lane(target, app).await?;
         let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
         // The job looks again: a manifest host that is slow or down turns nobody away.
-        let free = free_routes(&self.world, target, app, &choice.to, &lane);
+        let free = revision_claims(&self.world, (target, app), &choice.to, &lane);
         if let Ok(Err(Problem { remedy: Remedy::Reject, message })) =
             tokio::time::timeout(LONGEST_LOOK, free).await
         {
             return Err(NotRolledBack::Against(message));
         }
         let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
-        let notes = data::judge(&now, &then, request.with_data)?;
+        check_reserved_names(&self.world, target, app, &then)
+            .map_err(|problem| NotRolledBack::Against(problem.message))?;
+        let accepted = Accepted::by(&request);
+        let notes = data::judge(&now, &then, accepted)?;
         let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
@@ -69,7 +72,7 @@ impl Backend {
         };
         if !request.dry_run {
             let away = from.map(|from| from.request.release);
-            let new = self.put_together(&request, &choice, to, (away, lane, hold), &by);
+            let new = self.new_rollback(&request, &choice, to, (away, lane, hold), &by);
             answer.deployment = Some(new.deployment(self.world.clock.now()));
             self.accept(&new, by, reply.answer(&answer).as_ref()).await?;
         }
@@ -82,7 +85,7 @@ impl Backend {
     }
 
     /// A rollback's own id stands for the revision that it made live.
-    async fn chosen(
+    async fn choose_revision(
         &self,
         manifests: &Manifests,
         request: &RollbackRequest,
@@ -92,18 +95,18 @@ impl Backend {
         let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         let past = self.live_history(target, app).await?;
         let named = match to {
-            Some(to) => self.recorded(to).await?,
+            Some(to) => self.find_deployment(to).await?,
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref()), &past).map_err(|why| no(why, request, named.as_ref()))
+        kept.choose(back.or(to.as_ref()), &past).map_err(|why| refusal(why, request, named.as_ref()))
     }
 
-    async fn recorded(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
+    async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
         self.store.deployment(id).await.map_err(Fault::new)
     }
 
-    async fn no_lock(
+    async fn check_locks(
         &self,
         target: &TargetName,
         app: &AppKey,
@@ -141,7 +144,7 @@ impl Backend {
         Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
     }
 
-    fn put_together(
+    fn new_rollback(
         &self,
         request: &RollbackRequest,
         choice: &Choice,
@@ -164,12 +167,13 @@ impl Backend {
             identity: None,
         };
         let Choice { to, tree, from, warning: _ } = choice.clone();
-        let (reason, with_data) = (request.reason.clone(), request.with_data);
+        let RollbackRequest { with_data, with_fewer_pods, .. } = *request;
+        let reason = request.reason.clone();
         NewRollback {
             id,
             request: asked,
             app: request.app.clone(),
-            rollback: Rollback { to, from, away, tree, reason, hold, with_data },
+            rollback: Rollback { to, from, away, tree, reason, hold, with_data, with_fewer_pods },
             template: revision.template,
             contact: revision.contact,
             address: revision.address,
@@ -219,8 +223,8 @@ fn entry(new: &NewRollback, by: By, at: jiff::Timestamp) -> Entry {
     }
 }
 
-/// What each refusal is, in words with what to do.
-fn no(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> NotRolledBack {
+/// Words each refusal, with what to do.
+fn refusal(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> NotRolledBack {
     let RollbackRequest { target, app, .. } = request;
     match (why, named) {
         (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),

@@ -1,61 +1,113 @@
-//! A rollback takes nothing away that keeps data unless somebody says so, as a deployment and a removal
-//! do not; and it asks for nothing that Kubernetes refuses.
+//! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
+//! removal do not; and it asks for nothing that Kubernetes refuses.
 
 use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
-use crate::git::writer::ManifestRepository;
+use crate::git::writer::{ManifestRepository, Seen};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::AppKey;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Rollback, TreeId};
+use crate::model::rollback::{Rollback, RollbackRequest, TreeId};
 use crate::pipeline::removal::{self, Replacement};
+use crate::pipeline::{application, reading, replicas};
 use crate::server::ports::NotRolledBack;
+
+/// What whoever asks for a rollback accepts of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Accepted {
+    data: bool,
+    fewer_pods: bool,
+}
+
+impl Accepted {
+    pub(super) fn by(request: &RollbackRequest) -> Self {
+        Self { data: request.with_data, fewer_pods: request.with_fewer_pods }
+    }
+}
+
+/// What a rollback that may be done goes by; if something else is there by the push, it is void.
+pub(super) struct Judgement {
+    /// The tree of `latest` that it was judged by.
+    pub(super) latest: Option<TreeId>,
+    /// The Application as it was seen, and as the revision needs it; `None` where it is as it should be, or
+    /// cannot be read.
+    pub(super) application: Option<(Seen, Vec<u8>)>,
+}
 
 /// Whether `then` may take the place of `now`; what a person should know of it.
 pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
-    with_data: bool,
+    accepted: Accepted,
 ) -> Result<Vec<String>, NotRolledBack> {
-    let Replacement { loses, refused, notes } = removal::replacement(now, then);
+    let Replacement { loses, refused, fewer_pods, mut notes } = removal::replacement(now, then);
     if let Some(first) = refused.into_iter().next() {
         return Err(NotRolledBack::Against(format!(
             "{first}; deploy the former tag instead, with the disk as it is"
         )));
     }
-    if !loses.is_empty() && !with_data {
+    if !loses.is_empty() && !accepted.data {
         return Err(NotRolledBack::KeepsData(loses));
     }
-    Ok(notes)
+    match fewer_pods.first().filter(|_| !accepted.fewer_pods) {
+        Some(first) => Err(NotRolledBack::Against(format!(
+            "{first}; deploy the former tag instead, which keeps the number, or say that it may: \
+             `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
+        ))),
+        None => {
+            notes.extend(fewer_pods);
+            Ok(notes)
+        }
+    }
 }
 
-/// Judges it once more before it is pushed: what was deployed or edited while it waited counts. The tree of
-/// `latest` that was judged; `None` where data may go, whatever `latest` is.
+/// Judges it once more before it is pushed: what was deployed or edited while it waited counts.
 pub(super) async fn judge_again(
     repository: &ManifestRepository,
     (deployment, app): (&Deployment, &AppKey),
     rollback: &Rollback,
-) -> Result<Option<TreeId>, Problem> {
+) -> Result<Judgement, Problem> {
     let failed = |error| problem::of_write(&error);
     let target = &deployment.request.target;
     // The tree first: if the files are another's by then, the push finds that out.
     let latest = repository.kept(target, app).await.map_err(failed)?.latest;
-    let now = repository.files(&layout::latest_folder(target, app).to_string()).await;
-    let then = layout::revision_folder(target, app, &rollback.to).to_string();
-    let then = repository.files(&then).await.map_err(failed)?;
-    match judge(&now.map_err(failed)?, &then, rollback.with_data) {
-        Ok(_notes) => Ok(latest.filter(|_| !rollback.with_data)),
-        Err(NotRolledBack::KeepsData(objects)) => Err(refused(&named(&objects))),
-        Err(other) => Err(refused(&other.to_string())),
+    let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
+    let live = live.map_err(failed)?;
+    let revision = layout::revision_folder(target, app, &rollback.to).to_string();
+    let revision = repository.files(&revision).await.map_err(failed)?;
+    let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
+    match judge(&live, &revision, accepted) {
+        Ok(_notes) => {}
+        Err(NotRolledBack::KeepsData(objects)) => return Err(refused(&data_refusal(&objects))),
+        Err(other) => return Err(refused(&other.to_string())),
     }
+    let file = layout::application_file(target, app);
+    let (_, found) = repository.found(vec![file]).await.map_err(failed)?;
+    let application = found.into_iter().next().and_then(|file| {
+        let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
+        Some((file.seen, bytes))
+    });
+    Ok(Judgement { latest, application })
 }
 
-fn named(objects: &[LiveObject]) -> String {
+/// The Application with what the revision's own objects leave to autoscalers; `None` where that changes nothing.
+fn rewrite_application(
+    application: &[u8],
+    live: &[ManifestFile],
+    revision: &[ManifestFile],
+) -> Option<Vec<u8>> {
+    let (live, _) = reading::live_app(live);
+    let (revision, _) = reading::live_app(revision);
+    let workloads = replicas::beside_live(replicas::workloads(&revision), &live);
+    application::with_autoscaled(application, &workloads)
+}
+
+fn data_refusal(objects: &[LiveObject]) -> String {
     let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
     format!(
-        "it would remove what keeps data: {}; `--with-data` says that it may go",
+        "it would take what keeps data out of the manifests: {}; `--with-data` says that it may",
         objects.join(", ")
     )
 }

@@ -1,13 +1,13 @@
 //! A former revision made live again, and what keeps automation from undoing that.
 
 mod ask; // what is asked for, chosen and judged
-mod data; // what keeps data goes only when somebody says so
+mod data; // what is lost goes only when somebody says so
 mod hold; // holds by people
 mod restore; // what the job does
-mod routes; // whose its routes are by now
+mod claims; // its namespace, names and routes, which may be another's by now
 
+pub(super) use claims::of_revision as claims;
 pub(super) use restore::{pushed, restore};
-pub(super) use routes::of_revision as routes;
 
 use crate::app::backend::Backend;
 use crate::model::audit::By;

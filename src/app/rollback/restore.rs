@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::app::outside::World;
 use crate::app::problem;
-use crate::app::rollback::data;
+use crate::app::rollback::data::{self, Judgement};
 use crate::controller::outside::{Earlier, Problem, Restored};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
@@ -37,11 +37,13 @@ pub(in crate::app) async fn restore(
         Restore::new(&note(deployment, app, rollback), rollback.tree.clone(), watch.clone());
     let mut look = 1;
     let ended = loop {
-        let over = match data::judge_again(repository, (deployment, app), rollback).await {
-            Ok(over) => over,
+        let judged = data::judge_again(repository, (deployment, app), rollback).await;
+        let Judgement { latest, application } = match judged {
+            Ok(judgement) => judgement,
             Err(problem) => break Err(problem),
         };
-        match repository.roll_back(restore.clone().over(over), at, lease).await {
+        let restore = restore.clone().over(latest).with_application(application);
+        match repository.roll_back(restore, at, lease).await {
             Ok(written) => {
                 world.facts.pushed();
                 break recorded(repository, deployment, app, rollback, written).await;

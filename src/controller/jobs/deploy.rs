@@ -150,7 +150,7 @@ async fn plan<O: Outside>(
             known.templates_commit.clone_from(&planned.templates_commit);
             known.contact.clone_from(&planned.contact);
             known.address.clone_from(&planned.address);
-            known.routes.clone_from(&planned.routes);
+            known.take_claims(planned.claims.clone());
             Ok(planned)
         }
         Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {

@@ -22,7 +22,7 @@ pub(in crate::controller) async fn forward<O: Outside>(
     known: &mut Known,
 ) -> Result<Ending, Stop> {
     let claim = &leased.claim;
-    known.routes = parts.outside.rollback_routes(&claim.deployment, rollback).await?;
+    known.take_claims(parts.outside.rollback_claims(&claim.deployment, rollback).await?);
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, leased, rollback, stages, known).await,
@@ -34,10 +34,11 @@ pub(in crate::controller) async fn forward<O: Outside>(
     }
 }
 
-/// Another deployment took one of its routes since they were looked at, and has it for good.
+/// Another deployment took one of its routes or objects since they were looked at, and has it for good.
 fn claimed(conflict: &ClaimConflict) -> Stop {
     let message = match conflict {
         ClaimConflict::Route(route) => outcome::route_taken(route),
+        ClaimConflict::Object { object, app } => outcome::object_taken(object, app),
         ClaimConflict::App | ClaimConflict::Namespace => {
             "the app belongs to another repository by now".to_owned()
         }

@@ -52,6 +52,7 @@ fn rollback(words: &Words<'_>, id: &str) -> Result<PastDeployment, String> {
     let one = pushed(words, id, (app, target, tag))?;
     let rollback = Rollback {
         with_data: false,
+        with_fewer_pods: false,
         to: DeployId::parse(to).map_err(said)?,
         from: from.map_err(said)?,
         away: None,

@@ -171,6 +171,7 @@ fn rolled_back() -> Deployment {
     deployment.summary = "rolled back to v41, commit abababab; automation is held".to_owned();
     deployment.rollback = Some(crate::model::rollback::Rollback {
         with_data: false,
+        with_fewer_pods: false,
         to: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
         from: DeployId::parse("20261121-044812123-0a1b2c").ok(),
         away: Some(release),

@@ -13,7 +13,7 @@ pub(crate) use crate::pipeline::reading::rule::fuzz as fuzz_rule;
 
 use serde_json::Value as Json;
 
-use crate::model::facts::{LiveApp, LiveObject};
+use crate::model::facts::{Disk, LiveApp, LiveObject};
 use crate::model::revision::ManifestFile;
 use crate::pipeline::disks;
 use crate::pipeline::replicas::{self, Workload};
@@ -36,13 +36,16 @@ pub struct Read<T> {
 /// What an app's files hold, and the names of those that could not be read.
 pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let Read { found, unreadable } = read(files, |node, found| found.push(untyped(node)));
+    let staying = found.iter().filter(|json| has_sync_option(json, "Prune=false"));
     let app = LiveApp {
+        staying: staying.filter_map(live_object).collect(),
+        left_over: Vec::new(),
         objects: found.iter().filter_map(live_object).collect(),
         disks: found.iter().flat_map(disks::of).collect(),
         replicas: maps(&found).filter_map(replicas::number_of).collect(),
         autoscaled: maps(&found)
             .filter_map(replicas::scaled_by)
-            .map(|Workload { kind, name }| (kind, name))
+            .map(|Workload { kind, name, .. }| (kind, name))
             .collect(),
     };
     (app, unreadable)
@@ -50,6 +53,30 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
 
 fn maps(found: &[Json]) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
     found.iter().filter_map(Json::as_object)
+}
+
+/// Whether an object tells Argo CD that: `Prune=false`, `Delete=false`.
+pub(crate) fn has_sync_option(json: &Json, option: &str) -> bool {
+    let options = json.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
+    let options = options.and_then(Json::as_str).unwrap_or_default();
+    options.split(',').any(|one| one.trim() == option)
+}
+
+/// The disks of former revisions, the newest first, that Argo CD was told to leave in the cluster and that are
+/// not live: each once, as it was asked for last.
+pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
+    let mut found: Vec<Disk> = Vec::new();
+    for files in former {
+        let LiveApp { disks, staying, .. } = live_app(files).0;
+        for disk in disks {
+            let is_same = |one: &Disk| one.object.is_same(&disk.object);
+            let is_left = staying.iter().any(|object| object.is_same(&disk.object));
+            if is_left && !live.disks.iter().any(is_same) && !found.iter().any(is_same) {
+                found.push(disk);
+            }
+        }
+    }
+    found
 }
 
 /// By what an object is known; `None` where it is none.

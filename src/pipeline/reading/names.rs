@@ -26,23 +26,30 @@ impl Interned {
     }
 }
 
-/// The names of an app's objects; those in files that cannot be read are left out.
-pub fn of(files: &[ManifestFile], interned: &mut Interned) -> Arc<[ObjectName]> {
-    let mut names = Vec::with_capacity(files.len());
+/// The objects of an app's files, and a file that could not be read, if there is one.
+pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
+    let (mut objects, mut unread) = (Vec::with_capacity(files.len()), None);
     for file in files {
-        let objects = match first_lines(&file.bytes) {
-            Some(object) => vec![object],
-            None => live_app(std::slice::from_ref(file)).0.objects,
-        };
-        names.extend(objects.into_iter().map(|LiveObject { api_version, kind, name }| {
-            ObjectName {
-                group: interned.text(group(&api_version)),
-                kind: interned.text(&kind),
-                name: name.into(),
+        match first_lines(&file.bytes) {
+            Some(object) => objects.push(object),
+            None => {
+                let (app, unreadable) = live_app(std::slice::from_ref(file));
+                objects.extend(app.objects);
+                unread = unread.or(unreadable.into_iter().next());
             }
-        }));
+        }
     }
-    names.into()
+    (objects, unread)
+}
+
+/// The names of objects.
+pub fn names(objects: &[LiveObject], interned: &mut Interned) -> Arc<[ObjectName]> {
+    let name = |LiveObject { api_version, kind, name }: &LiveObject| ObjectName {
+        group: interned.text(group(api_version)),
+        kind: interned.text(kind),
+        name: name.as_str().into(),
+    };
+    objects.iter().map(name).collect()
 }
 
 /// The object of a file that is written as we write them; `None` of every other.
@@ -78,7 +85,8 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         let file = ManifestFile { name: "a.yaml".to_owned(), bytes: text.as_bytes().to_vec() };
-        let names = of(&[file], &mut Interned::default());
+        let (objects, _) = objects(&[file]);
+        let names = super::names(&objects, &mut Interned::default());
         names.iter().map(|one| format!("{}/{}/{}", one.group, one.kind, one.name)).collect()
     }
 
@@ -99,5 +107,7 @@ mod tests {
         let two = format!("{ours}---\napiVersion: v1\nkind: Service\nmetadata:\n  name: b\n");
         assert_eq!(names(&two), ["apps/Deployment/shop", "/Service/b"]);
         assert_eq!(names("a: ["), Vec::<String>::new());
+        let file = ManifestFile { name: "b.yaml".to_owned(), bytes: b"a: [".to_vec() };
+        assert_eq!(objects(&[file]), (vec![], Some("b.yaml".to_owned())), "and that is told");
     }
 }

@@ -58,6 +58,7 @@ fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
             .help("add `cpu: {averageUtilization: 75}`");
         report.add(path, violation);
     }
+    let mut unreachable = Vec::new();
     for (kind, metric, request) in &metrics {
         let Some((metric, request)) = metric.as_ref().zip(*request) else { continue };
         let limit = resources.and_then(|r| r.limits.as_ref()).and_then(|limits| match *kind {
@@ -65,7 +66,11 @@ fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
             _ => limits.memory.as_deref(),
         });
         let percent = metric.average_utilization;
-        reachable(kind, request, limit, percent, &path.key(kind), report);
+        unreachable.extend(find_unreachable(kind, (request, limit), percent, path, report));
+    }
+    let count = metrics.iter().filter(|(_, metric, _)| metric.is_some()).count();
+    for one in &unreachable {
+        one.tell(unreachable.len() == count, path, report);
     }
     for (kind, metric, request) in metrics {
         let Some(metric) = metric else { continue };
@@ -88,34 +93,55 @@ fn measures(horizontal: &Horizontal, subject: &Subject<'_>, path: &Path, report:
     }
 }
 
-/// What an average is measured against is there, and pods can be busier than what is aimed for: else no
-/// pod is ever added.
-fn reachable(
-    kind: &str,
-    request: &str,
-    limit: Option<&str>,
-    percent: Option<u32>,
-    path: &Path,
-    report: &mut Report<'_>,
-) {
-    let Some(requested) = Quantity::parse(request) else { return };
-    if requested.is_zero() {
-        let message = format!("the autoscaler measures {kind} against a request of nothing");
-        let violation = Violation::error("autoscaling", message).expected("percent of nothing");
-        return report.add(path, violation.help(format!("raise `resources.requests.{kind}`")));
-    }
-    let limited = limit.and_then(Quantity::parse).and_then(|limit| limit.percent_of(requested));
-    if let (Some(percent), Some(most), Some(limit)) = (percent, limited, limit)
-        && u128::from(percent) >= most
-    {
-        let message = format!(
-            "no pod is ever added: {percent}% of the requested {request} {kind} is not less than the limit of {limit}"
+/// A metric that pods cannot exceed: it never adds one.
+struct Unreachable<'a> {
+    kind: &'a str,
+    percent: u32,
+    /// What is requested, and the limit.
+    amounts: (&'a str, &'a str),
+    /// The limit in percent of the request.
+    most: u128,
+}
+
+impl Unreachable<'_> {
+    /// An error where no other metric can add a pod.
+    fn tell(&self, is_only: bool, path: &Path, report: &mut Report<'_>) {
+        let Self { kind, percent, amounts: (request, limit), most } = self;
+        let why = format!(
+            "{percent}% of the requested {request} {kind} is not less than the limit of {limit}"
         );
-        let violation =
-            Violation::error("autoscaling", message).expected(format!("less than {most}"));
+        let violation = if is_only {
+            Violation::error("autoscaling", format!("no pod is ever added: {why}"))
+        } else {
+            let message = format!("no pod is ever added because of its {kind}: {why}");
+            Violation::warning("autoscaling", message)
+        };
         let help = format!(
             "aim for less, such as `averageUtilization: 75`, or raise `resources.limits.{kind}`"
         );
-        report.add(&path.key("averageUtilization"), violation.help(help));
+        let violation = violation.expected(format!("less than {most}")).help(help);
+        report.add(&path.key(kind).key("averageUtilization"), violation);
     }
+}
+
+/// The metric, where pods can never be busier than what is aimed for. A request of nothing is told at once.
+fn find_unreachable<'a>(
+    kind: &'a str,
+    (request, limit): (&'a str, Option<&'a str>),
+    percent: Option<u32>,
+    path: &Path,
+    report: &mut Report<'_>,
+) -> Option<Unreachable<'a>> {
+    let requested = Quantity::parse(request)?;
+    if requested.is_zero() {
+        let message = format!("the autoscaler measures {kind} against a request of nothing");
+        let violation = Violation::error("autoscaling", message).expected("percent of nothing");
+        let help = format!("raise `resources.requests.{kind}`");
+        report.add(&path.key(kind), violation.help(help));
+        return None;
+    }
+    let (percent, limit) = (percent?, limit?);
+    let most = Quantity::parse(limit)?.percent_of(requested)?;
+    let amounts = (request, limit);
+    (u128::from(percent) >= most).then_some(Unreachable { kind, percent, amounts, most })
 }

@@ -1,8 +1,9 @@
 //! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one.
 //!
 //! Argo CD would hand such an object back and forth between two apps, and removing one of them would take
-//! it from the other. What the app has had before is a warning: it is the other one that came later. What is
-//! not known is told by the rule `stateful`, which asks the same repository.
+//! it from the other. What the app has had before is a warning: it is the other one that came later. Another
+//! app's file that cannot be read may have any name: that is a warning, too. Where nothing is known, the rule
+//! `stateful` says so, which asks the same repository.
 
 use super::{Made, Report};
 use crate::model::facts::{Fact, LiveObject};
@@ -16,6 +17,19 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let facts = made.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
     let app = &made.valid.waml().app;
+    let unread = namespace.unread.iter().filter(|(slug, _)| **slug != app.slug);
+    let unread: Vec<String> =
+        unread.map(|(slug, file)| format!("`{}/{slug}` has: {file}", app.namespace)).collect();
+    if let Some(first) = unread.first() {
+        let more = match unread.len() - 1 {
+            0 => String::new(),
+            more => format!(" cannot be read, and files of {more} more apps"),
+        };
+        let message = format!("it is not known which objects {first}{more} cannot be read");
+        report.say(Violation::warning(RULE, message).help(
+            "look for yourself whether one of them has a name of this app's, and mend the file",
+        ));
+    }
     for object in made.objects {
         let name = named(object);
         let Some(other) = namespace.owner_of(&app.slug, &name) else { continue };

@@ -28,6 +28,35 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
             None => report.say(violation),
         }
     }
+    for disk in &wanted {
+        let is_same =
+            |one: &&Disk| one.object.is_same(&disk.object) && one.template == disk.template;
+        let Some(former) = live.left_over.iter().find(is_same) else { continue };
+        let violation = left_over(former, disk);
+        match volume(made, disk) {
+            Some(path) => report.add(&path, violation),
+            None => report.say(violation),
+        }
+    }
+}
+
+/// A former revision had the disk, and Argo CD was told to leave it in the cluster. Whether it is there nobody
+/// here can see.
+fn left_over(former: &Disk, wanted: &Disk) -> Violation {
+    let conflicts = disks::conflicts(std::slice::from_ref(former), std::slice::from_ref(wanted));
+    let refused = conflicts
+        .first()
+        .map_or_else(String::new, |(_, conflict)| format!("; if it is, {}", conflict.message));
+    let message = format!(
+        "{} with {} was taken out of the manifests and may still be in the cluster, with its data{refused}",
+        disks::named(former),
+        former.size
+    );
+    Violation::warning(RULE, message).expected("may be there already").help(format!(
+        "`kubectl get {} {}` in the app's namespace shows it: delete it there first if the disk is to be new, or \
+         take a volume of another name",
+        former.object.kind.to_ascii_lowercase(), former.object.name
+    ))
 }
 
 fn help(field: Field) -> &'static str {

@@ -23,7 +23,11 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
     at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
     one_of_two(subject, &path, report);
-    let pods = subject.fewest_pods().filter(|pods| *pods > 0);
+    let pods = subject.fewest_pods();
+    if pods == Some(0) {
+        // Where no pod runs, no drain waits for one.
+        return;
+    }
     let blocked = match (available, unavailable) {
         // Kubernetes rounds a share up: half of one pod is one.
         (Some(least), _) => pods.is_some_and(|pods| least.of(pods) >= pods),

@@ -401,9 +401,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "replicas",
-        about: "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number.",
+        about: "A deployment that hands the number of pods of a live workload over to an autoscaler says so, and keeps the number; where the number cannot be read, nothing is deployed.",
         source: r#"Kubernetes, "Horizontal Pod Autoscaling", migrating to it"#,
-        weight: Weight::Warning,
+        weight: Weight::Both,
         check: Check::Objects(replicas::check),
     },
     Rule {

@@ -1,10 +1,11 @@
 //! Names that belong to Kubernetes, to the platform or to its operators are not an app's.
 //!
 //! An app in `kube-system`, or one whose service account is `default`, would act with rights that were
-//! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`).
+//! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`), and what a
+//! rollback brings back (`app/rollback`).
 
 use super::{Made, Report, Subject};
-use crate::model::namespaces::{DeniedNamespaces, NamespaceOwner, matches};
+use crate::model::namespaces::NamespaceRefusal;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
@@ -42,31 +43,8 @@ pub(super) fn of_object(made: &Made<'_>, object: &Object) -> Option<&'static str
 }
 
 fn namespace(name: &str, target: &Target) -> Option<Violation> {
-    let on = &target.name;
-    let denied = target.denied_namespaces().into_iter().find(|one| matches(&one.glob, name));
-    let help = "choose a namespace of your team's own";
-    if let Some(DeniedNamespaces { glob, owner }) = denied {
-        let message = match owner {
-            NamespaceOwner::Kubernetes => {
-                format!("the namespace `{name}` is Kubernetes' own: `{glob}` is for no app")
-            }
-            NamespaceOwner::ArgoCd => format!("Argo CD of `{on}` runs in the namespace `{name}`"),
-            NamespaceOwner::Gateways => {
-                format!("the gateways of `{on}` are in the namespace `{name}`")
-            }
-            NamespaceOwner::Operators => {
-                format!("the operators of `{on}` keep the namespace `{name}` from apps: `{glob}`")
-            }
-        };
-        return Some(Violation::error(RULE, message).expected("not for apps").help(help));
-    }
-    let allowed = target.policies.namespaces.allow.as_ref()?;
-    (!allowed.iter().any(|glob| matches(glob, name))).then(|| {
-        let message = format!("`{on}` takes no apps in the namespace `{name}`");
-        let globs: Vec<String> = allowed.iter().map(|glob| format!("`{glob}`")).collect();
-        let help = format!("it takes them in {}; operators say so", globs.join(", "));
-        Violation::error(RULE, message).expected("not one of those for apps").help(help)
-    })
+    let NamespaceRefusal { message, expected, help } = target.refuse_namespace(name)?;
+    Some(Violation::error(RULE, message).expected(expected).help(help))
 }
 
 fn taken(what: &str, name: &str, kind: &str, owner: &str) -> Violation {

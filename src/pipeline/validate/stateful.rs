@@ -7,7 +7,7 @@
 
 use super::unknown;
 use super::{Made, Report};
-use crate::model::facts::{Fact, LiveObject};
+use crate::model::facts::{Fact, LiveApp, LiveObject};
 use crate::model::stateful::{group, keeps_data};
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
@@ -19,9 +19,9 @@ const RULE: &str = "stateful";
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
-    let live = match &made.valid.facts().live {
+    let LiveApp { objects: live, staying, .. } = match &made.valid.facts().live {
         Fact::NotAsked => return,
-        Fact::Known { value, .. } => &value.objects,
+        Fact::Known { value, .. } => value,
         Fact::Missing { why } => {
             let what = "what this deployment would remove";
             let target = Some(made.valid.target());
@@ -30,7 +30,7 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     };
     for object in gone(live, made.objects).filter(|o| keeps_data(&o.api_version, &o.kind)) {
         if !declared.iter().any(|removal| is_meant(removal, object)) {
-            report.say(unsaid(object));
+            report.say(undeclared(object, staying.contains(object)));
         }
     }
     for (index, removal) in declared.iter().enumerate() {
@@ -61,9 +61,17 @@ pub(super) fn is_meant(removal: &Removal, object: &LiveObject) -> bool {
     removal.kind == object.kind && removal.name == object.name
 }
 
-fn unsaid(object: &LiveObject) -> Violation {
+/// `stays`: Argo CD is told to leave it in the cluster.
+fn undeclared(object: &LiveObject, stays: bool) -> Violation {
     let LiveObject { api_version: _, kind, name } = object;
-    let message = format!("this deployment would remove {kind} `{name}`, and the data in it");
+    let message = if stays {
+        format!(
+            "this deployment would take {kind} `{name}` out of the manifests: Argo CD leaves it in the cluster, \
+             and the data in it is no app's"
+        )
+    } else {
+        format!("this deployment would remove {kind} `{name}`, and the data in it")
+    };
     Violation::error(RULE, message).help(format!(
         "put back what makes it; if it is to go, say so under the target: `removes: [{{kind: {kind}, name: {name}}}]`"
     ))

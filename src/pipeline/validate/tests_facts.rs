@@ -410,6 +410,15 @@ fn what_keeps_data_is_removed_only_when_somebody_says_so() {
             "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
         ]
     );
+    let mut stays = before.clone();
+    if let Fact::Known { value, .. } = &mut stays.live {
+        value.staying = value.objects[1..2].to_vec();
+    }
+    let found = said("    {}\n", &stays);
+    assert!(
+        found[0].contains("out of the manifests: Argo CD leaves it in the cluster"),
+        "it does not go, and that is said: {found:?}"
+    );
     // A newer version of its group is the same object.
     assert_eq!(said("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
     let missing =
@@ -464,6 +473,40 @@ fn a_live_disk_only_grows() {
 }
 
 #[test]
+fn a_disk_that_may_be_left_over_is_told() {
+    let claim = |size: &str| Disk {
+        object: LiveObject {
+            api_version: "v1".to_owned(),
+            kind: "PersistentVolumeClaim".to_owned(),
+            name: "a.data".to_owned(),
+        },
+        template: None,
+        size: size.to_owned(),
+        class: None,
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    };
+    let disks = |left_over: Vec<Disk>| {
+        let live = known(LiveApp { left_over, ..LiveApp::default() });
+        let section = "    scaling: {replicas: 1}\n    volumes: [{name: data, mountPath: /data, size: 5Gi}]\n";
+        let mut found = said(section, &Facts { live, ..facts_on(target()) });
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks(vec![]), NONE);
+    let same = disks(vec![claim("5Gi")]);
+    assert!(same.len() == 1 && same[0].starts_with("? 9:"), "{same:?}");
+    assert!(same[0].contains("`a.data` with 5Gi was taken out of the manifests and may still be"));
+    assert!(!same[0].contains("shrink"), "{same:?}");
+    let larger = disks(vec![claim("10Gi")]);
+    assert!(larger.len() == 1 && larger[0].starts_with("? "), "{larger:?}");
+    assert!(
+        larger[0]
+            .contains("if it is, PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi")
+    );
+    assert!(larger[0].contains("kubectl get persistentvolumeclaim a.data"), "{larger:?}");
+}
+
+#[test]
 fn an_object_of_another_app_is_not_taken() {
     let object = |group: &str, kind: &str, name: &str| ObjectName {
         group: group.into(),
@@ -474,9 +517,12 @@ fn an_object_of_another_app_is_not_taken() {
         [object("", "Service", "bapp"), object("apps", "StatefulSet", "a")].into();
     let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
     let slug = |slug: &str| Slug::parse(slug).unwrap();
-    let all = NamespaceObjects([(slug("bapp"), theirs), (slug("a"), ours)].into());
-    let facts =
-        Facts { namespace: known(Arc::new(all)), ..live(&[("apps/v1", "Deployment", "a")]) };
+    let apps = [(slug("bapp"), theirs), (slug("a"), ours)].into();
+    let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
+    let facts = Facts {
+        namespace: known(Arc::new(all.clone())),
+        ..live(&[("apps/v1", "Deployment", "a")])
+    };
     let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
     assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
     assert_eq!(
@@ -488,6 +534,17 @@ fn an_object_of_another_app_is_not_taken() {
     let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
     let found = said(&web.replace("NAME", "bapp"), &both);
     assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
+    // What cannot be read of another app may have any name.
+    let unread = [(slug("a"), "own.yaml".to_owned()), (slug("bapp"), "x.yaml".to_owned())].into();
+    let half = Facts {
+        namespace: known(Arc::new(NamespaceObjects { unread, ..all })),
+        ..live(&[("apps/v1", "Deployment", "a")])
+    };
+    let found = said(&web.replace("NAME", "other"), &half);
+    assert!(
+        found.len() == 1 && found[0].starts_with("? it is not known which objects `n/bapp` has"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -507,6 +564,15 @@ fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
     let first = told(&live(false));
     assert!(first.len() == 1 && first[0].contains("Deployment `a` runs 10 pods"), "{first:?}");
     assert_eq!(told(&live(true)), NONE);
+    // No policy lets pods go because their number is not known.
+    let mut lenient = target();
+    lenient.policies.unknown = Some(OnUnknown::Warn);
+    let missing =
+        Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(lenient) };
+    let unknown = told(&missing);
+    assert!(unknown.len() == 1 && !unknown[0].starts_with('?'), "{unknown:?}");
+    assert!(unknown[0].contains("how many pods Deployment `a` runs now"), "{unknown:?}");
+    assert_eq!(said("    {}\n", &missing).len(), 1, "without an autoscaler it is a warning");
 }
 
 #[test]
@@ -537,4 +603,22 @@ fn who_removes_much_is_stopped_unless_it_is_said() {
     assert_eq!(said("    {}\n", &with(all)), NONE);
     let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
     assert_eq!(said("    {}\n", &with(two)).len(), 1);
+}
+
+#[test]
+fn who_removes_very_much_gets_every_line_to_write() {
+    let names: Vec<String> = (0..150).map(|n| format!("a-config-map-{n}")).collect();
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", name.as_str())).collect();
+    let found = said("    {}\n", &live(&maps));
+    let errors = found.iter().filter(|one| !one.starts_with('?')).count();
+    assert!(errors == 1 && found.len() > 2, "one thing is wrong: {found:?}");
+    let mut entries = Vec::new();
+    for one in &found {
+        let line = one.rsplit_once('`').unwrap().0.rsplit_once('`').unwrap().1;
+        let line = line.trim_start_matches("removes: [").trim_end_matches(']');
+        assert!(line.starts_with("{kind: ConfigMap, name: ") && line.ends_with('}'), "{line}");
+        entries.push(line.to_owned());
+    }
+    let removes = format!("    removes: [{}]\n", entries.join(", "));
+    assert_eq!(said(&removes, &live(&maps)), NONE, "as the helps say it, all together");
 }

@@ -285,6 +285,7 @@ fn a_budget_that_blocks_every_drain_is_refused_for_the_pods_at_hand() {
         ("3", "minAvailable: 66%"),
         ("3", "maxUnavailable: 1%"),
         ("0", "minAvailable: 1"),
+        ("0", "maxUnavailable: 0"),
         ("2", "minAvailable: 1"),
     ] {
         assert_eq!(of(pods, budget), [], "{pods} {budget}");
@@ -346,6 +347,17 @@ fn an_autoscaler_can_reach_what_it_aims_for() {
         of("requests: {cpu: 0}", 75),
         [(true, "the autoscaler measures cpu against a request of nothing".to_owned())]
     );
+    let both = |resources: &str, cpu: u32| {
+        with_severity(&format!(
+            "    resources: {{{resources}}}\n    autoscaling: {{horizontal: {{maxReplicas: 9, cpu: {{averageUtilization: {cpu}}}, memory: {{averageUtilization: 100}}}}}}\n"
+        ))
+    };
+    // As much memory as may be had is requested, which is usual: cpu adds the pods.
+    let equal = "requests: {cpu: 100m, memory: 256Mi}, limits: {cpu: 200m, memory: 256Mi}";
+    let found = both(equal, 75);
+    assert!(found.len() == 1 && !found[0].0, "{found:?}");
+    assert!(found[0].1.starts_with("no pod is ever added because of its memory"), "{found:?}");
+    assert!(both(equal, 200).iter().all(|(is_error, _)| *is_error), "nothing adds one");
 }
 
 #[test]

@@ -48,6 +48,9 @@ pub(super) struct AskBack {
     /// Whether objects that keep data may go.
     #[serde(default)]
     with_data: bool,
+    /// Whether Kubernetes may go down to one pod until the revision's autoscaler counts.
+    #[serde(default)]
+    with_fewer_pods: bool,
     /// Only say what would become another.
     #[serde(default)]
     dry_run: bool,
@@ -159,11 +162,12 @@ pub(super) async fn roll_back<B: Backend>(
     ask: Result<Json<AskBack>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BackView>), Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(AskBack { to, reason: text, with_data, dry_run }) =
+    let Json(AskBack { to, reason: text, with_data, with_fewer_pods, dry_run }) =
         ask.map_err(|error| unread(&error))?;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
-    let request = RollbackRequest { target, app, to, reason: why(&text)?, with_data, dry_run };
+    let reason = why(&text)?;
+    let request = RollbackRequest { target, app, to, reason, with_data, with_fewer_pods, dry_run };
     let reply = key.reply(|back: &RolledBack| answer(StatusCode::ACCEPTED, &view(back.clone())));
     let back = shared.state.backend.roll_back(request, caller.by(), &reply).await;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };

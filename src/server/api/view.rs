@@ -95,7 +95,7 @@ pub(super) struct RollbackView {
 
 impl RollbackView {
     fn of(rollback: Rollback, state: State) -> Self {
-        let Rollback { to, from, away: _, tree: _, reason, hold, with_data: _ } = rollback;
+        let Rollback { to, from, reason, hold, .. } = rollback;
         let hold = hold
             && match state {
                 State::Queued | State::Running | State::Pushing | State::Succeeded => true,

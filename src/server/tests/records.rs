@@ -171,6 +171,7 @@ pub(super) fn spot() -> Spot {
 fn rolled_back(mut deployment: Deployment) -> Deployment {
     deployment.rollback = Some(Rollback {
         with_data: false,
+        with_fewer_pods: false,
         to: id(7),
         from: Some(id(8)),
         away: None,

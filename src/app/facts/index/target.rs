@@ -11,11 +11,12 @@ use crate::app::facts::not_known;
 use crate::facts::NotKnown;
 use crate::git::index::{Application, Changed, Changes, FolderId, Follower, NamespaceApp};
 use crate::git::writer::ManifestRepository;
-use crate::model::facts::NamespaceObjects;
+use crate::model::facts::{LiveApp, LiveObject, NamespaceObjects};
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::model::placed::{Placed, Spot};
 use crate::model::revision::ManifestFile;
 use crate::model::route::{self, Route};
+use crate::pipeline::disks;
 use crate::pipeline::reading::application::{self, Whose};
 use crate::pipeline::reading::names::{self, Interned};
 use crate::pipeline::reading::{self, Read, routes};
@@ -66,17 +67,34 @@ struct KnownNamespace {
 }
 
 impl KnownNamespace {
-    fn take(&mut self, apps: Vec<NamespaceApp>, interned: &mut Interned) {
-        let objects = &mut Arc::make_mut(&mut self.objects).0;
+    fn take(&mut self, apps: Vec<NamespaceApp<AppObjects>>, interned: &mut Interned) {
+        let objects = Arc::make_mut(&mut self.objects);
         let there: BTreeMap<Slug, FolderId> =
             apps.iter().map(|app| (app.slug.clone(), app.folder)).collect();
-        objects.retain(|slug, _| there.contains_key(slug));
-        for NamespaceApp { slug, folder: _, files } in apps {
-            if let Some(files) = files {
-                objects.insert(slug, names::of(&files, interned));
+        objects.apps.retain(|slug, _| there.contains_key(slug));
+        objects.unread.retain(|slug, _| there.contains_key(slug));
+        for NamespaceApp { slug, folder: _, found } in apps {
+            let Some(AppObjects { found, unread }) = found else { continue };
+            match unread {
+                Some(file) => drop(objects.unread.insert(slug.clone(), file)),
+                None => drop(objects.unread.remove(&slug)),
             }
+            objects.apps.insert(slug, names::names(&found, interned));
         }
         self.folders = there;
+    }
+}
+
+/// The objects of one app's files, and a file that could not be read whole.
+struct AppObjects {
+    found: Vec<LiveObject>,
+    unread: Option<String>,
+}
+
+impl AppObjects {
+    fn read(files: &[ManifestFile], left_out: Vec<String>) -> Self {
+        let (found, unread) = names::objects(files);
+        Self { found, unread: unread.or(left_out.into_iter().next()) }
     }
 }
 
@@ -129,7 +147,12 @@ impl Index {
         self.tell(app, &unreadable);
         let missed = unreadable.first().or(left_out.first());
         let live = match missed {
-            None => Ok(found),
+            None => {
+                let former = self.follower.former_files(&self.target, app, disks::can_be_in);
+                let former = former.map_err(|error| not_known(&error))?;
+                let left_over = reading::left_over_disks(&former, &found);
+                Ok(LiveApp { left_over, ..found })
+            }
             Some(file) => {
                 Err(format!("{file} in the app's `latest` is no manifest that can be read"))
             }
@@ -142,12 +165,16 @@ impl Index {
     fn namespace(&mut self, namespace: &Namespace) -> Result<Arc<NamespaceObjects>, NotKnown> {
         let mut known = self.namespaces.remove(namespace).unwrap_or_default();
         let folder = |slug: &Slug| known.folders.get(slug).copied();
-        let apps = self.follower.namespace(&self.target, namespace, folder);
+        let apps = self.follower.namespace(&self.target, namespace, folder, AppObjects::read);
         let apps = apps.map_err(|error| not_known(&error))?;
-        if apps.len() < known.folders.len() || apps.iter().any(|app| app.files.is_some()) {
+        if apps.len() < known.folders.len() || apps.iter().any(|app| app.found.is_some()) {
             known.take(apps, &mut self.interned);
         }
         let objects = Arc::clone(&known.objects);
+        let kept: usize = self.namespaces.values().map(|one| one.folders.len()).sum();
+        if kept + known.folders.len() > self.count.most {
+            (self.namespaces, self.interned) = (BTreeMap::new(), Interned::default());
+        }
         // One that is not there is not kept: anybody can name many.
         if !known.folders.is_empty() {
             self.namespaces.insert(namespace.clone(), known);
