@@ -32,7 +32,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
     }
-    let asked = Asked::of(request.headers());
+    let asked = ConditionalHeaders::of(request.headers());
     let response = next.run(request).await;
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -49,7 +49,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     };
     let tag = tag(&body);
     let headers = &mut parts.headers;
-    headers.insert(VARY, HeaderValue::from_static("authorization, accept-encoding"));
+    headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));
     // For who asked, and to be asked about again each time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Ok(value) = HeaderValue::from_str(&tag) {
@@ -74,13 +74,13 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     }
 }
 
-/// What the caller has, and what it takes.
-struct Asked {
+/// The headers of a request that say which answers the caller has, and which codings it takes.
+struct ConditionalHeaders {
     tags: Vec<String>,
     gzip: bool,
 }
 
-impl Asked {
+impl ConditionalHeaders {
     fn of(headers: &HeaderMap) -> Self {
         let listed = |name| {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -151,7 +151,7 @@ mod tests {
             (vec!["\"x\"".to_owned()], false),
             (Vec::new(), false),
         ] {
-            assert_eq!(Asked { tags, gzip: false }.has(&tag), has);
+            assert_eq!(ConditionalHeaders { tags, gzip: false }.has(&tag), has);
         }
     }
 
@@ -165,6 +165,7 @@ mod tests {
         let router = axum::Router::new()
             .route("/large", axum::routing::get(large).post(large))
             .route("/gone", axum::routing::get(gone))
+            .route("/varied", axum::routing::get(|| async { ([(VARY, "origin")], axum::Json(1)) }))
             .route("/stream", axum::routing::get(stream))
             .layer(axum::middleware::from_fn(conditional));
         let (method, path) = path.split_once(' ').unwrap();
@@ -190,6 +191,13 @@ mod tests {
         assert_eq!(headers[ETAG].to_str().unwrap(), tag);
         let (status, _, _) = ask("GET /large", &[("if-none-match", "W/\"other\"")]).await;
         assert_eq!(status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_varies_with_already_stays() {
+        let (_, headers, _) = ask("GET /varied", &[]).await;
+        let all: Vec<_> = headers.get_all(VARY).iter().collect();
+        assert_eq!(all, ["origin", "authorization, accept-encoding"]);
     }
 
     #[tokio::test]
