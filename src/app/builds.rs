@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use crate::app::outside::World;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
+use crate::facts::registry::BuildsRange;
 use crate::forge::error::Disposition;
 use crate::git::layout;
 use crate::model::deployment::{Deployment, State};
@@ -16,7 +17,9 @@ use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::release::Release;
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, questions};
-use crate::server::ports::{Build, Builds, BuildsOfWaml, BuildsQuery, Fault, NoBuilds};
+use crate::server::ports::{
+    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, Fault, NoBuilds,
+};
 use crate::store::Filter;
 use crate::waml::Waml;
 
@@ -34,39 +37,30 @@ const LOOKED_BACK: u32 = 20;
 type Live = BTreeMap<String, Vec<TargetName>>;
 type Unknown = Vec<(TargetName, String)>;
 
-/// What has the image, and which of its builds are wanted.
-struct Asked {
-    input: Input,
-    limit: u32,
-    after: u32,
-}
-
-/// The newest builds of an app.
+/// The image of an app, as the WAML of its newest deployment names it.
 ///
 /// # Errors
 /// [`NoBuilds`]
-pub(super) async fn of_app(world: &World, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
+pub(super) async fn find_image(world: &World, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
     let newest = newest(world, query).await?;
-    let waml = waml(world, &newest).await?;
     let input = Input {
-        waml,
+        waml: waml(world, &newest).await?,
         target: newest.request.target.clone(),
         release: newest.request.release.clone(),
         templates: world.templates.now(),
     };
-    listed(world, Asked { input, limit: query.limit, after: query.after }).await
+    image_of(world, input)
 }
 
-/// The newest builds of the app of a WAML, which may never have been deployed.
+/// The image of the app of a WAML, which may never have been deployed.
 ///
 /// # Errors
 /// [`NoBuilds`]
-pub(super) async fn of_waml(
+pub(super) async fn find_image_of_waml(
     world: &World,
     request: BuildsOfWaml,
-    seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
-) -> Result<Builds, NoBuilds> {
-    let BuildsOfWaml { repository, waml, target, limit, after } = request;
+) -> Result<AppImage, NoBuilds> {
+    let BuildsOfWaml { repository, waml, target, page: _ } = request;
     let busy = || NoBuilds::NotKnown("too much is planned at once; come again".to_owned());
     let planners = world.planners.for_dry_run().ok_or_else(busy)?;
     let this = world.clone();
@@ -78,29 +72,43 @@ pub(super) async fn of_waml(
     let target = target.or_else(first).ok_or_else(|| {
         NoBuilds::NoImage(format!("the WAML of {} has no target under `deploy`", waml.app))
     })?;
-    if !seen(&waml.app, &target) {
-        return Err(NoBuilds::Hidden(waml.app.clone()));
-    }
     let commit = CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
     let release = Release { repository, commit, tag: live::no_tag() };
-    let input = Input { waml, target, release, templates: world.templates.now() };
-    listed(world, Asked { input, limit, after }).await
+    image_of(world, Input { waml, target, release, templates: world.templates.now() })
 }
 
-async fn listed(world: &World, asked: Asked) -> Result<Builds, NoBuilds> {
-    let Asked { input, limit, after } = asked;
-    let image = image(world, &input)?;
-    let [skipped, limit] = [after, limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+fn image_of(world: &World, input: Input) -> Result<AppImage, NoBuilds> {
+    let Image { host, name, reference: _ } = image(world, &input)?;
+    Ok(AppImage {
+        app: input.waml.app.clone(),
+        targets: input.waml.targets().into_iter().take(MOST_TARGETS).cloned().collect(),
+        target: input.target,
+        release: input.release,
+        image: format!("{host}/{name}"),
+    })
+}
+
+/// The newest builds of an image. What is live is looked up on the visible targets alone: neither a tag nor a note
+/// tells of another.
+///
+/// # Errors
+/// [`NoBuilds`]
+pub(super) async fn list(
+    world: &World,
+    of: &AppImage,
+    visible: &[TargetName],
+    page: BuildsPage,
+) -> Result<Builds, NoBuilds> {
+    let image = Image::parse(&of.image);
+    let image = image.ok_or_else(|| NoBuilds::NoImage(format!("{} is no image", of.image)))?;
+    let [skip, limit] = [page.after, page.limit].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let (found, (live, unknown, mut notes)) = tokio::join!(
-        world.facts.builds(&image, skipped.saturating_add(limit), PATIENCE),
-        live_tags(world, &input.waml, &input.release),
+        world.facts.builds(&image, BuildsRange { skip, limit }, PATIENCE),
+        live_tags(world, of, visible),
     );
-    let mut found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
-    let seen = found.builds.len();
-    let next = (seen == skipped + limit && found.tags > seen).then(|| skipped + limit);
-    let next = next.and_then(|next| u32::try_from(next).ok());
-    let mut builds = found.builds.split_off(skipped.min(seen));
-    if skipped == 0 {
+    let found = found.map_err(|NotKnown(why)| NoBuilds::NotKnown(why))?;
+    let mut builds = found.builds;
+    if skip == 0 {
         let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
         let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
         let looked_up = world.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
@@ -121,22 +129,20 @@ async fn listed(world: &World, asked: Asked) -> Result<Builds, NoBuilds> {
         created: one.created,
         commit: one.commit,
     });
-    let Image { host, name, reference: _ } = image;
-    let notes = found.notes.into_iter().chain(notes).collect();
     Ok(Builds {
-        image: format!("{host}/{name}"),
+        image: of.image.clone(),
         builds: builds.collect(),
-        next,
+        next: found.next.and_then(|next| u32::try_from(next).ok()),
         tags: found.tags,
         complete: found.complete,
         unknown,
-        notes,
+        notes: found.notes.into_iter().chain(notes).collect(),
     })
 }
 
 /// The app's newest deployment: its repository and commit have the WAML that names the image.
 pub(super) async fn newest(world: &World, query: &BuildsQuery) -> Result<Deployment, NoBuilds> {
-    let BuildsQuery { app, target, limit: _, after: _ } = query;
+    let BuildsQuery { app, target, page: _ } = query;
     let filter = Filter { target: target.clone(), app: Some(app.clone()), ..Filter::default() };
     let page = world.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
     page.deployments.into_iter().next().ok_or_else(|| {
@@ -182,13 +188,18 @@ fn no_image(newest: &Deployment, why: &str) -> NoBuilds {
     NoBuilds::NoImage(format!("of the WAML of {repository} at {}: {why}", commit.short()))
 }
 
-/// The targets where each tag is live, those where nobody can tell and why, and what else could not be
+/// The visible targets where each tag is live, those where nobody can tell and why, and what else could not be
 /// found out.
-async fn live_tags(world: &World, waml: &Waml, ours: &Release) -> (Live, Unknown, Vec<String>) {
-    let targets = waml.targets().into_iter().take(MOST_TARGETS).cloned();
-    let asking: Vec<_> = targets
+async fn live_tags(
+    world: &World,
+    image: &AppImage,
+    visible: &[TargetName],
+) -> (Live, Unknown, Vec<String>) {
+    let AppImage { app, release, .. } = image;
+    let asking: Vec<_> = visible
+        .iter()
         .map(|target| {
-            Box::pin(async move { (live_tag(world, &waml.app, &target, ours).await, target) })
+            Box::pin(async move { (live_tag(world, app, target, release).await, target.clone()) })
         })
         .collect();
     let mut answers = futures::stream::iter(asking).buffered(AT_ONCE);

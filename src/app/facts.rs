@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
 use crate::facts::kubernetes::Kubernetes;
-use crate::facts::registry::{Build, Builds, Registries};
+use crate::facts::registry::{Build, Builds, BuildsRange, Registries};
 use crate::facts::vault::Vault;
 use crate::forge::Forge;
 use crate::forge::error::Disposition;
@@ -195,17 +195,17 @@ impl Gatherer {
         self.0.registries.may_ask(image)
     }
 
-    /// The newest builds of an image, at most so many.
+    /// A page of the newest builds of an image.
     ///
     /// # Errors
     /// [`NotKnown`] when the registry does not list them.
     pub async fn builds(
         &self,
         image: &Image,
-        most: usize,
+        range: BuildsRange,
         patience: Duration,
     ) -> Result<Builds, NotKnown> {
-        self.0.registries.builds(image, most, patience, self.0.clock.now()).await
+        self.0.registries.builds(image, range, patience, self.0.clock.now()).await
     }
 
     /// The images of these tags, of those that there are and that answer in time.

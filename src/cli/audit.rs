@@ -9,7 +9,7 @@ use super::error::Outcome;
 use super::output::{self, Format};
 use super::owners::{app, failed, open};
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, Times};
 use super::{offline, times};
 use crate::model::audit::{By, Found, Search, Written};
 use crate::model::id::{AppKey, TargetName};
@@ -88,6 +88,10 @@ fn as_json(entry: &Written) -> Json {
 }
 
 fn list(entries: &[Written], times: Times) -> String {
+    table(columns(times), rows(entries, times))
+}
+
+fn rows(entries: &[Written], times: Times) -> Vec<[String; 5]> {
     let row = |entry: &Written| {
         let Written { id: _, at, by, act, target, app, subject, reason, outcome } = entry;
         let from = by.from.as_deref().map_or_else(String::new, |from| format!(" from {from}"));
@@ -99,14 +103,69 @@ fn list(entries: &[Written], times: Times) -> String {
         };
         let what = if place == *subject { "" } else { subject.as_str() };
         let why = [what, reason, outcome].into_iter().filter(|text| !text.is_empty());
-        [times.ago(*at), who, act.clone(), place, why.collect::<Vec<_>>().join(": ")]
+        let what = why.collect::<Vec<_>>().join(": ");
+        [times.past_cell(Some(*at)), who, act.clone(), place, what]
     };
-    let columns = [
-        Column::whole("WHEN"),
+    entries.iter().map(row).collect()
+}
+
+fn columns(times: Times) -> [Column; 5] {
+    [
+        times.column(TimeHeader::When),
         Column::cut("WHO", 12),
-        Column::whole("ACT"),
+        Column::middle("ACT", 10),
         Column::middle("WHERE", 12),
-        Column::fold("WHAT, WHY, AND WHAT BECAME OF IT", 26),
-    ];
-    table(columns, entries.iter().map(row).collect())
+        Column::fold("WHAT AND WHY", 20),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::table::layout;
+    use crate::cli::times::TimeStyle;
+    use crate::model::audit::Via;
+    use crate::model::id::DeployId;
+
+    #[test]
+    fn an_audit_log_fits_80_columns_in_every_style() {
+        let at = "2026-11-11T09:00:00Z".parse().unwrap();
+        let entry = |act: &str| Written {
+            id: DeployId::parse("20261111-090000000-3f9a2c").unwrap(),
+            at,
+            by: By {
+                name: "somebody-with-a-long-name".to_owned(),
+                via: Via::Operator,
+                from: Some("2001:db8::4711".to_owned()),
+                request: None,
+            },
+            act: act.to_owned(),
+            target: TargetName::parse("prod-cluster-1").ok(),
+            app: app("devx/shop").ok(),
+            subject: "20261121-115900000-3f9a2c".to_owned(),
+            reason: "the checkout does not work, and nobody knows why".to_owned(),
+            outcome: "created deployment.yaml, service.yaml, ingress.yaml and 5 more".to_owned(),
+        };
+        let acts = [
+            "lock",
+            "unlock",
+            "hold",
+            "release",
+            "deploy",
+            "cancel",
+            "rollback",
+            "move-owner",
+            "remove",
+            "restore",
+            "rebuild",
+        ];
+        let entries: Vec<_> = acts.map(entry).into();
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for style in [TimeStyle::Relative, TimeStyle::Absolute] {
+            let times = Times { now, style };
+            let text = layout(&columns(times), rows(&entries, times), Some(80));
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains("move-owner"), "{text}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::here::{self, About};
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, Times};
 use crate::model::id::{AppKey, RepoName, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
@@ -73,7 +73,7 @@ struct Build {
 
 /// What the service is asked of an app that was never deployed.
 #[derive(Debug, Serialize)]
-struct Ask {
+struct BuildsRequest {
     repository: RepoName,
     waml: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ impl Builds {
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
         let list: Result<List, CliError> = self.server.get("/api/v1/builds", &query).await;
         let names = self.about.names(self.target.as_ref());
-        match (list, self.ask(&app)) {
+        match (list, self.request_with_waml(&app)) {
             // The service does not know the app, or may not say that it does: the WAML that is here names the image.
             (Err(refused), Some(ask)) if refused.is_refusal() => {
                 let of_waml = self.server.consult("/api/v1/builds", &ask).await;
@@ -112,14 +112,14 @@ impl Builds {
     }
 
     /// What to ask with the WAML of the working folder, if it is of the app.
-    fn ask(&self, app: &AppKey) -> Option<Ask> {
+    fn request_with_waml(&self, app: &AppKey) -> Option<BuildsRequest> {
         let found = here::waml().ok().filter(|found| found.app == *app)?;
         let target = self.target.as_ref();
         let named =
             target.is_none_or(|target| found.targets().into_iter().any(|one| one == target));
         let (_, bytes) = here::waml_text().ok()?;
         named.then_some(())?;
-        Some(Ask {
+        Some(BuildsRequest {
             repository: self.about.repository().ok()?,
             waml: String::from_utf8(bytes).ok()?,
             target: target.map(ToString::to_string),
@@ -132,21 +132,32 @@ impl Builds {
 fn text(list: &List, times: Times) -> String {
     let List { image, builds, .. } = list;
     if builds.is_empty() {
-        return format!("{image} has no builds\n");
+        return match list.complete {
+            true => format!("{image} has no builds\n"),
+            false => format!("no builds of {image} are known here\n"),
+        };
     }
+    let table = table(columns(times), rows(builds, times));
+    format!("{DIM}{image}{DIM:#}\n{table}")
+}
+
+fn rows(builds: &[Build], times: Times) -> Vec<[String; 4]> {
     let row = |build: &Build| {
         let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
         let live = build.live.join(", ");
-        [build.tag.clone(), times.maybe_ago(build.created), commit.to_owned(), live]
+        [build.tag.clone(), times.past_cell(build.created), commit.to_owned(), live]
     };
-    let columns = [
-        Column::whole("TAG"),
-        Column::whole("WHEN"),
+    builds.iter().map(row).collect()
+}
+
+fn columns(times: Times) -> [Column; 4] {
+    [
+        // As wide as a tag of a version, a time and a commit: such are copied whole.
+        Column::middle("TAG", 29),
+        times.column(TimeHeader::When),
         Column::whole("COMMIT").drop(1),
         Column::fold("LIVE ON", 16).paint(|live| format!("{GOOD}{live}{GOOD:#}")),
-    ];
-    let table = table(columns, builds.iter().map(row).collect());
-    format!("{DIM}{image}{DIM:#}\n{table}")
+    ]
 }
 
 fn notes(list: &List) -> String {
@@ -168,7 +179,30 @@ fn notes(list: &List) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
+
+    #[test]
+    fn builds_fit_80_columns_in_every_style_and_a_usual_tag_is_whole() {
+        let build = |tag: &str| Build {
+            tag: tag.to_owned(),
+            digest: None,
+            created: Some("2026-11-11T11:00:00Z".parse().unwrap()),
+            commit: Some("0123456789abcdef".to_owned()),
+            live: vec!["prod-cluster-1".to_owned(), "prod-cluster-2".to_owned()],
+            more: More::default(),
+        };
+        let usual = "1.0.202206151506-sha.649008fb";
+        let builds = [build(usual), build(&"a".repeat(60))];
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for style in [TimeStyle::Relative, TimeStyle::Absolute] {
+            let times = Times { now, style };
+            let text = layout(&columns(times), rows(&builds, times), Some(80));
+            let bare = anstream::adapter::strip_str(&text).to_string();
+            assert!(bare.lines().all(|line| line.chars().count() <= 80), "{bare}");
+            assert!(bare.contains(usual), "{bare}");
+        }
+    }
 
     #[test]
     fn a_table_is_as_wide_with_colour_as_without() {

@@ -19,9 +19,9 @@ use crate::clock;
 /// Where the service is, and who asks.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Server {
-    /// The service's address; `bart config set server URL` sets it for good
-    #[arg(long, value_name = "URL", env = "BART_SERVER", default_value = "http://127.0.0.1:8080")]
-    pub(super) server: String,
+    /// The service's address; `bart config set server URL` sets it for good. Default: `http://127.0.0.1:8080`
+    #[arg(long, value_name = "URL", env = "BART_SERVER")]
+    server: Option<String>,
     /// An API token of the service's; give it by the variable, so that it is in no process list
     #[arg(long, env = "BART_TOKEN", hide_env_values = true, hide = true)]
     pub(super) token: Option<SecretString>,
@@ -36,6 +36,8 @@ struct Problem {
     detail: Option<String>,
 }
 
+/// Where the service is asked that nobody has named: on this machine.
+const UNNAMED: &str = "http://127.0.0.1:8080";
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Streams have a sign of life every few seconds.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -134,6 +136,21 @@ pub(super) fn unreachable(address: &str, error: &reqwest::Error) -> CliError {
 }
 
 impl Server {
+    /// The service at that address.
+    pub(super) fn at(url: impl Into<String>, token: Option<SecretString>) -> Self {
+        Self { server: Some(url.into()), token }
+    }
+
+    /// The service's address.
+    pub(super) fn url(&self) -> &str {
+        self.server.as_deref().unwrap_or(UNNAMED)
+    }
+
+    /// Whether an argument, the environment or the settings name the service, be it on this machine.
+    pub(super) fn is_named(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Asks for a path below the service's address; that it will not say is a [`CliError::refused`].
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
@@ -218,7 +235,7 @@ impl Server {
         if status.is_redirection() {
             return Err(self.moved(&response));
         }
-        Ok((status, read_body(&self.server, response).await?))
+        Ok((status, read_body(self.url(), response).await?))
     }
 
     fn read<T: DeserializeOwned>(&self, status: StatusCode, body: &[u8]) -> Result<T, CliError> {
@@ -226,7 +243,7 @@ impl Server {
             return Err(self.refused(status, body));
         }
         serde_json::from_slice(body).map_err(|error| {
-            CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
+            CliError::io(format!("{} does not answer like the-deployer: {error}", self.url()))
         })
     }
 
@@ -234,26 +251,26 @@ impl Server {
     pub(super) fn bearer(&self) -> Result<Option<SecretString>, CliError> {
         let known = match &self.token {
             Some(token) => Some(token.clone()),
-            None => logins::at(&self.server)?.map(|login| login.token),
+            None => logins::at(self.url())?.map(|login| login.token),
         };
         if known.is_some() {
-            only_safely(&self.server)?;
+            only_safely(self.url())?;
         }
         Ok(known)
     }
 
     /// An address below the service's.
     pub(super) fn address(&self, path: &str, query: &[(&str, String)]) -> Result<Url, CliError> {
-        let text = format!("{}{path}", self.server.trim_end_matches('/'));
+        let text = format!("{}{path}", self.url().trim_end_matches('/'));
         Url::parse_with_params(&text, query).map_err(|_| {
-            CliError::usage(format!("{} is not an address", self.server))
+            CliError::usage(format!("{} is not an address", self.url()))
                 .hint("write it like https://deployer.example.com")
         })
     }
 
     /// That the service cannot be reached, which may pass.
     pub(super) fn unreachable(&self, error: &reqwest::Error) -> CliError {
-        unreachable(&self.server, error)
+        unreachable(self.url(), error)
             .hint("start `the-deployer serve`, or name the service with --server or BART_SERVER")
             .passing()
     }
@@ -262,11 +279,11 @@ impl Server {
     pub(super) fn moved(&self, response: &reqwest::Response) -> CliError {
         let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         let to = to.and_then(|to| response.url().join(to).ok());
-        let error = CliError::usage(format!("{} leads elsewhere", self.server));
+        let error = CliError::usage(format!("{} leads elsewhere", self.url()));
         match to {
             Some(to) => error.hint(format!(
                 "if that is the service, set the server to {}",
-                base(&to, response.url(), &self.server)
+                base(&to, response.url(), self.url())
             )),
             None => error.hint("name the service's own address with --server or BART_SERVER"),
         }
@@ -279,7 +296,7 @@ impl Server {
         let at_work = problem.as_ref().is_some_and(|problem| problem.r#type.ends_with(AT_WORK));
         let loses_data = problem.as_ref().is_some_and(|it| it.r#type.ends_with(LOSES_DATA));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
-        let message = format!("{} refuses: {said}", self.server);
+        let message = format!("{} refuses: {said}", self.url());
         let hint = |error: CliError| match status.as_u16() {
             401 => error.hint("`bart login`, or set BART_TOKEN to an API token of the service"),
             403 => error.hint("ask who owns the app's repository, or who runs the service"),
@@ -291,7 +308,9 @@ impl Server {
         hint(match status.as_u16() {
             _ if passes => CliError::io(message).passing(),
             403 => CliError::refused(message).forbidden(),
-            400..=428 | 430..500 => CliError::refused(message),
+            400 | 404 | 422 => CliError::refused(message),
+            // Not signed in, in the way of something else: no name is at fault.
+            401..=428 | 430..500 => CliError::refused(message).whatever_the_names(),
             _ => CliError::io(message),
         })
     }

@@ -5,32 +5,38 @@ use super::client::{Change, Detail, Overview};
 use super::diagnostics::{self, Sources};
 use super::output::{BAD, BOLD, DIM, GOOD, NOTE};
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, TimeStyle, Times};
 use crate::model::deployment::{StageTime, State};
 
 /// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
 pub(super) fn list(deployments: &[Overview], times: Times) -> String {
-    table(columns(deployments), rows(deployments, times))
+    table(columns(deployments, times), rows(deployments, times))
 }
 
-fn columns(deployments: &[Overview]) -> [Column; 8] {
+fn columns(deployments: &[Overview], times: Times) -> [Column; 8] {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
-    let least = if of_one { 12 } else { 8 };
+    // A moment takes more room than how long ago it was.
+    let least = match (of_one, times.style) {
+        (true, TimeStyle::Relative) => 12,
+        (true, TimeStyle::Absolute) => 10,
+        (false, TimeStyle::Relative) => 8,
+        (false, TimeStyle::Absolute) => 6,
+    };
     [
         Column::whole("DEPLOYMENT"),
         Column::whole("STATE"),
-        Column::middle("APP", 8).drop(if of_one { 3 } else { 0 }),
+        Column::middle("APP", least.min(8)).drop(if of_one { 3 } else { 0 }),
         Column::middle("TARGET", least),
         Column::middle("TAG", least),
         Column::cut("BY", 6).drop(1),
-        Column::whole("WHEN"),
+        times.column(TimeHeader::When),
         Column::cut("SUMMARY", 20).drop(2),
     ]
 }
 
 fn rows(deployments: &[Overview], times: Times) -> Vec<[String; 8]> {
     let row = |one: &Overview| {
-        let (state, when) = (one.state.as_str(), times.ago(one.received_at));
+        let (state, when) = (one.state.as_str(), times.past_cell(Some(one.received_at)));
         let app = name(one);
         [&one.id, state, app, &one.target, &one.tag, &one.actor, &when, &one.summary]
             .map(str::to_owned)
@@ -133,7 +139,6 @@ pub(super) fn colour(state: State) -> anstyle::Style {
 mod tests {
     use super::*;
     use crate::cli::table::layout;
-    use crate::cli::times::TimeStyle;
 
     fn deployment(app: &str, tag: &str, state: &str) -> Overview {
         let json = serde_json::json!({
@@ -146,9 +151,43 @@ mod tests {
     }
 
     fn at(deployments: &[Overview], width: usize) -> String {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let times = Times { now, style: TimeStyle::Relative };
-        layout(&columns(deployments), rows(deployments, times), Some(width))
+        in_style(deployments, TimeStyle::Relative, "2026-11-21T12:00:00Z", width)
+    }
+
+    fn in_style(deployments: &[Overview], style: TimeStyle, now: &str, width: usize) -> String {
+        let times = Times { now: now.parse().unwrap(), style };
+        layout(&columns(deployments, times), rows(deployments, times), Some(width))
+    }
+
+    #[test]
+    fn a_history_fits_80_columns_in_every_style_state_and_age() {
+        let tag = "1.0.202206151506-sha.649008fb";
+        let each_state = || {
+            State::ALL.iter().map(|state| deployment("devx/shop", tag, state.as_str())).collect()
+        };
+        let of_one: Vec<_> = each_state();
+        let mut of_many: Vec<_> = each_state();
+        of_many.push(deployment("a-namespace-of-many-letters/shop", "1.0", "superseded"));
+        let nows = [
+            "2026-11-21T09:00:30Z",
+            "2026-11-21T09:59:59Z",
+            "2026-12-15T09:00:00Z",
+            "2027-12-15T09:00:00Z",
+        ];
+        for deployments in [&of_one, &of_many] {
+            for style in [TimeStyle::Relative, TimeStyle::Absolute] {
+                for now in nows {
+                    let text = in_style(deployments, style, now, 80);
+                    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+                    assert!(text.lines().next().unwrap().contains("WHEN"), "{text}");
+                }
+            }
+        }
+        let absolute = in_style(&of_many, TimeStyle::Absolute, nows[0], 80);
+        assert!(
+            absolute.contains("WHEN (UTC)\n") && absolute.contains("2026-11-21 09:00\n"),
+            "{absolute}"
+        );
     }
 
     #[test]

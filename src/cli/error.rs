@@ -19,6 +19,8 @@ enum Kind {
     Refused,
     /// The same, because the caller may not. Exit code 1.
     Forbidden,
+    /// The same, for a reason that lies in no name: something is in the way. Exit code 1.
+    InTheWay,
     /// The arguments are wrong. Exit code 2.
     Usage,
     /// Something could not be read, written or reached. Exit code 2.
@@ -84,8 +86,19 @@ impl CliError {
         Self { kind: Kind::Forbidden, ..self }
     }
 
+    /// The same refusal, whose reason is no mistyped name.
+    #[must_use]
+    pub fn whatever_the_names(self) -> Self {
+        Self { kind: Kind::InTheWay, ..self }
+    }
+
     /// Whether it is that the service will not do it.
     pub fn is_refusal(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::Forbidden | Kind::InTheWay)
+    }
+
+    /// Whether a mistyped name may be the reason. A caller who may not see an app is not told whether there is one.
+    pub fn may_be_mistyped(&self) -> bool {
         matches!(self.kind, Kind::Refused | Kind::Forbidden)
     }
 
@@ -94,10 +107,11 @@ impl CliError {
         matches!(self.kind, Kind::Forbidden)
     }
 
-    /// The same with what another one says as the next step.
+    /// The same with another one's words as the next step, before its own.
     #[must_use]
     pub fn explained_by(self, other: &Self) -> Self {
-        Self { hint: Some(other.whole()), ..self }
+        let hints = [Some(other.whole()), self.hint].into_iter().flatten();
+        Self { hint: Some(hints.collect::<Vec<_>>().join("; ")), ..self }
     }
 
     /// Prints it now, because there is more to come; the same without words, for the exit code.
@@ -105,7 +119,7 @@ impl CliError {
     pub fn told(&self) -> Self {
         let _later = self.report();
         match self.kind {
-            Kind::Rejected | Kind::Refused | Kind::Forbidden => Self::rejected(),
+            Kind::Rejected | Kind::Refused | Kind::Forbidden | Kind::InTheWay => Self::rejected(),
             Kind::Usage | Kind::Io | Kind::Passing | Kind::Interrupted | Kind::Unread => {
                 Self::unread()
             }
@@ -135,7 +149,12 @@ impl CliError {
                 super::output::stopped(&self.message, self.hint.as_deref());
                 ExitCode::from(130)
             }
-            Kind::Refused | Kind::Forbidden | Kind::Usage | Kind::Io | Kind::Passing => {
+            Kind::Refused
+            | Kind::Forbidden
+            | Kind::InTheWay
+            | Kind::Usage
+            | Kind::Io
+            | Kind::Passing => {
                 super::output::error(&self.message, self.hint.as_deref());
                 ExitCode::from(if self.is_refusal() { 1 } else { 2 })
             }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source, World};
 use super::output::{self, Format};
+use super::platform::KnownTargets;
 use super::table::{Column, table};
 use crate::model::id::TargetName;
 use crate::model::violation::Rejection;
@@ -79,7 +80,8 @@ impl Explain {
     pub(super) fn run(&self) -> Outcome {
         let (file, part) = self.file_and_part();
         let source = Source { file: file.into(), templates: self.templates.clone() };
-        let world = source.open(self.output)?;
+        let known = KnownTargets::unknown("none is asked");
+        let world = source.open(self.output, &known)?;
         let explained = world.waml.as_ref().map_err(Clone::clone);
         let explained = explained.and_then(|waml| values(waml, &self.target, &world, &part));
         match explained {

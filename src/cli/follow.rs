@@ -71,7 +71,7 @@ impl Server {
         let request = client::service_client()?.get(self.address("/readyz", &[])?);
         let (_, body) = self.answer(request).await?;
         serde_json::from_slice(&body).map_err(|error| {
-            CliError::io(format!("{} does not answer like the-deployer: {error}", self.server))
+            CliError::io(format!("{} does not answer like the-deployer: {error}", self.url()))
         })
     }
 
@@ -122,7 +122,7 @@ impl Following<'_> {
                 Ok(())
             }
             (_, error) => Err(error.unwrap_or_else(|| {
-                CliError::io(format!("{} breaks off again and again", self.server.server))
+                CliError::io(format!("{} breaks off again and again", self.server.url()))
             })),
         }
     }
@@ -168,7 +168,7 @@ impl Following<'_> {
             let stream = is_stream(&response).then(|| Connected::Stream(Box::new(response)));
             return Ok(stream.unwrap_or(Connected::NoStreams));
         }
-        let body = client::read_body(&self.server.server, response).await?;
+        let body = client::read_body(self.server.url(), response).await?;
         let error = self.server.refused(status, &body);
         // Not for long: somebody else has made all the requests that there may be.
         Err(if status == StatusCode::TOO_MANY_REQUESTS { error.passing() } else { error })

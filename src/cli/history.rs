@@ -11,10 +11,13 @@ use super::here::About;
 use super::output::{self, BOLD, Format, NOTE};
 use super::rollback::RolledBack;
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, Times};
 use super::{offline, times};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
+
+/// So many characters of a reason are shown: two lines. All of it is in `--output json`.
+const LONGEST_REASON: usize = 100;
 
 /// Shows an app's deployments, newest first; with a target, the revisions that are kept there.
 ///
@@ -184,7 +187,7 @@ fn list(found: &Revisions, times: Times) -> String {
             or(&one.tag),
             or(&commit),
             or(&one.actor),
-            times.maybe_ago(one.at),
+            times.past_cell(one.at),
             or(&one.reason),
         ]
     };
@@ -194,13 +197,17 @@ fn list(found: &Revisions, times: Times) -> String {
         Column::middle("TAG", 8),
         Column::whole("COMMIT").drop(2),
         Column::cut("BY", 6).drop(1),
-        Column::whole("WHEN"),
+        times.column(TimeHeader::When),
         Column::cut("REASON", 12).drop(3),
     ];
     let mut text = table(columns, found.revisions.iter().map(row).collect());
     // Not in a column: it may be the one that there is no room for.
     for one in found.revisions.iter().filter(|one| !one.live) {
         let Some(RolledBack { by, reason, .. }) = &one.rolled_back else { continue };
+        let reason: String = match reason.char_indices().nth(LONGEST_REASON) {
+            Some((end, _)) => format!("{}…", reason.get(..end).unwrap_or_default()),
+            None => reason.clone(),
+        };
         text += &format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
     }
     if found.hand_edited {
@@ -209,4 +216,33 @@ fn list(found: &Revisions, times: Times) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::times::TimeStyle;
+
+    #[test]
+    fn a_long_reason_is_cut_beside_the_table() {
+        let reason = "it loses orders, ".repeat(30);
+        let found: Revisions = serde_json::from_value(serde_json::json!({
+            "hand_edited": false,
+            "revisions": [{
+                "id": "20261121-115900000-3f9a2c", "tree": "0", "live": false, "tag": "1.11",
+                "commit": null, "repository": null, "actor": null, "reason": null, "at": null,
+                "template": null, "digest": null,
+                "rolled_back": {
+                    "rollback": "20261121-120000000-3f9a2c", "by": "ann", "reason": reason,
+                    "at": "2026-11-21T12:00:00Z",
+                },
+            }],
+        }))
+        .unwrap();
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let text = list(&found, Times { now, style: TimeStyle::Relative });
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.contains("by ann: it loses orders") && text.ends_with("…\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 180), "{text}");
+    }
 }

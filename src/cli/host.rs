@@ -41,7 +41,7 @@ impl Host {
     /// When it does not answer, or not like one that we know.
     pub(super) async fn of(server: &Server) -> Result<Self, CliError> {
         let view: View = server.get("/api/v1/forge", &[]).await?;
-        read(view).map_err(|why| CliError::io(format!("{}: {why}", server.server)))
+        read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))
     }
 }
 

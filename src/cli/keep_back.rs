@@ -10,7 +10,7 @@ use super::error::{CliError, Outcome};
 use super::here::About;
 use super::output::{self, BOLD, DIM, Format, GOOD};
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, Times};
 use super::{offline, times};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
@@ -123,14 +123,16 @@ struct Ask<'a> {
 }
 
 /// Those of a list of locks.
-pub(super) const COLUMNS: [Column; 6] = [
-    Column::whole("LOCK"),
-    Column::middle("STOPS", 16),
-    Column::cut("BY", 6).drop(2),
-    Column::whole("SINCE").drop(1),
-    Column::whole("UNTIL"),
-    Column::fold("REASON", 16),
-];
+pub(super) fn columns(times: Times) -> [Column; 6] {
+    [
+        Column::whole("LOCK"),
+        Column::middle("STOPS", 16),
+        Column::cut("BY", 6).drop(2),
+        times.column(TimeHeader::Since).drop(1),
+        times.column(TimeHeader::Until),
+        Column::fold("REASON", 16),
+    ]
+}
 
 /// A list of locks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -284,8 +286,8 @@ impl Locks {
 
 fn list(locks: &[Placed], times: Times) -> String {
     let row = |Placed { id, scope, reason, by, since, until, more: _ }: &Placed| {
-        let until = until.map_or_else(|| "-".to_owned(), |until| times.ahead(until));
-        [id.clone(), scope.to_string(), by.clone(), times.ago(*since), until, reason.clone()]
+        let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
+        [id.clone(), scope.to_string(), by.clone(), since, until, reason.clone()]
     };
-    table(COLUMNS, locks.iter().map(row).collect())
+    table(columns(times), locks.iter().map(row).collect())
 }

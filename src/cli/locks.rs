@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
-use super::keep_back::COLUMNS;
+use super::keep_back::columns;
 use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
 use super::table::table;
@@ -202,9 +202,9 @@ fn as_json((id, lock): &(LockId, Placed)) -> Json {
 
 fn list(locks: &[(LockId, Placed)], times: Times) -> String {
     let row = |(id, Placed { scope, reason, by, since, until }): &(LockId, Placed)| {
-        let until = until.map_or_else(|| "-".to_owned(), |until| times.ahead(until));
-        let [id, scope, since] = [id.to_string(), scope.to_string(), times.ago(*since)];
+        let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
+        let [id, scope] = [id.to_string(), scope.to_string()];
         [id, scope, by.clone(), since, until, reason.clone()]
     };
-    table(COLUMNS, locks.iter().map(row).collect())
+    table(columns(times), locks.iter().map(row).collect())
 }

@@ -1,4 +1,5 @@
-//! Did you mean: a target, app or repository that the service does not know is compared with those that it does.
+//! Suggests the name that was meant: a target, app or repository that the service does not know is compared with
+//! those that it knows.
 //!
 //! The service is asked for its names only after it has found nothing, or refused: nothing else pays for it.
 
@@ -53,7 +54,7 @@ struct KnownApp {
 
 /// The names that the service and the working folder know.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownNames {
     targets: BTreeSet<String>,
     /// Those of the configuration, where it names any.
     configured: Option<BTreeSet<String>>,
@@ -105,7 +106,7 @@ impl Server {
         names: &Names,
     ) -> Result<T, CliError> {
         match result {
-            Err(error) if error.is_refusal() => match self.mistyped(names).await {
+            Err(error) if error.may_be_mistyped() => match self.mistyped(names).await {
                 Some(mistyped) => Err(error.explained_by(&mistyped)),
                 None => Err(error),
             },
@@ -114,14 +115,14 @@ impl Server {
     }
 
     /// `None` where the service does not say.
-    async fn known_names(&self, names: &Names) -> Option<Known> {
+    async fn known_names(&self, names: &Names) -> Option<KnownNames> {
         let Targets { targets, any, complete } = self.get("/api/v1/targets", &[]).await.ok()?;
         let configured: BTreeSet<_> = targets.into_iter().map(|one| one.name).collect();
-        let mut known = Known {
+        let mut known = KnownNames {
             targets: configured.clone(),
             configured: (!any).then_some(configured),
             complete,
-            ..Known::default()
+            ..KnownNames::default()
         };
         for KnownApp { target, namespace, app, repository } in self.known_apps().await? {
             known.targets.insert(target);
@@ -163,7 +164,7 @@ impl Server {
 }
 
 /// What is wrong with the names. Pure.
-fn judge(names: &Names, known: &Known) -> Option<CliError> {
+fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
     let Names { target, app, repository } = names;
     let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known));
     let app = || app.as_ref().and_then(|app| judge_app(app, known));
@@ -179,7 +180,7 @@ fn judge(names: &Names, known: &Known) -> Option<CliError> {
     target.or_else(app).or_else(repository)
 }
 
-fn judge_target(name: &str, known: &Known) -> Option<CliError> {
+fn judge_target(name: &str, known: &KnownNames) -> Option<CliError> {
     if known.targets.contains(name) {
         return None;
     }
@@ -195,7 +196,7 @@ fn judge_target(name: &str, known: &Known) -> Option<CliError> {
 
 /// An app of a new name is no mistake, a slip of a known one is. The slug and the namespace are compared each by
 /// itself: apps of one namespace begin alike.
-fn judge_app(app: &AppKey, known: &Known) -> Option<CliError> {
+fn judge_app(app: &AppKey, known: &KnownNames) -> Option<CliError> {
     let (namespace, slug) = (app.namespace.as_str(), app.slug.as_str());
     if known.apps.contains(&(namespace.to_owned(), slug.to_owned())) {
         return None;
@@ -222,10 +223,10 @@ mod tests {
     use super::*;
     use crate::model::id::{Namespace, Slug};
 
-    fn known(configured: Option<&[&str]>) -> Known {
+    fn known(configured: Option<&[&str]>) -> KnownNames {
         let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
         let app = |(namespace, slug): (&str, &str)| (namespace.to_owned(), slug.to_owned());
-        Known {
+        KnownNames {
             targets: names(&["dev", "prod-eu"]),
             configured: configured.map(names),
             complete: true,

@@ -9,10 +9,10 @@ use clap::Args;
 use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::output::{self, Format};
+use super::platform::KnownTargets;
 use crate::catalogue;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
-use crate::model::target::Clusters;
 use crate::model::template::TemplateSources;
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::pipeline::all_violations;
@@ -46,13 +46,13 @@ impl Source {
     ///
     /// # Errors
     /// When a file cannot be read, or the templates are broken (their violations are printed).
-    pub(crate) fn open(&self, format: Format) -> Result<World, CliError> {
+    pub(crate) fn open(&self, format: Format, known: &KnownTargets) -> Result<World, CliError> {
         let bytes = read(&self.file)?;
         let name = self.name();
         let mut sources = Sources::default();
         sources.add(&name, String::from_utf8_lossy(&bytes));
         let templates = templates(self.templates.as_deref(), &mut sources, format)?;
-        Ok(World { waml: parse(&name, &bytes, None, &templates), templates, sources })
+        Ok(World { waml: parse(&name, &bytes, &templates, known), templates, sources })
     }
 
     /// How violations name the file.
@@ -65,20 +65,28 @@ impl Source {
     }
 }
 
-/// Reads a WAML; where it does not say which app it is, all else that is wrong with it is told too, for
-/// one target or for all of them.
+/// Reads a WAML; where it does not say which app it is, all else that is wrong with it is told too, for all of its
+/// targets, by what is known of them.
 ///
 /// # Errors
 /// All violations.
 pub(crate) fn parse(
     name: &str,
     bytes: &[u8],
-    target: Option<&TargetName>,
     templates: &Templates,
+    known: &KnownTargets,
 ) -> Result<Arc<Waml>, Rejection> {
     Waml::parse(name, bytes).map(Arc::new).map_err(|rejection| {
-        let draft = Waml::parse_draft(name, bytes, &Budget::default());
-        all_violations::of_unnamed(rejection, draft.as_ref(), target, templates, &Clusters::any())
+        let Some(draft) = Waml::parse_draft(name, bytes, &Budget::default()) else {
+            return rejection;
+        };
+        let targets = all_violations::tried_targets(&draft, None, templates).into_iter();
+        let of_target = |target| {
+            known.judge(target, |clusters| {
+                all_violations::of_draft(&draft, target, templates, &clusters)
+            })
+        };
+        all_violations::merged_with(rejection, targets.flat_map(of_target))
     })
 }
 

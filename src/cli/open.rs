@@ -81,7 +81,7 @@ impl Open {
         match what.as_str() {
             "page" => self.page(None).await.map(named),
             "app" => self.address().await.map(named),
-            "service" => Ok(named(self.server.server.clone())),
+            "service" => Ok(named(self.server.url().to_owned())),
             _ => match DeployId::parse(what.as_str()) {
                 Ok(id) => self.page(Some(id)).await.map(named),
                 Err(_) => self.link(&what),
@@ -96,7 +96,7 @@ impl Open {
         };
         let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
         // An older service does not say it.
-        let here = || format!("{}/deployments/{id}", self.server.server.trim_end_matches('/'));
+        let here = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
         Ok(detail.log_url.unwrap_or_else(here))
     }
 
@@ -132,7 +132,7 @@ impl Open {
 
     async fn listed(&self) -> Outcome {
         let mut places =
-            vec![Place { name: "service".to_owned(), url: self.server.server.clone() }];
+            vec![Place { name: "service".to_owned(), url: self.server.url().to_owned() }];
         // What is not there cannot be opened.
         let found = [("page", self.page(None).await.ok()), ("app", self.address().await.ok())];
         if found.iter().all(|(_, url)| url.is_none()) {

@@ -8,7 +8,7 @@ use super::error::{CliError, Outcome};
 use super::locks::Who;
 use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
-use super::times::Times;
+use super::times::{TimeHeader, Times};
 use crate::app::operator::{Operator, Owned};
 use crate::clock::Clock;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
@@ -144,13 +144,13 @@ fn list(all: &[Owned], times: Times) -> String {
             |moved| format!("moved by {}: {}", moved.by, moved.reason),
         );
         let [target, app] = [target.to_string(), app.to_string()];
-        [target, app, repository.to_string(), times.ago(*since), why]
+        [target, app, repository.to_string(), times.past_cell(Some(*since)), why]
     };
     let columns = [
         Column::middle("TARGET", 8),
         Column::middle("APP", 12),
         Column::middle("REPOSITORY", 12),
-        Column::whole("SINCE"),
+        times.column(TimeHeader::Since),
         Column::fold("WHY", 17).drop(1),
     ];
     table(columns, all.iter().map(row).collect())

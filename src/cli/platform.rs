@@ -1,5 +1,5 @@
-//! What targets offer, as commands without a service know it: asked of the service where one is named, read from a
-//! file, or remembered from the last time. What is not known is said, and refuses nothing.
+//! Finds out what targets offer, for commands that plan on this machine: asks the service where one is named, reads a
+//! file, or goes by the service's last answer. A note says what is not known, and nothing is refused for it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +25,6 @@ use crate::pipeline::{Input, plan};
 
 /// A check on this machine does not wait longer for a service.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// What the address is where nobody has named a service.
-const NO_SERVICE: &str = "http://127.0.0.1:8080";
 /// A file that is older says so.
 const OLD: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
@@ -58,14 +56,14 @@ pub(super) struct KnownTargets {
     from: Origin,
 }
 
-/// Whence it is known.
+/// The source of what is known of the targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Service,
-    /// Remembered, because the service did not answer.
-    Cache,
+    /// The service's answer of an earlier time, and why it gives none now.
+    Cache(String),
     File(PathBuf),
-    /// It is not, and why.
+    /// Nothing is known, and why.
     Unknown(String),
 }
 
@@ -89,7 +87,8 @@ impl PlatformCommand {
     pub(super) fn run(&self) -> Outcome {
         let Self::Export(Export { source }) = self;
         let settings = source.load(Format::Text)?.settings;
-        let snapshot = ClusterSnapshot::new(&settings.clusters, Clock::system().now());
+        let taken_at = Some(Clock::system().now());
+        let snapshot = ClusterSnapshot { taken_at, ..ClusterSnapshot::new(&settings.clusters) };
         output::json(&snapshot)
     }
 }
@@ -109,12 +108,9 @@ impl PlatformFile {
                 let snapshot = Some(read(path)?);
                 Ok(KnownTargets { snapshot, from: Origin::File(path.clone()) })
             }
-            // Where nobody has named a service, none is asked.
-            None if server.server.trim_end_matches('/') == NO_SERVICE => {
-                Ok(KnownTargets::unknown("no service is named"))
-            }
+            None if !server.is_named() => Ok(KnownTargets::unknown("no service is named")),
             None => match repository {
-                Some(repository) => Ok(KnownTargets::asked(server, repository).await),
+                Some(repository) => Ok(KnownTargets::fetch(server, repository).await),
                 None => Ok(KnownTargets::unknown("no git remote says which repository this is")),
             },
         }
@@ -127,25 +123,38 @@ impl KnownTargets {
         Self { snapshot: None, from: Origin::Unknown(why.to_owned()) }
     }
 
-    /// What the service says of the targets of a repository, or said last.
-    pub(super) async fn asked(server: &Server, repository: &RepoName) -> Self {
-        let cache = cache(&server.server, repository);
+    /// Asks the service about the targets of a repository. Where it does not answer, its last answer counts, as what
+    /// may have changed since: see [`judge`].
+    pub(super) async fn fetch(server: &Server, repository: &RepoName) -> Self {
+        let cache = cache(server.url(), repository);
         let query = [("repository", repository.to_string())];
         let asked = server.get::<ClusterSnapshot>("/api/v1/platform", &query);
         let why = match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(snapshot)) => {
+            Ok(Ok(mut snapshot)) => {
+                snapshot.taken_at = Some(Clock::system().now());
                 if let (Some(path), Ok(bytes)) = (&cache, serde_json::to_vec(&snapshot)) {
                     // Without it the next command has to ask again.
                     let _cannot_be_kept = private::write(path, &bytes);
                 }
                 return Self { snapshot: Some(snapshot), from: Origin::Service };
             }
+            // What the caller may not see any more is not shown from memory either.
+            Ok(Err(error)) if error.is_refusal() => {
+                if let Some(path) = &cache {
+                    let _is_not_there = std::fs::remove_file(path);
+                }
+                return Self::unknown(&error.to_string());
+            }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("{} did not answer within {PATIENCE:?}", server.server),
+            Err(_) => format!("{} did not answer within {PATIENCE:?}", server.url()),
         };
         let kept = cache.and_then(|path| std::fs::read(path).ok());
-        match kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            Some(snapshot) => Self { snapshot: Some(snapshot), from: Origin::Cache },
+        match kept.and_then(|bytes| serde_json::from_slice::<ClusterSnapshot>(&bytes).ok()) {
+            Some(snapshot) => {
+                // Targets may have come since.
+                let snapshot = Some(ClusterSnapshot { complete: false, ..snapshot });
+                Self { snapshot, from: Origin::Cache(why) }
+            }
             None => Self::unknown(&why),
         }
     }
@@ -155,23 +164,48 @@ impl KnownTargets {
         self.snapshot.as_ref()?.clusters_for(target)
     }
 
+    /// Judges something for a target by `find`, which says what is wrong with it on given clusters. Where it is not
+    /// known, or not for sure, what the target offers, a violation is an error only if every cluster refuses the same.
+    pub(super) fn judge(
+        &self,
+        target: &TargetName,
+        find: impl Fn(Clusters) -> Vec<Violation>,
+    ) -> Vec<Violation> {
+        let is_sure = match self.from {
+            Origin::Service | Origin::File(_) => true,
+            Origin::Cache(_) | Origin::Unknown(_) => false,
+        };
+        let clusters = match self.clusters_for(target) {
+            Some(clusters) if is_sure => return find(clusters),
+            remembered => remembered.unwrap_or_else(Clusters::any),
+        };
+        let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
+        let others = rich.map(|platform| Clusters::Any(Box::new(platform)));
+        let of_others: Vec<_> = others.chain([Clusters::any()]).map(&find).collect();
+        let all = find(clusters).into_iter();
+        all.map(|one| downgrade_unless_certain(one, &of_others)).collect()
+    }
+
     /// What people should know of whence it is known; empty where it is as of now.
     pub(super) fn note(&self, targets: &[TargetName]) -> String {
         let times = Times::system();
-        let of = |snapshot: &ClusterSnapshot| times.ago(snapshot.taken_at);
+        let of = |snapshot: &ClusterSnapshot| times.maybe_ago(snapshot.taken_at);
+        let is_old = |snapshot: &ClusterSnapshot| {
+            snapshot.taken_at.is_some_and(|at| times.now.duration_since(at) > OLD)
+        };
         let said = match (&self.from, &self.snapshot) {
             (Origin::Unknown(why), _) => format!(
                 "what targets offer is not known here ({why}), so nothing is refused for it: see --server and --platform"
             ),
-            (Origin::Cache, Some(snapshot)) => {
-                format!("the service did not answer: its targets are those of {}", of(snapshot))
-            }
-            (Origin::File(path), Some(snapshot))
-                if times.now.duration_since(snapshot.taken_at) > OLD =>
-            {
+            (Origin::Cache(why), Some(snapshot)) => format!(
+                "{why}: targets are taken to offer what they did when the service answered last ({}), and nothing \
+                 is refused for it",
+                of(snapshot)
+            ),
+            (Origin::File(path), Some(snapshot)) if is_old(snapshot) => {
                 format!("{} is of {}", path.display(), of(snapshot))
             }
-            (Origin::Cache | Origin::File(_) | Origin::Service, _) => {
+            (Origin::Cache(_) | Origin::File(_) | Origin::Service, _) => {
                 let hidden = targets.iter().filter(|target| self.clusters_for(target).is_none());
                 let hidden: Vec<_> = hidden.map(ToString::to_string).collect();
                 if hidden.is_empty() {
@@ -187,11 +221,11 @@ impl KnownTargets {
     pub(super) fn as_json(&self) -> serde_json::Value {
         let from = match &self.from {
             Origin::Service => "service",
-            Origin::Cache => "cache",
+            Origin::Cache(_) => "cache",
             Origin::File(_) => "file",
             Origin::Unknown(_) => "unknown",
         };
-        let taken_at = self.snapshot.as_ref().map(|snapshot| snapshot.taken_at);
+        let taken_at = self.snapshot.as_ref().and_then(|snapshot| snapshot.taken_at);
         serde_json::json!({"from": from, "taken_at": taken_at})
     }
 }
@@ -204,23 +238,14 @@ pub(super) fn facts(clusters: Clusters) -> Facts {
 /// What is said of one target. Where it is not known what it offers, what only some clusters would refuse is a
 /// warning.
 pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
-    let said = |clusters: Clusters| match plan(input, &facts(clusters)) {
+    known.judge(&input.target, |clusters| match plan(input, &facts(clusters)) {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
-    };
-    match known.clusters_for(&input.target) {
-        Some(clusters) => said(clusters),
-        None => {
-            let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
-            let others =
-                rich.map(|platform| said(Clusters::Any(Box::new(platform)))).collect::<Vec<_>>();
-            said(Clusters::any()).into_iter().map(|one| doubted(one, &others)).collect()
-        }
-    }
+    })
 }
 
 /// The violation, as a warning unless every cluster refuses the same.
-fn doubted(violation: Violation, others: &[Vec<Violation>]) -> Violation {
+fn downgrade_unless_certain(violation: Violation, others: &[Vec<Violation>]) -> Violation {
     let same = |other: &Violation| {
         (&other.rule, &other.path, &other.position, other.severity)
             == (&violation.rule, &violation.path, &violation.position, violation.severity)

@@ -55,9 +55,12 @@ impl Render {
     /// # Errors
     /// Violations, or a file that cannot be read or written.
     pub(super) async fn run(&self) -> Outcome {
-        let world = self.source.open(self.output)?;
         let repository = self.whose.repository();
         let known = self.platform.known(&self.server, repository.as_ref().ok()).await?;
+        let world = self.source.open(self.output, &known)?;
+        if self.output == Format::Text {
+            output::note(&known.note(std::slice::from_ref(&self.target)));
+        }
         let waml = match &world.waml {
             Ok(waml) => waml.clone(),
             Err(rejection) => {
@@ -70,15 +73,12 @@ impl Render {
             Ok(rendered) => rendered,
             Err(_) => return Err(self.refused(&input, &world, &known)?),
         };
-        if self.output == Format::Text {
-            output::note(&known.note(std::slice::from_ref(&self.target)));
-        }
         if self.output == Format::Text && !rendered.warnings.is_empty() {
             offline::tell(&rendered.warnings, &world.sources, self.output)?;
         }
         match &self.out {
-            Some(folder) => self.write(folder, &rendered),
-            None => self.print(&rendered),
+            Some(folder) => self.write(folder, &rendered, &known),
+            None => self.print(&rendered, &known),
         }
     }
 
@@ -122,14 +122,15 @@ impl Render {
         if sure {
             return Ok(rejected);
         }
-        let message = format!("what {} offers is not known, and the app needs it", self.target);
+        let message =
+            format!("what {} offers is not known for sure, and the app needs it", self.target);
         Ok(CliError::usage(message)
             .hint("name the service with --server, or a file of `the-deployer platform export` with --platform"))
     }
 
-    fn print(&self, rendered: &Rendered) -> Outcome {
+    fn print(&self, rendered: &Rendered, known: &KnownTargets) -> Outcome {
         if self.output.is_data() {
-            return output::data(self.output, &as_json(rendered));
+            return output::data(self.output, &as_json(rendered, known));
         }
         let document = |file: &ManifestFile| {
             format!("---\n# {}\n{}", file.name, String::from_utf8_lossy(&file.bytes))
@@ -137,7 +138,7 @@ impl Render {
         output::document(&rendered.files.iter().map(document).collect::<String>())
     }
 
-    fn write(&self, folder: &Path, rendered: &Rendered) -> Outcome {
+    fn write(&self, folder: &Path, rendered: &Rendered, known: &KnownTargets) -> Outcome {
         let failed = |error: std::io::Error| {
             CliError::io(format!("cannot write into {}: {error}", folder.display()))
         };
@@ -150,7 +151,7 @@ impl Render {
             std::fs::write(folder.join(&file.name), &file.bytes).map_err(failed)?;
         }
         if self.output.is_data() {
-            return output::data(self.output, &as_json(rendered));
+            return output::data(self.output, &as_json(rendered, known));
         }
         let names: Vec<&str> = rendered.files.iter().map(|file| file.name.as_str()).collect();
         output::print(&format!(
@@ -162,13 +163,13 @@ impl Render {
     }
 }
 
-fn as_json(rendered: &Rendered) -> serde_json::Value {
+fn as_json(rendered: &Rendered, known: &KnownTargets) -> serde_json::Value {
     let files = rendered.files.iter().map(|file| {
         (file.name.clone(), serde_json::Value::from(String::from_utf8_lossy(&file.bytes)))
     });
     serde_json::json!({
         "app": rendered.app, "target": rendered.target.name, "template": rendered.template,
         "digest": rendered.digest, "files": files.collect::<serde_json::Map<_, _>>(),
-        "warnings": rendered.warnings,
+        "warnings": rendered.warnings, "platform": known.as_json(),
     })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 
+use super::table::Column;
 use crate::clock::Clock;
 use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
@@ -127,6 +128,43 @@ impl Times {
     pub(super) fn maybe_ago(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_owned(), |at| self.ago(at))
     }
+
+    /// The column of a table with times; the header says what the cells leave out.
+    pub(super) fn column(&self, header: TimeHeader) -> Column {
+        Column::whole(match (self.style, header) {
+            (TimeStyle::Relative, TimeHeader::When) => "WHEN",
+            (TimeStyle::Relative, TimeHeader::Since) => "SINCE",
+            (TimeStyle::Relative, TimeHeader::Until) => "UNTIL",
+            (TimeStyle::Absolute, TimeHeader::When) => "WHEN (UTC)",
+            (TimeStyle::Absolute, TimeHeader::Since) => "SINCE (UTC)",
+            (TimeStyle::Absolute, TimeHeader::Until) => "UNTIL (UTC)",
+        })
+    }
+
+    /// When something happened, if that is known, in a table: to the minute, so that 80 columns have room for it.
+    pub(super) fn past_cell(&self, at: Option<Timestamp>) -> String {
+        at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ago))
+    }
+
+    /// When something happens, if it does, in a table.
+    pub(super) fn future_cell(&self, at: Option<Timestamp>) -> String {
+        at.map_or_else(|| "-".to_owned(), |at| self.cell(at, Self::ahead))
+    }
+
+    fn cell(&self, at: Timestamp, relative: impl Fn(&Self, Timestamp) -> String) -> String {
+        match self.style {
+            TimeStyle::Relative => relative(self, at),
+            TimeStyle::Absolute => at.strftime("%Y-%m-%d %H:%M").to_string(),
+        }
+    }
+}
+
+/// What a column of times is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeHeader {
+    When,
+    Since,
+    Until,
 }
 
 fn absolute(at: Timestamp) -> String {

@@ -46,9 +46,9 @@ impl Validate {
     /// # Errors
     /// Violations, or a file that cannot be read.
     pub(super) async fn run(&self) -> Outcome {
-        let world = self.source.open(self.output)?;
         let known =
             self.platform.known(&self.server, self.whose.repository().ok().as_ref()).await?;
+        let world = self.source.open(self.output, &known)?;
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
@@ -62,6 +62,11 @@ impl Validate {
         };
         sort(&mut violations);
         let wrong = violations.iter().any(|v| v.severity == Severity::Error);
+        // Before the violations, which may come of it.
+        if !self.output.is_data() {
+            let targets = world.waml.as_ref().map_or_else(|_| Vec::new(), |it| self.targets(it));
+            output::note(&known.note(&targets));
+        }
         if self.output.is_data() {
             let mut told = offline::as_json(&violations);
             told["platform"] = known.as_json();
@@ -69,14 +74,10 @@ impl Validate {
         } else if !violations.is_empty() {
             offline::tell(&violations, &world.sources, self.output)?;
         }
-        let judged = match &world.waml {
+        match &world.waml {
             Ok(waml) if !wrong => self.praise(waml),
             _ => Err(super::error::CliError::rejected()),
-        };
-        if let (Ok(waml), true) = (&world.waml, judged.is_ok() && !self.output.is_data()) {
-            output::note(&known.note(&self.targets(waml)));
         }
-        judged
     }
 
     fn targets(&self, waml: &Waml) -> Vec<TargetName> {

@@ -14,8 +14,9 @@ use crate::model::target::{Clusters, Target};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ClusterSnapshot")]
 pub struct ClusterSnapshot {
-    /// When it was so.
-    pub taken_at: Timestamp,
+    /// When it was so; absent in the service's answer, which is of now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<Timestamp>,
     /// Whether these are all clusters of the service; if not, the caller may not see the others.
     pub complete: bool,
     /// What every target offers, where no cluster is configured; null where some are.
@@ -28,14 +29,14 @@ pub struct ClusterSnapshot {
 
 impl ClusterSnapshot {
     /// All clusters. The addresses of their API servers are left out: manifests do not depend on them.
-    pub fn new(clusters: &Clusters, taken_at: Timestamp) -> Self {
+    pub fn new(clusters: &Clusters) -> Self {
         let (any, targets) = match clusters {
             Clusters::Any(platform) => (Some((**platform).clone()), Vec::new()),
             Clusters::Known(targets) => (None, targets.values().cloned().collect()),
         };
         let hidden = |target| Target { server: Target::IN_CLUSTER.to_owned(), ..target };
         let targets = targets.into_iter().map(hidden).collect();
-        Self { taken_at, complete: true, any, targets }
+        Self { taken_at: None, complete: true, any, targets }
     }
 
     /// The clusters, as far as they say something of that target; nothing where it may be one that is left out.
@@ -60,7 +61,7 @@ mod tests {
         prod.server = "https://10.0.0.1:6443".to_owned();
         prod.domain = "example.com".to_owned();
         let clusters = Clusters::Known([(name.clone(), prod.clone())].into());
-        let snapshot = ClusterSnapshot::new(&clusters, Timestamp::UNIX_EPOCH);
+        let snapshot = ClusterSnapshot::new(&clusters);
         let text = serde_json::to_string(&snapshot).unwrap();
         assert!(!text.contains("10.0.0.1"), "{text}");
         let read: ClusterSnapshot = serde_json::from_str(&text).unwrap();
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(read.clusters_for(&other).unwrap().find(&other), None, "there is none");
         let narrow = ClusterSnapshot { complete: false, ..read };
         assert_eq!(narrow.clusters_for(&other), None, "it may be one that is not shown");
-        let any = ClusterSnapshot::new(&Clusters::any(), Timestamp::UNIX_EPOCH);
+        let any = ClusterSnapshot::new(&Clusters::any());
         assert_eq!(any.clusters_for(&other), Some(Clusters::any()));
     }
 }

@@ -17,7 +17,9 @@ use crate::pipeline::templates::{Template, Templates};
 use crate::pipeline::{default, validate};
 use crate::waml::Waml;
 
-/// So many targets or templates are tried: each costs as much as a plan.
+/// So many pairs of a target and a template are tried: each costs as much as a plan, which is about a millisecond.
+const MOST_PAIRS: usize = 60;
+/// So many targets are tried, or templates for one target.
 const MOST: usize = 20;
 
 /// Everything that is wrong with a file that does not say which app it is, of which `draft` is what can
@@ -30,13 +32,40 @@ pub fn of_unnamed(
     clusters: &Clusters,
 ) -> Rejection {
     let Some(draft) = draft else { return rejection };
-    let targets: Vec<&TargetName> = match target {
-        Some(target) => vec![target],
-        None => draft.targets().into_iter().take(MOST).collect(),
-    };
-    let facts = unasked(clusters);
-    let found = targets.into_iter().flat_map(|target| of_target(draft, target, templates, &facts));
+    let targets = tried_targets(draft, target, templates);
+    let found = targets.into_iter().flat_map(|target| of_draft(draft, target, templates, clusters));
     merged_with(rejection, found)
+}
+
+/// The targets of a draft that are tried: the one that is meant, else as many as may be.
+pub fn tried_targets<'w>(
+    draft: &'w Waml,
+    target: Option<&'w TargetName>,
+    templates: &Templates,
+) -> Vec<&'w TargetName> {
+    if let Some(target) = target {
+        return vec![target];
+    }
+    let has_template = |target: &&TargetName| {
+        merge::layers(draft, target).is_ok_and(|merged| templates.choose(&merged).is_ok())
+    };
+    let mut targets = draft.targets();
+    targets.truncate(MOST);
+    // Where the template is not known, each target is tried with every template.
+    let each =
+        if targets.iter().all(has_template) { 1 } else { templates.iter().take(MOST).count() };
+    targets.truncate((MOST_PAIRS / each.max(1)).max(1));
+    targets
+}
+
+/// Everything that is wrong with a draft for one target, on those clusters.
+pub fn of_draft(
+    draft: &Waml,
+    target: &TargetName,
+    templates: &Templates,
+    clusters: &Clusters,
+) -> Vec<Violation> {
+    of_target(draft, target, templates, &unasked(clusters))
 }
 
 /// The rejection of a target that is not under `deploy`, with what is wrong for all that are.
@@ -47,7 +76,7 @@ pub(super) fn beside_target(
     clusters: &Clusters,
 ) -> Rejection {
     let facts = unasked(clusters);
-    let each = waml.targets().into_iter().take(MOST);
+    let each = tried_targets(waml, None, templates).into_iter();
     let of_each = each.map(|target| of_target(waml, target, templates, &facts));
     merged_with(rejection, common(of_each))
 }
@@ -105,7 +134,8 @@ fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
     common
 }
 
-fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violation>) -> Rejection {
+/// The rejection with more violations, each once and all in order.
+pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violation>) -> Rejection {
     let Rejection { mut violations } = rejection;
     for violation in more {
         if !violations.contains(&violation) {

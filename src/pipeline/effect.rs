@@ -1,4 +1,4 @@
-//! Values that are written and do nothing: because others stand in their stead, or because what
+//! Finds values that are written and do nothing: because others stand in their stead, or because the thing that
 //! they are about is not there. The rule `ignored` warns of them, and `bart explain` marks them.
 
 use std::collections::HashSet;
@@ -68,9 +68,9 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
     found
 }
 
-/// Settings of `defaults`, and the header's template, that every target they are for sets anew: paths in
+/// Finds the settings of `defaults`, and the header's template, that every target they are for sets anew: paths in
 /// the file, and places.
-pub fn overridden(waml: &Waml) -> Vec<(Path, Position)> {
+pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
     // Each target's layers are merged. A file with more than this is looked through by no person either.
     const MOST_VALUES: usize = 100_000;
     let values = count(&waml.root).saturating_mul(waml.deploy.len());
@@ -79,12 +79,17 @@ pub fn overridden(waml: &Waml) -> Vec<(Path, Position)> {
     }
     let mut alive = HashSet::new();
     for target in waml.deploy.keys() {
-        let Ok(merged) = merge::layers(waml, target) else { continue };
-        merged.tree.leaves(&mut Path::root(), &mut |_, leaf| {
-            alive.insert(place_of(leaf));
-        });
+        let mut cleared = Vec::new();
+        let merged =
+            merge::layers_with_clears(waml, target, &mut |null| cleared.push(place_of(null)));
+        alive.extend(cleared);
+        if let Some(tree) = merged {
+            tree.leaves(&mut Path::root(), &mut |_, leaf| {
+                alive.insert(place_of(leaf));
+            });
+        }
     }
-    let mut dead = Dead { alive, found: Vec::new() };
+    let mut dead = UnusedValues { alive, found: Vec::new() };
     if let Some(template) = waml.root.get("template").filter(|_| !waml.deploy.is_empty()) {
         dead.look(template, Section::place().key("template"), &mut Path::root().key("template"));
     }
@@ -108,14 +113,14 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// Looks for what no target has in the end.
-struct Dead {
-    /// The places of all values that some target has.
+/// Looks for values that no target has in the end.
+struct UnusedValues {
+    /// The places of all values that some target has, and of all `null`s that take something away on some target.
     alive: HashSet<(u32, u32)>,
     found: Vec<(Path, Position)>,
 }
 
-impl Dead {
+impl UnusedValues {
     fn look(&mut self, node: &Node, place: Place<'_>, path: &mut Path) {
         match &node.value {
             Value::Null | Value::Scalar(_) => self.tell_unless_alive(node, path),

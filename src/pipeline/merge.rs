@@ -43,15 +43,26 @@ pub fn layers<'a>(waml: &'a Waml, target: &TargetName) -> Result<Merged<'a>, Rej
         crate::model::violation::sort(&mut violations);
         return Err(Rejection { violations });
     };
-    let tree = merged(waml, sections(waml, deploy, target));
+    let tree = merged(waml, sections(waml, deploy, target), &mut |_| {});
     Ok(Merged { waml, target: target.clone(), tree })
+}
+
+/// All layers for the target, merged; `clears` is told of each `null` that takes a map or a list away. What later
+/// layers set there does not merge with what was there before, so such a `null` has an effect that stays.
+pub fn layers_with_clears(
+    waml: &Waml,
+    target: &TargetName,
+    clears: &mut dyn FnMut(&Node),
+) -> Option<Node> {
+    let deploy = waml.deploy.get(target)?;
+    Some(merged(waml, sections(waml, deploy, target), clears))
 }
 
 /// The layers for the target that come before the named one, merged; elements of lists have the places
 /// there that they have in the whole.
 pub fn layers_before(waml: &Waml, target: &TargetName, layer: &str) -> Option<Node> {
     let all = sections(waml, waml.deploy.get(target)?, target);
-    Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer)))
+    Some(merged(waml, all.take_while(|section| *section.origin.layer != *layer), &mut |_| {}))
 }
 
 /// The sections that are for the target, the first that counts first.
@@ -64,11 +75,15 @@ fn sections<'w>(
     matching.map(|entry| &entry.section).chain([deploy])
 }
 
-fn merged<'w>(waml: &Waml, sections: impl Iterator<Item = &'w Node>) -> Node {
+fn merged<'w>(
+    waml: &Waml,
+    sections: impl Iterator<Item = &'w Node>,
+    clears: &mut dyn FnMut(&Node),
+) -> Node {
     let mut tree = header(waml);
     // `prod:` with nothing behind it is a section that sets nothing.
     for section in sections.filter(|section| !section.is_null()) {
-        over(&mut tree, section, Section::place(), waml.app.slug.as_str());
+        over(&mut tree, section, Section::place(), waml.app.slug.as_str(), clears);
     }
     tree
 }
@@ -92,13 +107,19 @@ fn header(waml: &Waml) -> Node {
 }
 
 /// Lays `layer` over `base`; `place` is where both stand.
-fn over(base: &mut Node, layer: &Node, place: Place<'_>, slug: &str) {
+fn over(
+    base: &mut Node,
+    layer: &Node,
+    place: Place<'_>,
+    slug: &str,
+    clears: &mut dyn FnMut(&Node),
+) {
     match (&mut base.value, &layer.value, place.identity()) {
         (Value::Map(map), Value::Map(upper), _) => {
             for (key, entry) in upper {
                 match map.get_mut(key) {
                     Some(lower) => {
-                        over(&mut lower.node, &entry.node, place.key(key), slug);
+                        over(&mut lower.node, &entry.node, place.key(key), slug, clears);
                         lower.key = entry.key.clone();
                     }
                     None => drop(map.insert(key.clone(), entry.clone())),
@@ -106,7 +127,12 @@ fn over(base: &mut Node, layer: &Node, place: Place<'_>, slug: &str) {
             }
         }
         (Value::List(list), Value::List(upper), Some(identity)) => {
-            join(list, upper, identity, place.element(), slug);
+            join(list, upper, (identity, place.element()), slug, clears);
+        }
+        (Value::Map(_) | Value::List(_), Value::Null, _) => {
+            clears(layer);
+            *base = layer.clone();
+            return;
         }
         _ => {
             *base = layer.clone();
@@ -118,7 +144,13 @@ fn over(base: &mut Node, layer: &Node, place: Place<'_>, slug: &str) {
 }
 
 /// Lays each element over the one that is the same thing, and puts the others at the end.
-fn join(list: &mut Vec<Node>, upper: &[Node], identity: Identity, place: Place<'_>, slug: &str) {
+fn join(
+    list: &mut Vec<Node>,
+    upper: &[Node],
+    (identity, place): (Identity, Place<'_>),
+    slug: &str,
+    clears: &mut dyn FnMut(&Node),
+) {
     let of = |element: &Node| identities::of(element, identity, slug);
     let mut known: HashMap<String, usize> =
         list.iter().enumerate().filter_map(|(index, lower)| Some((of(lower)?, index))).collect();
@@ -126,7 +158,7 @@ fn join(list: &mut Vec<Node>, upper: &[Node], identity: Identity, place: Place<'
         let id = of(element);
         let lower = id.as_ref().and_then(|id| known.get(id)).and_then(|index| list.get_mut(*index));
         if let Some(lower) = lower {
-            over(lower, element, place, slug);
+            over(lower, element, place, slug, clears);
             continue;
         }
         known.extend(id.map(|id| (id, list.len())));

@@ -8,7 +8,9 @@ const HEAD: &str = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\
 
 pub(crate) fn waml(body: &str) -> Waml {
     let waml = Waml::parse(".weave.yaml", format!("{HEAD}{body}").as_bytes()).unwrap();
-    assert!(!waml.is_broken(), "{body}: {:?}", waml.violations);
+    // Layers that are for no target are warned of, and are what some of these tests are about.
+    let told: Vec<_> = waml.violations.iter().filter(|one| one.rule != "ignored").collect();
+    assert_eq!(told, Vec::<&crate::model::violation::Violation>::new(), "{body}");
     waml
 }
 

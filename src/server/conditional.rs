@@ -32,7 +32,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
     }
-    let asked = Asked::of(request.headers());
+    let asked = ConditionalHeaders::of(request.headers());
     let response = next.run(request).await;
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -50,7 +50,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     };
     let tag = tag(&body);
     let headers = &mut parts.headers;
-    headers.insert(VARY, HeaderValue::from_static("authorization, accept-encoding"));
+    headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));
     // For who asked, and to be asked about again each time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Ok(value) = HeaderValue::from_str(&tag) {
@@ -92,7 +92,7 @@ impl Document {
 
     /// The answer to a request with these headers.
     pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
-        let asked = Asked::of(asked);
+        let asked = ConditionalHeaders::of(asked);
         let always =
             [(VARY, "accept-encoding"), (CACHE_CONTROL, "no-cache"), (ETAG, self.tag.as_str())];
         if asked.has(&self.tag) {
@@ -108,13 +108,13 @@ impl Document {
     }
 }
 
-/// What the caller has, and what it takes.
-struct Asked {
+/// The headers of a request that say which answers the caller has, and which codings it takes.
+struct ConditionalHeaders {
     tags: Vec<String>,
     gzip: bool,
 }
 
-impl Asked {
+impl ConditionalHeaders {
     fn of(headers: &HeaderMap) -> Self {
         let listed = |name| {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -188,7 +188,7 @@ mod tests {
             (vec!["\"x\"".to_owned()], false),
             (Vec::new(), false),
         ] {
-            assert_eq!(Asked { tags, gzip: false }.has(&tag), has);
+            assert_eq!(ConditionalHeaders { tags, gzip: false }.has(&tag), has);
         }
     }
 
@@ -205,6 +205,7 @@ mod tests {
             .route("/large", axum::routing::get(large).post(large))
             .route("/document", axum::routing::get(document))
             .route("/gone", axum::routing::get(gone))
+            .route("/varied", axum::routing::get(|| async { ([(VARY, "origin")], axum::Json(1)) }))
             .route("/stream", axum::routing::get(stream))
             .layer(axum::middleware::from_fn(conditional));
         let (method, path) = path.split_once(' ').unwrap();
@@ -229,6 +230,13 @@ mod tests {
             let (status, _, _) = ask(path, &[("if-none-match", "W/\"other\"")]).await;
             assert_eq!(status, StatusCode::OK);
         }
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_varies_with_already_stays() {
+        let (_, headers, _) = ask("GET /varied", &[]).await;
+        let all: Vec<_> = headers.get_all(VARY).iter().collect();
+        assert_eq!(all, ["origin", "authorization, accept-encoding"]);
     }
 
     #[tokio::test]

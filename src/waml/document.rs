@@ -1,7 +1,8 @@
 //! The WAML as a whole: a header about the app, and layers of settings.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use globset::{Glob, GlobSet};
 use indexmap::IndexMap;
@@ -9,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
-use crate::model::violation::{Rejection, Severity, Violation, sort};
+use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::waml::collect;
 use crate::waml::identities;
 use crate::waml::ignored;
@@ -151,6 +152,10 @@ pub struct Waml {
     pub violations: Vec<Violation>,
     /// Whether `app` only stands in for a name that cannot be read.
     pub stands_in: bool,
+    /// The targets under `deploy` that only stand in for names that are not legal.
+    misnamed: BTreeSet<TargetName>,
+    /// The settings that every target overrides; found once, because each target's layers are merged for it.
+    overridden: OnceLock<Vec<(Path, Position)>>,
 }
 
 /// One entry of `defaults`.
@@ -274,6 +279,7 @@ impl Waml {
             slug: slug.or_else(|| Slug::parse(like("slug")).ok())?,
         };
         let (defaults, deploy) = (defaults(&root, violations), deploy(&root));
+        alike_targets(&deploy, &root, violations);
         let is_whole = root.get("deploy").is_some_and(|node| !node.has_broken());
         if is_whole && !deploy.is_empty() {
             ignored::unmatched(&defaults, &deploy.keys().collect::<Vec<_>>(), &root, violations);
@@ -291,6 +297,8 @@ impl Waml {
             root,
             violations: Vec::new(),
             stands_in,
+            misnamed: BTreeSet::new(),
+            overridden: OnceLock::new(),
         })
     }
 
@@ -301,9 +309,41 @@ impl Waml {
         for (name, entry) in targets.filter(|(name, _)| TargetName::parse(*name).is_err()) {
             let Ok(stand_in) = TargetName::parse(label_like(Some(name))) else { continue };
             let section = Node { broken: false, ..entry.node.clone() };
-            self.deploy.entry(stand_in).or_insert(section);
+            if !self.deploy.contains_key(&stand_in) {
+                self.misnamed.insert(stand_in.clone());
+                self.deploy.insert(stand_in, section);
+            }
         }
+        self.overridden = OnceLock::new();
         self
+    }
+
+    /// Whether the target's name only stands in for one that is not legal: rules that go by the name have nothing to
+    /// say of it.
+    pub fn is_misnamed(&self, target: &TargetName) -> bool {
+        self.misnamed.contains(target)
+    }
+
+    /// Whether the app's namespace is the one that the file says.
+    pub fn has_own_namespace(&self) -> bool {
+        self.says("namespace", self.app.namespace.as_str())
+    }
+
+    /// Whether the app's slug is the one that the file says.
+    pub fn has_own_slug(&self) -> bool {
+        self.says("slug", self.app.slug.as_str())
+    }
+
+    fn says(&self, key: &str, value: &str) -> bool {
+        self.root.get(key).and_then(Node::as_text) == Some(value)
+    }
+
+    /// The settings that every target overrides, by `find`, which is asked once for each file that was read.
+    pub fn overridden(
+        &self,
+        find: impl FnOnce(&Self) -> Vec<(Path, Position)>,
+    ) -> &[(Path, Position)] {
+        self.overridden.get_or_init(|| find(self))
     }
 
     /// The targets that the app may be deployed to, in file order.
@@ -425,6 +465,26 @@ fn deploy(root: &Node) -> IndexMap<TargetName, Node> {
     targets
         .filter_map(|(name, entry)| Some((TargetName::parse(name).ok()?, entry.node.clone())))
         .collect()
+}
+
+/// Refuses targets whose names are one in Kubernetes, where Argo CD's objects are called by them. A configuration has no
+/// two such clusters, and a service without one takes any name.
+fn alike_targets(
+    deploy: &IndexMap<TargetName, Node>,
+    root: &Node,
+    violations: &mut Vec<Violation>,
+) {
+    let mut first: HashMap<String, &TargetName> = HashMap::new();
+    for target in deploy.keys() {
+        let Some(other) = first.insert(target.object_name(), target) else { continue };
+        let message = format!("`{other}` and `{target}` are one name in Kubernetes");
+        let violation = Violation::error("unique", message)
+            .expected("differs only in case, or in `_` and `-`")
+            .help("give one of them another name");
+        let path = Path::root().key("deploy").key(target.as_str());
+        let place = root.nearest(&path).1;
+        collect::add(violations, violation.at(path.to_string(), Some(place)));
+    }
 }
 
 #[cfg(test)]

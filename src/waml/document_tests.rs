@@ -231,10 +231,10 @@ fn what_to_write_is_shown_as_a_line() {
         ("    scaling: {replicas: many}\n", "write a whole number from 0 to 10000: `replicas: 3`"),
         ("    service: {ports: []}\n", "write a list: `service: [{name: …}]`"),
         ("    env: [A]\n", "write a map: `- {name: …}`"),
-        ("    replicas: 3\n", "it belongs further down: `scaling: {replicas: 3}`"),
+        ("    replicas: 7\n", "it belongs further down: `scaling: {replicas: 7}`"),
         (
             "    servicePort: 80\n",
-            "it belongs further down: `ingress: [{paths: [{servicePort: 8000}]}]`",
+            "it belongs further down: `ingress: [{paths: [{servicePort: 80}]}]`",
         ),
         (
             "    colour: red\n",
@@ -245,4 +245,20 @@ fn what_to_write_is_shown_as_a_line() {
     }
     // The key that was meant is not missing.
     assert_eq!(help("    env: [{nmae: A, value: x}]\n"), ["did you mean `name`?"]);
+}
+
+#[test]
+fn targets_that_are_one_name_in_kubernetes_are_refused() {
+    let text = |deploy: &str| {
+        format!("schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndeploy:\n{deploy}")
+    };
+    let said = |deploy: &str| -> Vec<String> {
+        let waml = Waml::parse(".weave.yaml", text(deploy).as_bytes()).unwrap();
+        waml.violations.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        said("  Prod_EU: {}\n  dev: {}\n  prod-eu: {}\n"),
+        [".weave.yaml:9:3: `Prod_EU` and `prod-eu` are one name in Kubernetes [unique]"]
+    );
+    assert_eq!(said("  Prod_EU: {}\n  prod-us: {}\n"), [""; 0]);
 }

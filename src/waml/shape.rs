@@ -82,7 +82,12 @@ impl Shapes {
 impl Object {
     /// The way to a key of that name below, the nearest first, and the key with a value as it could stand
     /// there. A step that ends with `[]` is a list.
-    pub(crate) fn find(&self, key: &str, shapes: &Shapes) -> Option<(Vec<String>, String)> {
+    pub(crate) fn find(
+        &self,
+        key: &str,
+        written: Option<&str>,
+        shapes: &Shapes,
+    ) -> Option<(Vec<String>, String)> {
         const DEEPEST: usize = 3;
         let mut level: Vec<(Vec<String>, &Self)> = vec![(Vec::new(), self)];
         for _ in 0..DEEPEST {
@@ -95,7 +100,7 @@ impl Object {
                     if let Some(found) = inner.fields.get(key) {
                         return Some((
                             way,
-                            format!("{key}: {}", found.shape.example(shapes, None)),
+                            format!("{key}: {}", found.shape.example(shapes, written)),
                         ));
                     }
                     below.push((way, inner));

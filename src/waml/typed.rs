@@ -12,7 +12,7 @@ use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::secret_text::mask_secrets;
 use crate::waml::collect;
 use crate::waml::identities::Place;
-use crate::waml::node::{Map, Node, Path, Scalar, Step, Value};
+use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
 use crate::waml::scalar::{self, Misread};
 use crate::waml::shape::{Field, Object, Shape, Shapes};
 use crate::waml::suggest;
@@ -207,7 +207,7 @@ impl Walk<'_> {
         for (key, entry) in map.iter_mut().filter(|(_, entry)| !entry.node.broken) {
             let Some(field) = object.fields.get(key) else {
                 entry.node.broken = true;
-                self.unknown_key(key, &entry.key, object, path);
+                self.unknown_key(key, entry, object, path);
                 continue;
             };
             if let Some(value) = self.value(&mut entry.node, &field.shape, &path.key(key)) {
@@ -272,23 +272,23 @@ impl Walk<'_> {
         collect::add(self.violations, violation.help(misread.help).at(path.to_string(), place));
     }
 
-    fn unknown_key(&mut self, key: &str, place: &Position, object: &Object, path: &Path) {
+    fn unknown_key(&mut self, key: &str, entry: &Entry, object: &Object, path: &Path) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
         let message = format!("{whole} has no key {}", quoted(key));
-        let help = self.meant_by(key, object);
+        let help = self.meant_by(key, entry.node.as_text(), object);
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
-        let violation = violation.at(path.key(key).to_string(), Some(place.clone()));
+        let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
         collect::add(self.violations, violation);
     }
 
     /// The key that was meant, or the place where it belongs.
-    fn meant_by(&self, key: &str, object: &Object) -> String {
+    fn meant_by(&self, key: &str, written: Option<&str>, object: &Object) -> String {
         const FEW: usize = 6;
         let fields = || object.fields.keys().map(String::as_str);
         if let Some(best) = suggest::nearest(key, fields()) {
             return format!("did you mean `{best}`?");
         }
-        if let Some((way, value)) = object.find(key, self.shapes) {
+        if let Some((way, value)) = object.find(key, written, self.shapes) {
             let line = way.iter().rev().fold(value, |inner, step| match step.strip_suffix("[]") {
                 Some(list) => format!("{list}: [{{{inner}}}]"),
                 None => format!("{step}: {{{inner}}}"),

@@ -20,6 +20,14 @@ fn with_rights() -> String {
     text.replace("    slo: {requestClass: critical}\n", "")
 }
 
+/// The example with a database, which only some clusters have.
+fn with_database() -> String {
+    let database = "  prod-cluster-1:\n    database: {engine: postgres, version: \"16\", \
+                    tier: db-custom-1-3840, storage: 10Gi}\n";
+    let text = waml("shop").replace("  prod-cluster-1:\n", database);
+    text.replace("    slo: {requestClass: critical}\n", "")
+}
+
 fn manifests(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap());
     let mut files: Vec<_> = files
@@ -54,7 +62,8 @@ async fn what_is_rendered_here_is_what_the_service_writes_and_what_it_refuses_is
     drop(process);
     let gone = [("BART_SERVER", nowhere.as_str())];
     let again = developer.runs(&gone, &[&render[..], &["again"]].concat()).await;
-    again.ended(0, &["the service did not answer: its targets are those of just now"]);
+    let remembered = "targets are taken to offer what they did when the service answered last";
+    again.ended(0, &["cannot reach ", remembered]);
     assert_eq!(manifests(&developer.work().join("again")), rendered);
 
     // The same from a file, on a machine that never reached it.
@@ -68,6 +77,65 @@ async fn what_is_rendered_here_is_what_the_service_writes_and_what_it_refuses_is
     assert_eq!(manifests(&developer.work().join("file")), rendered);
     let wrong = developer.runs(&[], &["validate", "--platform", ".weave.yaml"]).await;
     wrong.ended(2, &["does not say what targets offer", "the-deployer platform export"]);
+}
+
+#[tokio::test]
+async fn what_the_service_said_last_refuses_nothing_and_is_said_before_what_comes_of_it() {
+    let home = Home::configured(CLUSTERS);
+    home.commit("example/shop", &with_database());
+    let process = home.start().await;
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let address = process.address().to_owned();
+    let server = [("BART_SERVER", address.as_str())];
+    developer.runs(&server, &["validate", "-t", TARGET]).await.ended(1, &["error[database]"]);
+    drop(process);
+    // Neither a target that came since nor anything that a target may offer by now is refused.
+    let file = developer.work().join(".weave.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("deploy:\n", "deploy:\n  prod-cluster-2: {}\n");
+    std::fs::write(&file, &text).unwrap();
+    let said = developer.runs(&server, &["validate"]).await;
+    let valid = "is valid for prod-cluster-2, prod-cluster-1";
+    said.ended(0, &["cannot reach ", "warning[database]", valid]);
+    // The note comes first also where something is wrong for sure.
+    std::fs::write(&file, text.replace("minReplicas: 3", "minReplicas: 30")).unwrap();
+    let said = developer.runs(&server, &["validate"]).await;
+    said.ended(1, &["error[autoscaling]"]);
+    assert!(said.err.find("cannot reach ") < said.err.find("error[autoscaling]"), "{said:?}");
+    let data =
+        developer.runs(&server, &["render", "-t", "prod-cluster-2", "--tag", "1", "-o", "json"]);
+    assert_eq!(data.await.json()["platform"]["from"], "cache");
+}
+
+#[tokio::test]
+async fn a_service_on_this_machine_that_is_named_is_asked() {
+    let home = Home::embedded();
+    home.commit("example/shop", &waml("shop"));
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let here = "http://127.0.0.1:8080";
+    let named = developer.runs(&[], &["validate", "--server", here]).await;
+    let by_variable = developer.runs(&[("BART_SERVER", here)], &["validate"]).await;
+    for said in [named, by_variable] {
+        assert!(!said.err.contains("no service is named"), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn beside_a_bad_slug_a_cluster_is_judged_as_it_is() {
+    let region = "region: europe-west3";
+    let cloud = format!("{region}, network: n}}, database: cloudsql");
+    let home = Home::configured(&CLUSTERS.replace(&format!("{region}}}"), &cloud));
+    home.commit("example/shop", &with_database().replace("slug: shop", "slug: My_Shop"));
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let export =
+        super::the_deployer(&home.path(""), &["platform", "export", "--config", "config.yaml"]);
+    std::fs::write(developer.work().join("platform.json"), &export.stdout).unwrap();
+    let said = developer.runs(&[], &["validate", "--platform", "platform.json"]).await;
+    said.ended(1, &["error[schema]"]);
+    assert!(!said.err.contains("[database]"), "{said:?}");
+    // Without the file it is not known whether the target has databases.
+    let said = developer.runs(&[], &["validate"]).await;
+    said.ended(1, &["error[schema]", "warning[database]"]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use the_deployer::facts::Patience;
-use the_deployer::facts::registry::Builds;
+use the_deployer::facts::registry::{Builds, BuildsRange};
 
 use super::registry::{client, client_of, image, login, patient_client};
 use crate::harness::floods::Flood;
@@ -23,7 +23,10 @@ fn built(registry: &Registry) {
 
 async fn builds(registry: &Registry, with_login: bool, most: usize) -> Builds {
     let client = client(registry, with_login.then(|| login(PASSWORD)));
-    client.builds(&image(registry, "a/b:any"), most, PATIENCE, at(0)).await.unwrap()
+    client
+        .builds(&image(registry, "a/b:any"), BuildsRange::first(most), PATIENCE, at(0))
+        .await
+        .unwrap()
 }
 
 fn tags(builds: &Builds) -> Vec<&str> {
@@ -151,7 +154,10 @@ async fn blobs_are_fetched_where_they_are_kept_and_our_login_stays_behind() {
     let elsewhere = store.host().replace("127.0.0.1", "localhost");
     registry.lock().store = Some(format!("http://{elsewhere}"));
     let client = client_of(&registry, Some(login(PASSWORD)), &[&elsewhere]);
-    let found = client.builds(&image(&registry, "a/b:any"), 10, PATIENCE, at(0)).await.unwrap();
+    let found = client
+        .builds(&image(&registry, "a/b:any"), BuildsRange::first(10), PATIENCE, at(0))
+        .await
+        .unwrap();
     assert_eq!(tags(&found), ["main", "1.10", "1.9"]);
     assert_eq!(store.asked().len(), 3);
     assert!(store.proofs().iter().all(Option::is_none), "{:?}", store.proofs());
@@ -161,12 +167,14 @@ async fn blobs_are_fetched_where_they_are_kept_and_our_login_stays_behind() {
 async fn a_registry_that_does_not_list_says_why() {
     let registry = Registry::start(Entry::Token, &[]).await;
     let without = client(&registry, None);
-    let asked = without.builds(&image(&registry, "a/b:1"), 5, PATIENCE, at(0)).await;
+    let asked =
+        without.builds(&image(&registry, "a/b:1"), BuildsRange::first(5), PATIENCE, at(0)).await;
     let said = asked.unwrap_err().to_string();
     assert!(said.contains("add our login under `registries`"), "{said}");
     registry.lock().trouble = Some(Trouble::Silent);
     let patience = Duration::from_millis(400);
-    let asked = without.builds(&image(&registry, "a/b:1"), 5, patience, at(0)).await;
+    let asked =
+        without.builds(&image(&registry, "a/b:1"), BuildsRange::first(5), patience, at(0)).await;
     let said = asked.unwrap_err().to_string();
     assert!(said.contains("did not list its tags within 200ms"), "{said}");
 }
@@ -183,7 +191,10 @@ async fn of_a_flood_so_much_is_read_and_it_is_said() {
         registry.lock().flood = Some(flood);
         let patience = Patience { one_try: Duration::from_secs(30), at_once: 4 };
         let client = patient_client(&registry, patience);
-        let found = client.builds(&image(&registry, "a/b:any"), 5, PATIENCE, at(0)).await.unwrap();
+        let found = client
+            .builds(&image(&registry, "a/b:any"), BuildsRange::first(5), PATIENCE, at(0))
+            .await
+            .unwrap();
         assert_eq!((found.tags, found.complete), (tags, false), "{flood:?}");
         assert!(found.notes[0].contains(note), "{flood:?}: {:?}", found.notes);
         let pages = registry.asked().iter().filter(|asked| asked.contains("/tags/list")).count();
@@ -194,7 +205,9 @@ async fn of_a_flood_so_much_is_read_and_it_is_said() {
         registry.lock().flood = Some(flood);
         let patience = Patience { one_try: Duration::from_secs(30), at_once: 4 };
         let client = patient_client(&registry, patience);
-        let said = client.builds(&image(&registry, "a/b:any"), 5, PATIENCE, at(0)).await;
+        let said = client
+            .builds(&image(&registry, "a/b:any"), BuildsRange::first(5), PATIENCE, at(0))
+            .await;
         let said = said.unwrap_err().to_string();
         assert!(said.contains("does not list tags as registries do"), "{flood:?}: {said}");
     }
@@ -207,10 +220,58 @@ async fn a_few_lists_are_made_at_once_and_others_are_sent_away_in_time() {
     let patience = Patience { one_try: Duration::from_secs(30), at_once: 64 };
     let client = patient_client(&registry, patience);
     let image = image(&registry, "a/b:any");
-    let asking = (0..12).map(|_| client.builds(&image, 5, Duration::from_secs(4), at(0)));
+    let asking = (0..12)
+        .map(|_| client.builds(&image, BuildsRange::first(5), Duration::from_secs(4), at(0)));
     let answers = futures::future::join_all(asking).await;
     let said: Vec<String> = answers.into_iter().map(|one| one.unwrap_err().to_string()).collect();
     let turned_away = said.iter().filter(|said| said.contains("come again")).count();
     assert_eq!(turned_away, 8, "{said:?}");
     assert!(registry.asked().len() <= 4, "{:?}", registry.asked());
+}
+
+/// A registry with so many builds whose tags are commits' ids: nothing but a look at them says their order.
+async fn with_commits(many: u32) -> Registry {
+    let registry = Registry::start(Entry::Open, &[]).await;
+    let mut world = registry.lock();
+    for n in 0..many {
+        let tag = format!("sha-{:08x}", n.wrapping_mul(0x9e37_79b1));
+        let created = format!("2026-01-{:02}T{:02}:{:02}:00Z", 1 + n / 1440, n / 60 % 24, n % 60);
+        world.build(&format!("a/b:{tag}"), &created, "649008fb");
+    }
+    drop(world);
+    registry
+}
+
+#[tokio::test]
+async fn no_page_looks_at_more_tags_than_the_most_however_far_it_lies() {
+    let registry = with_commits(700).await;
+    let client = client(&registry, None);
+    let image = image(&registry, "a/b:any");
+    let range = BuildsRange { skip: 600, limit: 50 };
+    let found = client.builds(&image, range, PATIENCE, at(0)).await.unwrap();
+    let looked = registry.asked().iter().filter(|asked| asked.contains("/manifests/sha-")).count();
+    assert_eq!(looked, 300);
+    assert_eq!((tags(&found), found.complete, found.next), (vec![], false, None));
+    assert!(found.notes[0].starts_with("there may be older builds"), "{:?}", found.notes);
+}
+
+#[tokio::test]
+async fn pages_go_on_in_the_order_of_the_first_whatever_is_pushed_meanwhile() {
+    let registry = with_commits(100).await;
+    let client = client(&registry, None);
+    let image = image(&registry, "a/b:any");
+    let page = async |skip| {
+        let range = BuildsRange { skip, limit: 40 };
+        client.builds(&image, range, PATIENCE, at(0)).await.unwrap()
+    };
+    let first = page(0).await;
+    registry.lock().build("a/b:sha-ffffffff", "2026-12-01T00:00:00Z", "649008fb");
+    let (second, third) = (page(40).await, page(80).await);
+    let mut all: Vec<&str> = [&first, &second, &third].into_iter().flat_map(tags).collect();
+    all.retain(|tag| *tag != "sha-ffffffff");
+    assert_eq!(all.len(), 100);
+    let distinct: std::collections::HashSet<_> = all.iter().collect();
+    assert_eq!(distinct.len(), 100, "each once");
+    assert_eq!((first.next, second.next, third.next.is_none()), (Some(40), Some(80), true));
+    assert_eq!(tags(&page(0).await)[0], "sha-ffffffff", "the first page begins anew");
 }

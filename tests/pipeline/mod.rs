@@ -181,6 +181,72 @@ fn every_sample_of_a_built_in_template_is_rendered() {
     }
 }
 
+/// On every platform, in Google's cloud too, with everything that an app may ask for there.
+#[test]
+fn an_app_with_the_longest_slug_is_rendered_wherever_it_runs() {
+    let platforms = [
+        "{}",
+        "{ingress: {kind: kubernetes}, certificates: {kind: none}}",
+        "{ingress: {kind: gateway}, certificates: {kind: cached-certificate}, network_policy: {enabled: true, ingress: {namespaces: [a]}, egress: {}}}",
+        "{monitoring: {http: istio}, secrets: {delivery: external-secrets}}",
+        "{monitoring: {enabled: false}, secrets: {delivery: vault-secrets-operator}}",
+        "{cloud: {provider: gcp, identities: every-app, gcp: {project: p-project, region: europe-west3, network: n}, database: cloudsql, redis: memorystore}, secrets: {vault: {operator: true, roles: every-app}}}",
+    ];
+    let slug = "a".repeat(63);
+    let sources = the_deployer::catalogue::built_in();
+    let samples = sources.files.iter().filter(|file| file.path.contains("/samples/"));
+    for sample in samples {
+        for (n, platform) in platforms.iter().enumerate() {
+            let line = |line: &str| match line.strip_prefix("slug: ") {
+                Some(_) => format!("slug: {slug}\n"),
+                None => format!("{line}\n"),
+            };
+            let text: String = sample.text.lines().map(line).collect();
+            let platform = serde_yaml::from_str(platform).unwrap();
+            let rendered = match planned_on(text.as_bytes(), None, platform, templates()) {
+                Ok(rendered) => rendered,
+                Err(rejection) => panic!("{} on {n}: {rejection}", sample.path),
+            };
+            for file in &rendered.files {
+                let object: serde_json::Value = serde_yaml::from_slice(&file.bytes).unwrap();
+                let name = object["metadata"]["name"].as_str().unwrap();
+                assert!(name.split('.').all(|part| part.len() <= 63), "{name}");
+            }
+        }
+    }
+}
+
+/// A shorter one keeps its names: rights by another name would be taken away for a while.
+#[test]
+fn names_of_rights_in_googles_cloud_are_as_they_were_for_short_slugs() {
+    let platform = "{cloud: {provider: gcp, gcp: {project: p-project, region: europe-west3}}}";
+    let objects = |slug: &str, namespace: &str| -> Vec<serde_json::Value> {
+        let text = format!(
+            "schema: \"2\"\nname: A\nslug: {slug}\nowner: a@b.c\nnamespace: {namespace}\ndeploy:\n  prod-cluster-1:\n    iam: {{roles: [roles/pubsub.publisher]}}\n"
+        );
+        let platform = serde_yaml::from_str(platform).unwrap();
+        let rendered = planned_on(text.as_bytes(), None, platform, templates()).unwrap();
+        rendered.files.iter().map(|file| serde_yaml::from_slice(&file.bytes).unwrap()).collect()
+    };
+    let named = |objects: &[serde_json::Value]| -> Vec<String> {
+        let members = objects.iter().filter(|object| object["kind"] == "IAMPolicyMember");
+        members.map(|object| object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let shown = |objects: &[serde_json::Value]| -> String {
+        let account = objects.iter().find(|object| object["kind"] == "IAMServiceAccount").unwrap();
+        account["spec"]["displayName"].as_str().unwrap().to_owned()
+    };
+    let short = objects("shop", "devx");
+    assert_eq!(shown(&short), "devx/shop");
+    let short = named(&short);
+    assert!(short.contains(&"shop-workload-identity".to_owned()), "{short:?}");
+    assert!(short.iter().any(|name| name.starts_with("shop-pubsub-publisher-")), "{short:?}");
+    let long = objects(&"a".repeat(50), &"n".repeat(63));
+    assert!(shown(&long).len() <= 100, "{}", shown(&long));
+    let long = named(&long);
+    assert!(long.len() == 2 && long.iter().all(|name| name.len() <= 63), "{long:?}");
+}
+
 /// A company begins with these: what is told of its own must not drown in what is told of them.
 #[test]
 fn the_built_in_templates_are_without_a_warning() {

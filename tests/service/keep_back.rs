@@ -37,11 +37,23 @@ async fn refused(process: &Process, home: &Home, arguments: &[&str], code: i32) 
     printed(&output)
 }
 
-/// The same text, whatever ids are in it.
+/// The same text, whatever ids and moments are in it.
 fn settled(text: &str) -> String {
     let word = |word: &str| {
         let hex = word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
-        if hex { "LOCK".to_owned() } else { word.to_owned() }
+        let of = |digits: &[usize], mark: char| {
+            let parts: Vec<&str> = word.split(mark).collect();
+            let is = |(part, long): (&&str, &usize)| {
+                part.len() == *long && part.bytes().all(|b| b.is_ascii_digit())
+            };
+            parts.len() == digits.len() && parts.iter().zip(digits).all(is)
+        };
+        match () {
+            () if hex => "LOCK".to_owned(),
+            () if of(&[4, 2, 2], '-') => "DAY".to_owned(),
+            () if of(&[2, 2], ':') => "TIME".to_owned(),
+            () => word.to_owned(),
+        }
     };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     text.lines().map(line).collect::<Vec<_>>().join("\n")
@@ -69,13 +81,21 @@ async fn what_somebody_locks_is_listed_and_unlocked() {
     let all = ["lock", "--everything", "--reason", "an incident", "-o", "json"];
     let everything: Json = serde_json::from_str(&done(&process, &home, &all).await).unwrap();
     assert_eq!(everything["scope"], json!({"everything": true}));
-    insta::assert_snapshot!(settled(&done(&process, &home, &["locks"]).await), @r"
-    LOCK STOPS BY SINCE UNTIL REASON
-    LOCK devx/shop on prod-cluster-1 unknown, on this machine just now - the database moves
-    LOCK everything on prod-cluster-1 unknown, on this machine just now in 2 h an upgrade
-    LOCK the apps of a@example.com unknown, on this machine just now - holidays
-    LOCK everything unknown, on this machine just now - an incident
+    // Moments, because how long ago they were goes by the machine's clock.
+    let locks = done(&process, &home, &["locks", "--times", "absolute"]).await;
+    insta::assert_snapshot!(settled(&locks), @r"
+    LOCK STOPS BY SINCE (UTC) UNTIL (UTC) REASON
+    LOCK devx/shop on prod-cluster-1 unknown, on this machine DAY TIME - the database moves
+    LOCK everything on prod-cluster-1 unknown, on this machine DAY TIME DAY TIME an upgrade
+    LOCK the apps of a@example.com unknown, on this machine DAY TIME - holidays
+    LOCK everything unknown, on this machine DAY TIME - an incident
     ");
+    let locks: Json =
+        serde_json::from_str(&done(&process, &home, &["locks", "-o", "json"]).await).unwrap();
+    let moment = |key: &str| -> jiff::Timestamp {
+        locks["locks"][1][key].as_str().unwrap().parse().unwrap()
+    };
+    assert_eq!(moment("until").duration_since(moment("since")).as_secs(), 7_200);
     let here = ["locks", target, "--app", "shop", "--owner", "squad@example.com", "-o", "yaml"];
     let here = done(&process, &home, &here).await;
     assert_eq!(here.matches("id:").count(), 3, "{here}");

@@ -13,7 +13,8 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeliveryId, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
-    self, Asked, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Fault, NoBuilds, NotAsked, Wanted,
+    self, AppImage, Asked, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, Fault,
+    NoBuilds, NotAsked, Wanted,
 };
 use crate::store::Reply;
 
@@ -74,16 +75,21 @@ impl ports::Host for Backend {
         Ok(builds::newest(&self.world, query).await?.request.target)
     }
 
-    async fn builds(&self, query: &BuildsQuery) -> Result<Builds, NoBuilds> {
-        builds::of_app(&self.world, query).await
+    async fn find_image(&self, query: &BuildsQuery) -> Result<AppImage, NoBuilds> {
+        builds::find_image(&self.world, query).await
     }
 
-    async fn builds_of_waml(
+    async fn find_image_of_waml(&self, request: BuildsOfWaml) -> Result<AppImage, NoBuilds> {
+        builds::find_image_of_waml(&self.world, request).await
+    }
+
+    async fn list_builds(
         &self,
-        request: BuildsOfWaml,
-        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+        image: &AppImage,
+        visible: &[TargetName],
+        page: BuildsPage,
     ) -> Result<Builds, NoBuilds> {
-        builds::of_waml(&self.world, request, seen).await
+        builds::list(&self.world, image, visible, page).await
     }
 }
 

@@ -26,7 +26,7 @@ async fn service(answers: &[(u16, &str)]) -> (Server, Arc<Mutex<Vec<[Option<Stri
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (Server { server, token: Some("secret".into()) }, asked)
+    (Server::at(server, Some("secret".into())), asked)
 }
 
 fn said(error: &CliError) -> String {
@@ -54,12 +54,12 @@ async fn an_act_without_an_answer_is_asked_for_again_with_its_key() {
 #[tokio::test]
 async fn nobody_is_followed_elsewhere_with_a_token() {
     let (other, strangers) = service(&[(200, "{}")]).await;
-    let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.server))]).await;
+    let (server, _) = service(&[(301, &format!("{}/x/act?y=1", other.url()))]).await;
     let error = server.get::<Json>("/act", &[]).await.unwrap_err();
-    let wanted = format!("set the server to {}/x\"", other.server);
+    let wanted = format!("set the server to {}/x\"", other.url());
     assert!(said(&error).contains(&wanted), "{error:?}");
     assert!(strangers.lock().unwrap().is_empty());
-    let clear = Server { server: "http://deployer.example.com".to_owned(), token: server.token };
+    let clear = Server::at("http://deployer.example.com", server.token);
     assert!(clear.bearer().unwrap_err().to_string().contains("in the clear"));
 }
 
@@ -75,12 +75,13 @@ async fn only_what_is_not_there_is_not_found() {
 
 #[test]
 fn what_is_wrong_with_the_request_is_a_refusal() {
-    let server = Server { server: "http://x".to_owned(), token: None };
+    let server = Server::at("http://x", None);
     for (status, kind) in [
         (400, "Refused"),
-        (401, "Refused"),
+        (401, "InTheWay"),
         (403, "Forbidden"),
         (404, "Refused"),
+        (409, "InTheWay"),
         (422, "Refused"),
         (408, "Passing"),
         (429, "Io"),

@@ -120,7 +120,7 @@ impl Story {
 
     /// Prints each stage as it ends, until the deployment has ended.
     async fn watch(&mut self, id: &str) -> Result<Detail, CliError> {
-        let server = Server { server: format!("http://{}", self.address), token: None };
+        let server = Server::at(format!("http://{}", self.address), None);
         let path = format!("/api/v1/deployments/{id}");
         let until = tokio::time::sleep(LONGEST);
         tokio::pin!(until);

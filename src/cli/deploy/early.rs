@@ -35,12 +35,21 @@ pub(super) fn check(
 ) -> Outcome {
     let mut sources = Sources::default();
     sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
-    let known = offline::templates(templates, &mut sources, format)?;
-    let waml = Waml::parse(WAML_FILE, bytes).map(Arc::new);
-    let world = World { waml, templates: known, sources };
-    let (mut violations, doubts) = found(&world, targets, templates.is_some(), known_targets);
-    sort(&mut violations);
+    let compiled = offline::templates(templates, &mut sources, format)?;
+    let waml = offline::parse(WAML_FILE, bytes, &compiled, known_targets);
+    let world = World { waml, templates: compiled, sources };
+    let (mut violations, doubts) = match Waml::parse(WAML_FILE, bytes) {
+        Ok(_) => found(&world, targets, templates.is_some(), known_targets),
+        Err(certain) => found_unnamed(&world, &certain, templates.is_some()),
+    };
+    // Before the violations, which may come of it.
+    if !format.is_data() {
+        output::note(&known_targets.note(targets));
+    }
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
+        // All at once: also what is wrong unless the service has other templates.
+        violations.extend(doubts);
+        sort(&mut violations);
         return Err(refused(&violations, &world.sources, templates.is_some(), format)?);
     }
     if !doubts.is_empty() {
@@ -69,8 +78,11 @@ fn found(
         Err(Rejection { violations }) => return (violations.clone(), Vec::new()),
         Ok(waml) => waml,
     };
-    let of_targets = targets.iter().flat_map(|target| {
-        let found = validate::of_target(waml, target, world, known);
+    // A section under a name that no target can have is wrong as a whole file is: it is looked at too.
+    let whole = Arc::new((**waml).clone().with_misnamed_targets());
+    let misnamed = whole.targets().into_iter().filter(|target| whole.is_misnamed(target));
+    let of_targets = targets.iter().chain(misnamed).flat_map(|target| {
+        let found = validate::of_target(&whole, target, world, known);
         let strange = found.iter().any(|violation| violation.rule == TEMPLATE);
         if strange && !all_templates { Vec::new() } else { found }
     });
@@ -80,6 +92,19 @@ fn found(
     let mut doubts = validate::once(doubts.into_iter().filter_map(doubtful));
     sort(&mut doubts);
     (validate::once(sure.into_iter().chain(waml.violations.clone())), doubts)
+}
+
+/// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
+/// goes by templates.
+fn found_unnamed(
+    world: &World,
+    certain: &Rejection,
+    all_templates: bool,
+) -> (Vec<Violation>, Vec<Violation>) {
+    let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
+    let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
+    let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
+    (sure, doubts.into_iter().filter_map(doubtful).collect())
 }
 
 /// An error as a warning. Warnings are the service's to give.
@@ -130,6 +155,36 @@ mod tests {
             assert_eq!(checked(waml, target, None), without, "{target} {waml}");
             assert_eq!(checked(waml, target, Some(templates)), with, "{target} {waml}");
         }
+    }
+
+    /// All that is told, as rule and severity.
+    fn told(waml: &str) -> Vec<(String, Severity)> {
+        let known = KnownTargets::unknown("a test");
+        let mut sources = Sources::default();
+        let templates = offline::templates(None, &mut sources, Format::Text).unwrap();
+        let parsed = offline::parse(WAML_FILE, waml.as_bytes(), &templates, &known);
+        let world = World { waml: parsed, templates, sources };
+        let target = TargetName::parse("prod-cluster-1").unwrap();
+        let (sure, doubts) = match Waml::parse(WAML_FILE, waml.as_bytes()) {
+            Ok(_) => found(&world, &[target], false, &known),
+            Err(certain) => found_unnamed(&world, &certain, false),
+        };
+        let all = sure.into_iter().chain(doubts);
+        all.map(|one| (one.rule.to_string(), one.severity)).collect()
+    }
+
+    #[test]
+    fn everything_is_told_at_once_beside_a_name_that_is_wrong() {
+        let illegal = WAML.replace("minReplicas: 3", "minReplicas: 30");
+        let slug = illegal.replace("slug: my-app", "slug: My_App");
+        assert_ne!(slug, illegal, "the example has that slug");
+        let of_slug = told(&slug);
+        assert!(of_slug.contains(&("schema".to_owned(), Severity::Error)), "{of_slug:?}");
+        assert!(of_slug.contains(&("autoscaling".to_owned(), Severity::Warning)), "{of_slug:?}");
+        let misnamed = format!("{WAML}  \"prod eu\":\n    env: [{{name: 1X, value: a}}]\n");
+        let of_target = told(&misnamed);
+        assert!(of_target.contains(&("schema".to_owned(), Severity::Error)), "{of_target:?}");
+        assert!(of_target.contains(&("env".to_owned(), Severity::Warning)), "{of_target:?}");
     }
 
     #[test]

@@ -191,9 +191,9 @@ fn token(
     known: bool,
 ) -> Result<SecretString, CliError> {
     if !known {
-        client::only_safely(&server.server)?;
+        client::only_safely(server.url())?;
     }
-    let login = logins::at(&server.server)?;
+    let login = logins::at(server.url())?;
     let is_login = login.as_ref().is_some_and(|login| login.api_url == api_url);
     if let Some(token) = given(environment, known || is_login) {
         return Ok(token.into());
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn nobody_on_the_way_to_the_service_names_the_github() {
-        let server = Server { server: "http://deployer.example.com".to_owned(), token: None };
+        let server = Server::at("http://deployer.example.com", None);
         let environment = [("BART_GITHUB_TOKEN".to_owned(), "t".to_owned())].into();
         let error = token(&environment, &server, "https://evil.example/api/v3", false).unwrap_err();
         assert!(error.to_string().contains("in the clear"), "{error}");

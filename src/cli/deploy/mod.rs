@@ -125,7 +125,7 @@ impl Deploy {
         let mut seen = std::collections::HashSet::new();
         self.targets.retain(|target| seen.insert(target.clone()));
         let repository = self.whose.repository()?;
-        let known = KnownTargets::asked(&self.server, &repository).await;
+        let known = KnownTargets::fetch(&self.server, &repository).await;
         let tree = self.look(&known)?;
         let host = Host::of(&self.server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.

@@ -38,7 +38,7 @@ async fn service(answers: Vec<Response>) -> (Server, Arc<Mutex<Vec<Option<String
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (Server { server, token: Some("t".into()) }, asked)
+    (Server::at(server, Some("t".into())), asked)
 }
 
 fn answer(status: u16, text: &str) -> Response {

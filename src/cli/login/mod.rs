@@ -63,28 +63,28 @@ impl LogIn {
         let Host::GitHub { api_url, web_url, client_id } = Host::of(&self.server).await? else {
             return Err(CliError::refused(format!(
                 "{} keeps its repositories itself; nobody logs in there",
-                self.server.server
+                self.server.url()
             )));
         };
-        client::only_safely(&self.server.server)?;
+        client::only_safely(self.server.url())?;
         let granted = if self.with_token {
             Granted { token: read_token()?, until: None }
         } else {
             let known = self.client_id.clone().or(client_id).or(settings.file.github_client_id);
-            let client_id = known.ok_or_else(|| no_client(&self.server.server))?;
+            let client_id = known.ok_or_else(|| no_client(self.server.url()))?;
             device::log_in(&web_url, &client_id, &Clock::system()).await?
         };
         let name = who(&api_url, &granted.token).await?;
         let Granted { token, until } = granted;
         let login = Login { name, api_url, token, until };
-        let path = logins::keep(&self.server.server, &login)?;
+        let path = logins::keep(self.server.url(), &login)?;
         self.tell(&login, &web_url, &path.display().to_string())
     }
 
     fn tell(&self, login: &Login, web_url: &str, path: &str) -> Outcome {
         let Login { name, api_url: _, token: _, until } = login;
         if self.output.is_data() {
-            let server = &self.server.server;
+            let server = self.server.url();
             return output::data(
                 self.output,
                 &json!({"name": name, "github": web_url, "server": server, "path": path, "until": until}),
@@ -95,7 +95,7 @@ impl LogIn {
         });
         output::print(&format!(
             "{GOOD}ok{GOOD:#} logged in at {} as {BOLD}{name}{BOLD:#} of {web_url}{end}\n   the token is in {path}\n",
-            self.server.server
+            self.server.url()
         ))
     }
 }
@@ -106,7 +106,7 @@ impl LogOut {
     /// # Errors
     /// When the logins cannot be written.
     pub(super) fn run(&self) -> Outcome {
-        let server = &self.server.server;
+        let server = self.server.url();
         if logins::forget(server)? {
             return output::print(&format!("{GOOD}ok{GOOD:#} logged out at {server}\n"));
         }

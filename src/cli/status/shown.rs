@@ -8,26 +8,31 @@ use crate::cli::deployment;
 use crate::cli::follow::Readiness;
 use crate::cli::output::{BAD, BOLD, DIM, NOTE};
 use crate::cli::table::{Column, table};
-use crate::cli::times::Times;
+use crate::cli::times::{TimeHeader, Times};
 use crate::model::deployment::State;
 
 /// An app on its targets.
-const TARGETS: [Column; 5] = [
-    Column::middle("TARGET", 10),
-    Column::middle("LIVE", 10),
-    Column::whole("WHEN"),
-    Column::cut("BY", 6).drop(1),
-    Column::fold("STATE", 24).paint(words),
-];
+fn target_columns(times: Times) -> [Column; 5] {
+    [
+        Column::middle("TARGET", 10),
+        Column::middle("LIVE", 10),
+        times.column(TimeHeader::When),
+        Column::cut("BY", 6).drop(1),
+        Column::fold("STATE", 24).paint(words),
+    ]
+}
+
 /// All apps.
-const APPS: [Column; 6] = [
-    Column::middle("APP", 10),
-    Column::middle("TARGET", 8),
-    Column::middle("LIVE", 10),
-    Column::whole("WHEN"),
-    Column::cut("OWNER", 12).drop(1),
-    Column::fold("STATE", 14).paint(words),
-];
+fn app_columns(times: Times) -> [Column; 6] {
+    [
+        Column::middle("APP", 10),
+        Column::middle("TARGET", 8),
+        Column::middle("LIVE", 10),
+        times.column(TimeHeader::When),
+        Column::cut("OWNER", 12).drop(1),
+        Column::fold("STATE", 14).paint(words),
+    ]
+}
 
 /// An app on its targets.
 pub(super) fn of_app(found: &OneApp, times: Times) -> String {
@@ -40,7 +45,7 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     if rows.is_empty() && hidden.is_empty() {
         text += "it is on no target yet\n";
     } else if !rows.is_empty() {
-        text += &table(TARGETS, rows);
+        text += &table(target_columns(times), rows);
     }
     if !hidden.is_empty() {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
@@ -108,7 +113,7 @@ fn row(target: &Target, times: Times) -> [String; 5] {
     [
         target.target.clone(),
         live.map_or_else(none, |live| live.tag.clone().unwrap_or_else(|| live.revision.clone())),
-        live.and_then(|live| live.at).map_or_else(none, |at| times.ago(at)),
+        times.past_cell(live.and_then(|live| live.at)),
         live.and_then(|live| live.actor.clone()).unwrap_or_else(none),
         state(app),
     ]
@@ -189,14 +194,14 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
             format!("{}/{}", one.namespace, one.app),
             one.target.clone(),
             live.cloned().unwrap_or_else(|| "-".to_owned()),
-            times.maybe_ago(one.at),
+            times.past_cell(one.at),
             or(&one.owner),
             state.join(", "),
         ]
     };
     let mut text = match found.apps.as_slice() {
         [] => "there is no such app on any target\n".to_owned(),
-        apps => table(APPS, apps.iter().map(row).collect()),
+        apps => table(app_columns(times), apps.iter().map(row).collect()),
     };
     text += &found.missing.iter().map(missing).collect::<String>();
     if !found.under_way.is_empty() {
@@ -319,7 +324,7 @@ mod tests {
             format!("{NOTE}locked{NOTE:#}, {BAD}unlocked failed{BAD:#},")
         );
         let row = ["devx/locked", "dev", "1.0", "-", "-", "held"].map(str::to_owned);
-        let text = layout(&APPS, vec![row], None);
+        let text = layout(&app_columns(times()), vec![row], None);
         assert!(text.contains("devx/locked  ") && text.contains(&format!("{NOTE}held{NOTE:#}")));
     }
 
@@ -328,16 +333,20 @@ mod tests {
         let state = "live, rolled back, 1.0.202206151506-sha.649008fb queued, locked, held";
         let tag = "1.0.202206151506-sha.649008fb";
         let owner = "a-squad-with-a-long-name@example.com";
-        let targets = ["prod-cluster-europe-west-1", tag, "10 days ago", "octo-developer", state];
-        let apps =
-            ["payments/checkout-service", "prod-cluster-1", tag, "10 days ago", owner, state];
-        for text in [
-            layout(&TARGETS, vec![targets.map(str::to_owned)], Some(80)),
-            layout(&APPS, vec![apps.map(str::to_owned)], Some(80)),
-        ] {
-            let text = anstream::adapter::strip_str(&text).to_string();
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-            assert!(text.contains("10 days ago") && text.lines().count() < 9, "{text}");
+        for (style, when) in
+            [(TimeStyle::Relative, "10 days ago"), (TimeStyle::Absolute, "2026-11-11 12:00")]
+        {
+            let times = Times { style, ..times() };
+            let targets = ["prod-cluster-europe-west-1", tag, when, "octo-developer", state];
+            let apps = ["payments/checkout-service", "prod-cluster-1", tag, when, owner, state];
+            for text in [
+                layout(&target_columns(times), vec![targets.map(str::to_owned)], Some(80)),
+                layout(&app_columns(times), vec![apps.map(str::to_owned)], Some(80)),
+            ] {
+                let text = anstream::adapter::strip_str(&text).to_string();
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+                assert!(text.contains(when) && text.lines().count() < 9, "{text}");
+            }
         }
     }
 

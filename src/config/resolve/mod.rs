@@ -96,7 +96,9 @@ impl Resolver<'_> {
         let waml = self.waml(waml.unwrap_or_default());
         let limits = self.limits(limits.unwrap_or_default());
         let templates = self.templates(templates.unwrap_or_default(), &storage.folder, &app);
-        let (forge, webhook) = host?;
+        let (forge, mut webhook) = host?;
+        let environments = std::mem::take(&mut webhook.rules.environments);
+        webhook.rules.environments = environments.with_targets(clusters.names());
         Some(Settings {
             server: server?,
             storage,

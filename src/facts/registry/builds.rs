@@ -7,6 +7,8 @@
 //! A registry has no list by time. So this is bounded, in pages, bytes, tags and images, in all and at once, and says
 //! what it has not looked at.
 
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -39,6 +41,8 @@ const LOOKED_AT: usize = 60;
 /// So many where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the list. What was
 /// looked at is remembered, and what is not known in time is left out.
 const MOST_LOOKED_AT: usize = 300;
+/// What is said in place of a page that may not be the end.
+const END_UNKNOWN: &str = "there may be older builds: not all tags were looked at, or not in time";
 /// How many at once; the client has a bound of its own over all of them.
 const AT_ONCE: usize = 8;
 
@@ -53,6 +57,39 @@ pub struct Builds {
     pub complete: bool,
     /// What was left out of the list, for people.
     pub notes: Vec<String>,
+    /// The `skip` of the next page, if there is one.
+    pub next: Option<usize>,
+}
+
+/// One page of the newest images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildsRange {
+    /// So many of the newest are passed over.
+    pub skip: usize,
+    /// At most so many come after them.
+    pub limit: usize,
+}
+
+impl BuildsRange {
+    /// The newest ones.
+    pub fn first(limit: usize) -> Self {
+        Self { skip: 0, limit }
+    }
+
+    /// The `skip` of the next page.
+    fn end(self) -> usize {
+        self.skip.saturating_add(self.limit)
+    }
+}
+
+/// The order in which the images of a repository are listed, page by page. It only grows while it is remembered: a
+/// page that goes on tells nothing twice, and passes over nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ListOrder {
+    /// Images, newest first as far as they were looked at together.
+    tags: Vec<String>,
+    /// Every tag that was looked at, also those that are no image.
+    looked_at: HashSet<String>,
 }
 
 /// Why not all tags were listed.
@@ -81,15 +118,14 @@ impl Cut {
 }
 
 impl Registries {
-    /// The newest images beside that one, at most so many. What was not found out by the end of `patience`
-    /// is left out.
+    /// A page of the newest images beside that one. What was not found out by the end of `patience` is left out.
     ///
     /// # Errors
     /// [`NotKnown`] when the registry does not list its tags, or is none that we may ask.
     pub async fn builds(
         &self,
         image: &Image,
-        most: usize,
+        range: BuildsRange,
         patience: Duration,
         now: Timestamp,
     ) -> Result<Builds, NotKnown> {
@@ -102,21 +138,61 @@ impl Registries {
         let (listing, cut) = listed.await.map_err(|_| {
             question.not_known(&format!("did not list its tags within {:?}", patience / 2))
         })??;
-        let looked_at = if listing.times.is_empty() { LOOKED_AT.max(most) } else { most };
-        let mut likely = tags::likely(&listing.tags, &listing.times, looked_at);
-        likely.extend(tags::undated(&listing.tags, &listing.times, &likely, MOST_LOOKED_AT));
-        let all_likely = likely.len() == listing.tags.len();
-        let (mut builds, all_seen) = question.look(&likely, patience / 2).await;
+        let key = Image { reference: String::new(), ..image.clone() };
+        // The first page shows what was pushed meanwhile; the others go on where it ended.
+        let remembered = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
+        let mut order = remembered.unwrap_or_default();
+        let (mut looked_up, mut in_time) = (BTreeMap::new(), true);
+        if order.tags.len() < range.end() {
+            (looked_up, in_time) =
+                question.extend(&mut order, &listing, range.end(), patience / 2).await;
+            lock(&self.orders).put(key, order.clone(), later(now, THERE));
+        }
+        let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
+        let unseen = page.iter().filter(|tag| !looked_up.contains_key(**tag));
+        let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
+        let (found, found_in_time) = question.look(&unseen, patience / 2).await;
+        looked_up.extend(found.into_iter().map(|build| (build.tag.clone(), build)));
+        let mut builds: Vec<Build> =
+            page.into_iter().filter_map(|tag| looked_up.remove(tag)).collect();
         for build in &mut builds {
             build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
         }
-        builds.sort_by(|a, b| {
-            (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
-        });
-        builds.truncate(most);
-        let complete = cut.is_none() && all_likely && all_seen;
-        let notes = cut.map(Cut::note).into_iter().collect();
-        Ok(Builds { builds, tags: listing.tags.len(), complete, notes })
+        builds.sort_by(newest_first);
+        let all_looked_at = listing.tags.iter().all(|tag| order.looked_at.contains(tag));
+        let complete = cut.is_none() && all_looked_at && in_time && found_in_time;
+        let more = order.tags.len() > range.end()
+            || (order.tags.len() == range.end() && order.may_grow(&listing));
+        let mut notes: Vec<String> = cut.map(Cut::note).into_iter().collect();
+        if builds.is_empty() && range.skip > 0 && !complete {
+            notes.push(END_UNKNOWN.to_owned());
+        }
+        let next = more.then(|| range.end());
+        Ok(Builds { builds, tags: listing.tags.len(), complete, notes, next })
+    }
+}
+
+/// Those that do not say when they were made come last.
+fn newest_first(a: &Build, b: &Build) -> Ordering {
+    (b.created).cmp(&a.created).then_with(|| tags::natural(&b.tag, &a.tag))
+}
+
+impl ListOrder {
+    /// Whether there are tags that may still be looked at.
+    fn may_grow(&self, listing: &Listing) -> bool {
+        let some_left = || listing.tags.iter().any(|tag| !self.looked_at.contains(tag));
+        (listing.is_dated() || self.looked_at.len() < MOST_LOOKED_AT) && some_left()
+    }
+
+    /// The tags that are looked at next, so that there are that many images.
+    fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
+        let most = if listing.is_dated() { wanted } else { MOST_LOOKED_AT };
+        let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
+        let mut likely = tags::likely(&listing.tags, &listing.times, wanted.min(most));
+        likely.extend(tags::undated(&listing.tags, &listing.times, &likely, most));
+        likely.retain(|tag| !self.looked_at.contains(*tag));
+        likely.truncate(most.saturating_sub(self.looked_at.len()));
+        likely
     }
 }
 
@@ -136,6 +212,37 @@ impl Registries {
 }
 
 impl Question<'_> {
+    /// Looks at further tags, so that the order has that many images; what was found of them, and whether every one
+    /// was looked at in time.
+    async fn extend(
+        &self,
+        order: &mut ListOrder,
+        listing: &Listing,
+        wanted: usize,
+        patience: Duration,
+    ) -> (BTreeMap<String, Build>, bool) {
+        let next = order.next(listing, wanted);
+        let own = |tag: &&str| (*tag).to_owned();
+        if listing.is_dated() {
+            // The list itself says their order.
+            order.looked_at.extend(next.iter().map(own));
+            order.tags.extend(next.iter().map(own));
+            return (BTreeMap::new(), true);
+        }
+        let (mut builds, in_time) = self.look(&next, patience).await;
+        for build in &mut builds {
+            build.created = build.created.or_else(|| listing.times.get(&build.tag).copied());
+        }
+        builds.sort_by(newest_first);
+        order.tags.extend(builds.iter().map(|build| build.tag.clone()));
+        if in_time {
+            order.looked_at.extend(next.iter().map(own));
+        } else {
+            order.looked_at.extend(builds.iter().map(|build| build.tag.clone()));
+        }
+        (builds.into_iter().map(|build| (build.tag.clone(), build)).collect(), in_time)
+    }
+
     /// All tags, and why these are not all.
     async fn tags(&self) -> Result<(Listing, Option<Cut>), NotKnown> {
         let mut all = Listing::default();

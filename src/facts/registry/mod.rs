@@ -21,7 +21,8 @@ use crate::facts::cache::Cache;
 use crate::facts::credential::Credential;
 use crate::facts::http::Patience;
 use crate::facts::image::Image;
-pub use crate::facts::registry::builds::Builds;
+use crate::facts::registry::builds::ListOrder;
+pub use crate::facts::registry::builds::{Builds, BuildsRange};
 pub use crate::facts::registry::made::Build;
 use crate::facts::registry::question::{Kept, Question, Wanted};
 use crate::facts::registry::route::Route;
@@ -42,6 +43,8 @@ pub const NOT_THERE: SignedDuration = SignedDuration::from_secs(5);
 /// A thousand apps on a few tags each.
 const IMAGES: usize = 4096;
 const TOKENS: usize = 1024;
+/// Lists of builds whose order is remembered: as many as people page through at a time.
+const ORDERS: usize = 64;
 /// Errors of a registry are short; of a manifest nothing is read.
 const ANSWER_BYTES: usize = 16 * 1024;
 
@@ -84,6 +87,8 @@ pub struct Registries {
     images: Mutex<Cache<Image, (bool, Timestamp)>>,
     tokens: Mutex<Cache<(String, String), Kept>>,
     builds: Mutex<Cache<Image, Build>>,
+    /// By image without a reference.
+    orders: Mutex<Cache<Image, ListOrder>>,
     /// Lists of builds that may be made now.
     lists: Semaphore,
 }
@@ -113,6 +118,7 @@ impl Registries {
             images: Mutex::new(Cache::new(IMAGES)),
             tokens: Mutex::new(Cache::new(TOKENS)),
             builds: Mutex::new(Cache::new(IMAGES)),
+            orders: Mutex::new(Cache::new(ORDERS)),
             lists: Semaphore::new(LISTS_AT_ONCE),
         })
     }

@@ -24,6 +24,11 @@ pub(super) struct Listing {
 }
 
 impl Listing {
+    /// Whether the list says of every tag when its image was made.
+    pub(super) fn is_dated(&self) -> bool {
+        !self.times.is_empty() && self.tags.iter().all(|tag| self.times.contains_key(tag))
+    }
+
     pub(super) fn add_tag(&mut self, tag: &str) {
         if !is_build(tag) {
             return;

@@ -101,6 +101,9 @@ fn threshold(known: &Known, threshold: Option<f64>, path: &Path, report: &mut Re
     }
 }
 
+/// So many characters of an expression are shown again in the help.
+const LONGEST_SHOWN: usize = 60;
+
 fn example(unit: Unit) -> &'static str {
     match unit {
         Unit::Share => "0.9",
@@ -129,7 +132,9 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
     if promql::check(expression).is_ok() && !promql::has_condition(expression) {
         let message = format!("the alert {} fires as long as anything is measured", quoted(name));
         let violation = Violation::warning(RULE, message).expected("compares nothing");
-        let help = format!("say what is wrong: `{expression} == 0`, `{expression} > 100`");
+        // A long expression is at hand: what is to be added is enough.
+        let shown = if expression.chars().count() > LONGEST_SHOWN { "…" } else { expression };
+        let help = format!("say what is wrong: `{shown} == 0`, `{shown} > 100`");
         report.add(&path.key("expr"), violation.help(help));
     }
     if alert.threshold.is_some() {

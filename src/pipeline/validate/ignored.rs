@@ -2,7 +2,7 @@
 
 use super::{Report, Subject};
 use crate::model::violation::Violation;
-use crate::pipeline::effect::{overridden, without_effect};
+use crate::pipeline::effect::{find_overridden, without_effect};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for one in without_effect(subject.section, subject.tree) {
@@ -10,12 +10,12 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let violation = Violation::warning("ignored", message).expected("without effect");
         report.add(&one.path, violation.help(one.help));
     }
-    for (path, place) in overridden(subject.waml) {
+    for (path, place) in subject.waml.overridden(find_overridden) {
         let message =
             format!("`{path}` does nothing: every target that it is for has another value");
         let violation = Violation::warning("ignored", message)
             .expected("overridden everywhere")
             .help("remove it; `bart explain` shows what is in its stead");
-        report.add_at(&path.to_string(), place, violation);
+        report.add_at(&path.to_string(), place.clone(), violation);
     }
 }

@@ -59,7 +59,7 @@ mod windows;
 use crate::model::facts::{Facts, LiveReplicas};
 use crate::model::id::TargetName;
 use crate::model::release::Release;
-use crate::model::target::Target;
+use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::pipeline::default::Complete;
 use crate::pipeline::render::Object;
@@ -216,7 +216,10 @@ pub fn all<'a>(
     tree.drop_broken_elements();
     let section =
         Section::reader().read(&mut tree, &Path::root(), &mut violations).unwrap_or_default();
-    let cluster = facts.clusters.find(&target);
+    let cluster = facts.clusters.find(&target).filter(|_| {
+        // A name that stands in for another may be that of a cluster which nobody means.
+        !waml.is_misnamed(&target) || matches!(facts.clusters, Clusters::Any(_))
+    });
     let subject = Subject {
         waml,
         target: &target,

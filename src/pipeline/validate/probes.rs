@@ -102,7 +102,11 @@ fn reached(
         return;
     }
     match &probe.port {
-        Some(port) => known_port(kind, port, &ports, &path.key("port"), report),
+        Some(port) => {
+            let at = path.key("port");
+            let is_written = subject.tree.at(&at).is_some_and(is_from_waml);
+            known_port(kind, port, &ports, (&at, is_written), report);
+        }
         // A default probe of the template does not apply to an app without ports; one that a
         // person wrote must not vanish.
         None if ports.is_empty() && subject.tree.at(path).is_some_and(is_from_waml) => {
@@ -118,12 +122,33 @@ fn reached(
     }
 }
 
-fn known_port(kind: &str, port: &str, ports: &[PortRef<'_>], path: &Path, report: &mut Report<'_>) {
-    if network::probed(ports, Some(port)).is_some() || number(port).is_some() {
+fn known_port(
+    kind: &str,
+    port: &str,
+    ports: &[PortRef<'_>],
+    (path, is_written): (&Path, bool),
+    report: &mut Report<'_>,
+) {
+    if network::probed(ports, Some(port)).is_some() {
         return;
     }
     let shown = crate::waml::typed::quoted(port);
     let all: Vec<String> = ports.iter().map(|p| format!("`{}` ({})", p.name, p.target)).collect();
+    if number(port).is_some() {
+        // A container may listen where no service leads; more often the number is a slip.
+        if is_written && !all.is_empty() {
+            let message =
+                format!("the {kind} probe uses the port {shown}, to which no service leads");
+            let violation = Violation::warning("probes", message)
+                .expected("no service leads there")
+                .help(format!(
+                    "write it only if the container listens there; services lead to {}",
+                    all.join(", ")
+                ));
+            report.add(path, violation);
+        }
+        return;
+    }
     let help = if all.is_empty() {
         "write the number that the container listens on, or add a service with this port".to_owned()
     } else {

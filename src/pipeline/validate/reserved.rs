@@ -16,12 +16,17 @@ const RULE: &str = "reserved";
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     // Without the target, the rule `target` says so.
     let Some(target) = subject.cluster else { return };
+    // A name that stands in for another is none that somebody wrote.
     let app = &subject.waml.app;
-    if let Some(violation) = namespace(app.namespace.as_str(), target) {
+    if subject.waml.has_own_namespace()
+        && let Some(violation) = namespace(app.namespace.as_str(), target)
+    {
         add(subject, "namespace", violation, report);
     }
     // The kinds that carry the slug as their name.
-    for kind in ["ServiceAccount", "Service"] {
+    let of_slug =
+        if subject.waml.has_own_slug() { &["ServiceAccount", "Service"][..] } else { &[] };
+    for kind in of_slug.iter().copied() {
         if let Some(owner) = target.owner_of_object(&app.namespace, kind, app.slug.as_str()) {
             let violation = taken("slug", app.slug.as_str(), kind, owner);
             return add(subject, "slug", violation, report);

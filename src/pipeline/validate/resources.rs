@@ -65,7 +65,9 @@ fn many_cpus(text: &str, found: Quantity, path: &Path, report: &mut Report<'_>) 
     if found.whole().is_none_or(|cpus| cpus > MANY_CPUS) {
         let message = format!("{text} CPUs are more than a node has");
         let violation = Violation::warning("resources", message).expected("whole CPUs");
-        let help = format!("write `{text}m` for {text} thousandths of a CPU, if that was meant");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let help =
+            format!("write `{digits}m` for {digits} thousandths of a CPU, if that was meant");
         report.add(path, violation.help(help));
     }
 }

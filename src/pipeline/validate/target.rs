@@ -7,7 +7,8 @@ use crate::waml::node::Path;
 use crate::waml::suggest;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    if subject.facts.clusters.find(subject.target).is_some() {
+    let is_misnamed = subject.waml.is_misnamed(subject.target);
+    if is_misnamed || subject.facts.clusters.find(subject.target).is_some() {
         return;
     }
     let known: Vec<&str> =

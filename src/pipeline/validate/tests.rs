@@ -216,6 +216,34 @@ fn probes_use_ports_that_the_app_has() {
 }
 
 #[test]
+fn a_probe_on_a_services_number_asks_the_container_and_a_number_of_no_service_is_doubted() {
+    let web = "    service: [{ports: [{name: web, number: 80, targetPort: 8000}]}]\n";
+    let probe = |kind: &str, probe: &str| {
+        let section = format!("{web}    probes: {{readiness: {{{probe}}}}}\n");
+        assert_eq!(said(&section), Vec::<String>::new(), "{probe}");
+        let container = &rendered(&section)["spec"]["template"]["spec"]["containers"][0];
+        container["readinessProbe"][kind]["port"].clone()
+    };
+    assert_eq!(probe("httpGet", "port: 80, path: /up"), 8000);
+    assert_eq!(probe("httpGet", "port: 8000, path: /up"), 8000);
+    assert_eq!(probe("httpGet", "port: web, path: /up"), "web");
+    assert_eq!(probe("grpc", "type: grpc, port: 80, path: null"), 8000);
+    let doubtful = format!("{HEAD}deploy:\n  t:\n{web}    probes: {{readiness: {{port: 8800}}}}\n");
+    let found = planned(&doubtful);
+    assert!(plan_of(&doubtful).is_ok(), "{found:?}");
+    assert_eq!(
+        found.iter().map(|one| one.to_string()).collect::<Vec<_>>(),
+        [
+            ".weave.yaml:9:32: the readiness probe uses the port `8800`, to which no service leads [probes]"
+        ]
+    );
+    assert_eq!(
+        found[0].help.as_deref(),
+        Some("write it only if the container listens there; services lead to `web` (8000)")
+    );
+}
+
+#[test]
 fn requests_are_within_limits_and_quantities_parse() {
     assert_eq!(
         said("    resources: {requests: {cpu: 1, memory: 1GB}, limits: {memory: 128 MB}}\n"),
@@ -364,7 +392,12 @@ fn a_wildcard_host_is_taken_and_asked_behind_all_others() {
     let route: Json = serde_yaml::from_slice(&file.bytes).unwrap();
     let of = |n: usize, key: &str| route["spec"]["routes"][n][key].clone();
     assert_eq!(of(0, "match"), r"HostRegexp(`^[^.]+\.t\.internal$`) && PathPrefix(`/`)");
-    assert_eq!((of(0, "priority"), of(1, "priority")), (json!(1), json!(2)));
+    // Behind the shortest rule of a host that stands for itself, before an operator's route for everything.
+    let [catch_all, shortest] =
+        ["PathPrefix(`/`)", "Host(`a.b`) && PathPrefix(`/`)"].map(|rule| rule.len() as u64);
+    let priorities = [of(0, "priority"), of(1, "priority")].map(|one| one.as_u64().unwrap());
+    assert!(catch_all < priorities[0] && priorities[0] < priorities[1], "{priorities:?}");
+    assert!(priorities[1] < shortest, "{priorities:?}");
     // It is read back as the same host.
     let app =
         crate::model::id::AppKey { namespace: "n".parse().unwrap(), slug: "a".parse().unwrap() };
@@ -466,4 +499,40 @@ fn a_value_that_nobody_wrote_is_told_as_the_templates() {
             "8:19: at least 3 (the default of `backend-default`) and at most 2 replicas cannot both be [autoscaling]"
         ]
     );
+}
+
+#[test]
+fn an_operators_word_on_how_ingress_nginx_speaks_counts() {
+    let section = "    service: [{ports: [{name: grpc, number: 9000}]}]\n    grpc: {}\n    probes: {liveness: null}\n    ingress: [{hostPrefix: a}]\n";
+    let protocol = |annotations: &str| {
+        let platform = format!(
+            "{{\"ingress\": {{\"kind\": \"kubernetes\", \"annotations\": {annotations}}}}}"
+        );
+        let platform = serde_json::from_str(&platform).unwrap();
+        let rendered = plan_on(&format!("{HEAD}deploy:\n  t:\n{section}"), platform).unwrap();
+        let file = rendered.files.iter().find(|file| file.name == "ingress.yaml").unwrap();
+        let ingress: Json = serde_yaml::from_slice(&file.bytes).unwrap();
+        ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/backend-protocol"].clone()
+    };
+    assert_eq!(protocol("{}"), "GRPC");
+    let own = r#"{"internal": {"nginx.ingress.kubernetes.io/backend-protocol": "GRPCS"}}"#;
+    assert_eq!(protocol(own), "GRPCS");
+}
+
+#[test]
+fn help_about_a_number_or_an_expression_is_a_line_to_write() {
+    let help = |section: &str| {
+        let found = planned(&format!("{HEAD}deploy:\n  t:\n{section}"));
+        found.iter().filter_map(|one| one.help.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        help("    resources: {requests: {cpu: 200k}, limits: {cpu: null}}\n"),
+        ["write `200m` for 200 thousandths of a CPU, if that was meant"]
+    );
+    let long = "a".repeat(200);
+    let alert = |expression: &str| {
+        help(&format!("    alerts: {{queue: {{expr: {expression}, summary: it is full}}}}\n"))
+    };
+    assert_eq!(alert("up"), ["say what is wrong: `up == 0`, `up > 100`"]);
+    assert_eq!(alert(&long), ["say what is wrong: `… == 0`, `… > 100`"]);
 }

@@ -173,6 +173,27 @@ fn a_setting_that_every_target_has_otherwise_is_told() {
     assert_eq!(said_of(text(&format!("{t}  other:\n"))), [dead("6:11", "template")]);
 }
 
+/// A `null` takes a list or a map away, so that what later layers set there does not merge with it.
+#[test]
+fn a_null_that_takes_something_away_has_an_effect_whatever_is_set_later() {
+    let said_of = |body: &str| -> Vec<String> {
+        let text = format!("{}{body}", super::HEAD);
+        super::planned(&text).iter().map(|v| v.message.clone()).collect()
+    };
+    let lists = "defaults:\n- {match: '*', env: [{name: DEBUG, value: \"1\"}]}\n- {match: t, env: null}\ndeploy: {t: {env: [{name: A, value: x}]}, other: {}}\n";
+    assert_eq!(said_of(lists), [""; 0]);
+    let maps = "defaults:\n- {match: '*', labels: {team: a}}\n- {match: t, labels: ~}\ndeploy: {t: {labels: {tier: b}}, other: {}}\n";
+    assert_eq!(said_of(maps), [""; 0]);
+    let inside = "defaults:\n- {match: '*', service: [{ports: [{name: http, number: 80}]}]}\n- {match: t, service: [{ports: null}]}\ndeploy: {t: {service: [{ports: [{name: web, number: 81}]}]}, other: {}}\n";
+    assert_eq!(said_of(inside), [""; 0]);
+    // Where there was nothing to take away, it does nothing.
+    let useless = "defaults:\n- {match: t, env: null}\ndeploy: {t: {env: [{name: A, value: x}]}}\n";
+    assert_eq!(
+        said_of(useless),
+        ["`defaults[0].env` does nothing: every target that it is for has another value"]
+    );
+}
+
 /// What follows from a mistake is not told as another one.
 #[test]
 fn a_mistake_has_no_echo() {
@@ -229,30 +250,75 @@ fn beside_a_bad_name_everything_else_is_told_at_once() {
         first.iter().chain(&rest).map(|one| (*one).to_owned()).collect()
     };
     let head = super::HEAD;
-    let warned = |mut found: Vec<String>| {
-        found.retain(|one| !one.ends_with("vault"));
-        found
-    };
     let slug = head.replace("slug: a", "slug: My_App");
-    assert_eq!(warned(said_of(&text(&slug, t), "t")), with(&["3 schema"]));
+    assert_eq!((said_of(&text(&slug, t), "t")), with(&["3 schema"]));
     let namespace = head.replace("namespace: n", "namespace: N!");
-    assert_eq!(warned(said_of(&text(&namespace, t), "t")), with(&["5 schema"]));
+    assert_eq!((said_of(&text(&namespace, t), "t")), with(&["5 schema"]));
     let template =
         text(head, "deploy:\n  t:\n").replace("    env:", "    template: nope\n    env:");
     assert_eq!(
-        warned(said_of(&template, "t")),
+        (said_of(&template, "t")),
         ["8 template", "9 env", "11 autoscaling", "11 autoscaling"]
     );
     // A target that is not there: what is wrong for each that is.
     let other = text(head, "deploy:\n  other:\n");
-    assert_eq!(
-        warned(said_of(&other, "t")),
-        ["6 target", "8 env", "10 autoscaling", "10 autoscaling"]
-    );
+    assert_eq!((said_of(&other, "t")), ["6 target", "8 env", "10 autoscaling", "10 autoscaling"]);
     // What stands under a name that no target can have is read all the same.
     let misnamed =
         format!("{head}deploy:\n  \"a b\":\n    scaling: {{replicas: many}}\n  t: {{}}\n");
     assert_eq!(said_of(&misnamed, "t"), ["7 schema", "8 schema"]);
+}
+
+/// What goes by a name is not said of one that only stands in for another.
+#[test]
+fn a_name_that_stands_in_for_another_has_no_echo() {
+    use crate::model::target::{Clusters, Target};
+    let prod = crate::model::id::TargetName::parse("prod").unwrap();
+    let known = [(prod.clone(), Target::unconfigured(prod))].into();
+    let facts = super::Facts::unasked(jiff::Timestamp::UNIX_EPOCH, Clusters::Known(known));
+    let said_of = |text: &str| -> Vec<String> {
+        let name = ".weave.yaml";
+        let budget = crate::waml::yaml::Budget::default();
+        let draft = crate::waml::Waml::parse_draft(name, text.as_bytes(), &budget).unwrap();
+        let rejection = crate::model::violation::Rejection { violations: draft.violations.clone() };
+        let found = crate::pipeline::all_violations::of_unnamed(
+            rejection,
+            Some(&draft),
+            None,
+            &super::TEMPLATES,
+            &facts.clusters,
+        );
+        found.violations.iter().map(|v| format!("{} {}", v.rule, v.path)).collect()
+    };
+    let head = super::HEAD;
+    let target = format!("{head}deploy:\n  \"prod eu\": {{}}\n  prod: {{}}\n");
+    assert_eq!(said_of(&target), ["schema deploy.prod eu"]);
+    // A name that happens to be that of a cluster is none that somebody wrote.
+    let slug =
+        head.replace("slug: a", "slug: Kubernetes").replace("namespace: n", "namespace: default");
+    let slug = said_of(&format!("{slug}deploy:\n  prod: {{}}\n"));
+    assert!(slug.iter().all(|one| one != "reserved slug"), "{slug:?}");
+    let namespace = head.replace("namespace: n", "namespace: Kube-System");
+    assert_eq!(said_of(&format!("{namespace}deploy:\n  prod: {{}}\n")), ["schema namespace"]);
+}
+
+#[test]
+fn a_file_with_many_targets_costs_as_much_as_one_with_a_few() {
+    let deploy: String = (0..200).map(|n| format!("  t{n}: {{template: none-{n}}}\n")).collect();
+    let text = format!("{}deploy:\n{deploy}", super::HEAD);
+    let waml = crate::waml::Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+    let templates = super::TEMPLATES.iter().count();
+    let tried = crate::pipeline::all_violations::tried_targets(&waml, None, &super::TEMPLATES);
+    assert!(!tried.is_empty() && tried.len() * templates <= 60, "{} {templates}", tried.len());
+    // Each target's layers are merged for it: once for a file.
+    let mut asked = 0;
+    for _ in 0..3 {
+        waml.overridden(|_| {
+            asked += 1;
+            Vec::new()
+        });
+    }
+    assert_eq!(asked, 1);
 }
 
 fn with_severity(section: &str) -> Vec<(bool, String)> {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::{Report, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
-use crate::pipeline::view::naming;
 use crate::waml::node::Path;
 use crate::waml::section_operations::Version;
 use crate::waml::typed::quoted;
@@ -21,29 +20,24 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             .help("a canary moves the traffic by itself; `versions` says where it stays");
         report.add(&path, violation);
     }
-    each(subject.waml.app.slug.as_str(), versions, &path, report);
+    each(versions, &path, report);
     total(versions, &path, report);
 }
 
-fn each(slug: &str, versions: &[Version], path: &Path, report: &mut Report<'_>) {
+fn each(versions: &[Version], path: &Path, report: &mut Report<'_>) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for (index, version) in versions.iter().enumerate() {
         let earlier = seen.insert(&version.name, index);
-        if let Some(violation) = name(slug, &version.name, earlier) {
+        if let Some(violation) = name(&version.name, earlier) {
             report.add(&path.index(index).key("name"), violation);
         }
     }
 }
 
-fn name(slug: &str, name: &str, earlier: Option<usize>) -> Option<Violation> {
-    let most = naming::LONGEST_WORKLOAD;
-    let made = format!("{slug}-{name}");
+fn name(name: &str, earlier: Option<usize>) -> Option<Violation> {
     let (message, expected, help) = if !is_rfc1123_label(name) {
         let message = format!("{} is not a legal name", quoted(name));
         (message, "not legal", "use lower-case letters, digits and `-`")
-    } else if made.len() > most {
-        let message = format!("`{made}`, its workload's name, is longer than {most} characters");
-        (message, "too long", "choose a shorter name")
     } else {
         let message = format!("`versions[{}]` has this name already", earlier?);
         (message, "is taken", "give each version a name of its own")

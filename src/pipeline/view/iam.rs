@@ -8,12 +8,15 @@ use sha2::{Digest as _, Sha256};
 use crate::model::id::AppKey;
 use crate::model::platform::cloud::{Cloud, DatabaseKind, Identities, Provider, named_for};
 use crate::model::target::Target;
-use crate::pipeline::view::{unique, without_nulls};
+use crate::pipeline::view::{naming, unique, without_nulls};
 use crate::waml::section::Section;
 
 /// A service account's id has 6 to 30 characters (Google Cloud, IAM, "Create service accounts").
 /// Two fewer, and with the longest id of a project it is still a user that `PostgreSQL` takes: 63.
 const LONGEST_ACCOUNT: usize = 28;
+
+/// Of a service account's display name, in bytes (Google Cloud, IAM, `projects.serviceAccounts`).
+const LONGEST_DISPLAY_NAME: usize = 100;
 
 /// What an app needs that logs in to a Cloud SQL database with its service account.
 const DATABASE_ROLES: [&str; 2] = ["roles/cloudsql.client", "roles/cloudsql.instanceUser"];
@@ -65,6 +68,8 @@ fn google(section: &Section, app: &AppKey, target: &Target) -> Map<String, Json>
         "account": account(app, target),
         "member": format!("serviceAccount:{}[{namespace}/{slug}]", gcp.pool()),
         "grants": grants,
+        "workloadIdentity": naming::of_two(slug.as_str(), "workload-identity"),
+        "displayName": naming::shortened(&format!("{namespace}/{slug}"), LONGEST_DISPLAY_NAME),
     });
     if let Json::Object(parts) = parts { parts } else { Map::new() }
 }
@@ -84,7 +89,7 @@ fn grant_name(app: &AppKey, role: &str) -> String {
         last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(80).collect();
     let hash = hex::encode(Sha256::digest(format!("{slug}/{role}")));
     let readable = readable.trim_matches('-');
-    format!("{slug}-{readable}-{}", hash.get(..8).unwrap_or_default())
+    naming::of_two(slug.as_str(), &format!("{readable}-{}", hash.get(..8).unwrap_or_default()))
 }
 
 fn amazon(section: &Section, app: &AppKey, cloud: &Cloud) -> Map<String, Json> {

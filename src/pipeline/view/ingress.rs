@@ -73,7 +73,9 @@ pub(crate) fn ingresses(section: &Section, slug: &str, target: &Target) -> Vec<I
         let routes = routes(ingress, &host, &ports, &grpc, slug);
         let mut annotations = platform.annotations(public).clone();
         if platform.kind == IngressKind::Kubernetes && routes.iter().any(|route| route.grpc) {
-            annotations.insert(NGINX_GRPC.0.to_owned(), NGINX_GRPC.1.to_owned());
+            // What the operator says counts: `GRPCS`, or another controller's own way.
+            let key = NGINX_GRPC.0.to_owned();
+            annotations.entry(key).or_insert_with(|| NGINX_GRPC.1.to_owned());
         }
         IngressView {
             name: name(slug, index),
@@ -228,14 +230,22 @@ fn host_rule(host: &str) -> String {
     }
 }
 
+/// The length of ``PathPrefix(`/`)``, by which Traefik asks an operator's route for everything.
+const CATCH_ALL: usize = 15;
+/// The length of the shortest rule of a host that stands for itself: ``Host(`a.b`) && PathPrefix(`/`)``.
+const SHORTEST_RULE: usize = 30;
+
 /// Traefik asks the longest rule first, which an expression would be: it would take the requests of
-/// every host that stands for itself. Among themselves longer paths come first.
+/// every host that stands for itself. Among themselves longer paths come first; and all of them before a route for
+/// everything, as far as there is room for so many between the two.
 fn behind_all_others(mut routes: Vec<RouteView>) -> Vec<RouteView> {
     let mut lengths: Vec<usize> = routes.iter().map(|route| route.path.len()).collect();
     lengths.sort_unstable();
     lengths.dedup();
+    let below = CATCH_ALL.min((SHORTEST_RULE - 1).saturating_sub(lengths.len()));
     for route in &mut routes {
-        route.priority = lengths.iter().position(|one| *one == route.path.len()).map(|at| at + 1);
+        let rank = lengths.iter().position(|one| *one == route.path.len());
+        route.priority = rank.map(|rank| below + rank + 1);
     }
     routes
 }

@@ -27,7 +27,7 @@ use crate::model::release::Release;
 use crate::model::target::Target;
 use crate::pipeline::validate::{NumberOrPercent, Valid};
 use crate::waml::section::Section;
-use crate::waml::section_operations::Disruption;
+use crate::waml::section_operations::{Disruption, Version};
 use crate::waml::section_workload::{Amounts, Image, Scaling, Volume};
 
 /// The context of a template.
@@ -52,6 +52,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
             "labels": target.labels, "platform": target.platform,
         }),
     );
+    set("versions", versions(section, slug));
     set("release", json!(release));
     set("image", image(section.image.as_ref(), valid));
     set("service", json!(network::services(section, slug)));
@@ -107,6 +108,17 @@ fn without_nulls(value: Json) -> Json {
         Json::Array(list) => Json::Array(list.into_iter().map(without_nulls).collect()),
         other => other,
     }
+}
+
+/// As in the WAML, each with the name of its workload; null without any.
+fn versions(section: &Section, slug: &str) -> Json {
+    let Some(versions) = &section.versions else { return Json::Null };
+    let view = |version: &Version| {
+        let mut view = without_nulls(json!(version));
+        view["workload"] = naming::version_workload(slug, &version.name).into();
+        view
+    };
+    Json::Array(versions.iter().map(view).collect())
 }
 
 /// With its whole reference.

@@ -18,9 +18,19 @@ pub(crate) fn of(slug: &str, part: &str) -> String {
     shortened(&format!("{slug}.{part}"), LONGEST)
 }
 
+/// `SLUG-PART`, for kinds whose names have no dots.
+pub(crate) fn of_two(slug: &str, part: &str) -> String {
+    shortened(&format!("{slug}-{part}"), LONGEST)
+}
+
 /// What runs an app's pods: the slug, or what is left of a long one.
 pub(crate) fn workload(slug: &str) -> String {
     shortened(slug, LONGEST_WORKLOAD)
+}
+
+/// What runs the pods of one of an app's live versions.
+pub(crate) fn version_workload(slug: &str, version: &str) -> String {
+    shortened(&format!("{slug}-{version}"), LONGEST_WORKLOAD)
 }
 
 /// The name, or its start and a part of its hash where it is longer than that.

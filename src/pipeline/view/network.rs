@@ -129,15 +129,17 @@ pub(crate) fn tcp_ports<'a>(services: &'a [Service], slug: &'a str) -> Vec<PortR
     ports
 }
 
-/// The TCP port that a probe means by a name or a number; the first where it says neither.
+/// The TCP port that a probe means by a name or a number; the first where it says neither. A number is the container's,
+/// and that of a service where no container's port has it: there it leads to the container's.
 pub(crate) fn probed<'p, 'a>(
     ports: &'p [PortRef<'a>],
     wanted: Option<&str>,
 ) -> Option<&'p PortRef<'a>> {
-    let is_meant = |port: &&PortRef<'_>| {
-        wanted.is_none_or(|wanted| port.name == wanted || port.target.to_string() == wanted)
-    };
-    ports.iter().filter(|port| port.protocol == Protocol::Tcp).find(is_meant)
+    let mut tcp = ports.iter().filter(|port| port.protocol == Protocol::Tcp);
+    let Some(wanted) = wanted else { return tcp.next() };
+    let has = |number: u16| number.to_string() == wanted;
+    let in_container = |port: &&PortRef<'_>| port.name == wanted || has(port.target);
+    tcp.clone().find(in_container).or_else(|| tcp.find(|port| has(port.number)))
 }
 
 /// The container's ports, each once: under the name that the first service gives it.

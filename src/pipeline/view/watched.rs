@@ -29,6 +29,32 @@ impl<'a> Watched<'a> {
         naming::workload(self.slug())
     }
 
+    /// The workloads of the app's live versions; none where it has no versions.
+    fn version_workloads(&self) -> Vec<String> {
+        let versions = self.section.versions.iter().flatten();
+        versions.map(|one| naming::version_workload(self.slug(), &one.name)).collect()
+    }
+
+    /// A matcher for the Deployments that run the app's pods. A canary has a second one, and each live version its own.
+    pub(crate) fn deployments(&self) -> String {
+        let (workload, versions) = (self.workload(), self.version_workloads());
+        match self.section.canary {
+            Some(_) => format!(r#"deployment=~"{workload}(-primary)?""#),
+            None if versions.is_empty() => format!(r#"deployment="{workload}""#),
+            // A template may make nothing of the versions.
+            None => format!(r#"deployment=~"{workload}|{}""#, versions.join("|")),
+        }
+    }
+
+    /// A pattern for the names of the app's workloads, before what Kubernetes puts behind them for each pod.
+    fn pod_prefix(&self) -> String {
+        let workload = self.workload();
+        let begins = format!("{workload}-");
+        let mut others = self.version_workloads();
+        others.retain(|one| !one.starts_with(&begins));
+        if others.is_empty() { workload } else { format!("({workload}|{})", others.join("|")) }
+    }
+
     pub(crate) fn namespace(&self) -> &'a str {
         self.waml.app.namespace.as_str()
     }
@@ -40,8 +66,8 @@ impl<'a> Watched<'a> {
     /// Matchers for the app's own container, whatever workload it is in. The container has the
     /// slug's name, so an app whose slug only begins likewise is not meant.
     pub(crate) fn container(&self) -> String {
-        let (namespace, slug, workload) = (self.namespace(), self.slug(), self.workload());
-        format!(r#"namespace="{namespace}", pod=~"{workload}-.+", container="{slug}""#)
+        let (namespace, slug, prefix) = (self.namespace(), self.slug(), self.pod_prefix());
+        format!(r#"namespace="{namespace}", pod=~"{prefix}-.+", container="{slug}""#)
     }
 
     /// A pattern of the operator's for this app.

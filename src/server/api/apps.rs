@@ -26,7 +26,7 @@ const NAMED: usize = 20;
 
 /// What a caller says.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "RemovalRequest")]
 pub(super) struct Ask {
     /// Why; one line.

@@ -1,6 +1,6 @@
 //! `/api/v1/builds`: what could be deployed, and where it is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
@@ -9,13 +9,15 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{AppKey, IdError, RepoName, TargetName};
+use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Form, Is, Operation, Parameter, forms};
-use crate::server::ports::{Backend, Build, Builds, BuildsOfWaml, BuildsQuery, NoBuilds};
+use crate::server::ports::{
+    AppImage, Backend, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
+};
 use crate::server::problem::{Kind, Problem};
 
 const DEFAULT_LIMIT: u32 = 20;
@@ -75,9 +77,9 @@ const QUERY: &[Parameter] = &[
 
 /// Whose builds are wanted, where the app was perhaps never deployed.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "BuildsRequest")]
-pub(super) struct Ask {
+pub(super) struct BuildsRequest {
     /// The service's repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     repository: String,
@@ -101,7 +103,7 @@ pub(super) struct Ask {
 pub(super) fn of_waml_operation() -> Operation {
     Operation::reads("listBuildsOfWaml", "What could be deployed of the app of a WAML.")
         .about("For an app that was never deployed. Nothing is recorded.")
-        .takes::<Ask>()
+        .takes::<BuildsRequest>()
         .gives::<ListView>(200, "The newest builds of its image.")
 }
 
@@ -127,51 +129,58 @@ pub(super) async fn list<B: Backend>(
         Some(target) => shared.may(&caller, Scope::Read, &on(target)).await?,
         None => sees_any(&shared, &caller, &query).await?,
     }
-    let builds = shared.state.backend.builds(&query).await.map_err(refused)?;
-    shown(&shared, &caller, &query.app, builds).await
+    let image = shared.state.backend.find_image(&query).await.map_err(refused)?;
+    list_visible(&shared, &caller, &image, query.page).await
 }
 
 /// The newest builds of the app of a WAML.
 pub(super) async fn of_waml<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    body: Result<Json<BuildsRequest>, JsonRejection>,
 ) -> Result<Json<ListView>, Problem> {
-    let Json(ask) = ask.map_err(|error| unread(&error))?;
-    let request = read_ask(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
-    let subject = Subject::Repository(request.repository.clone(), request.target.clone());
-    shared.may(&caller, Scope::Read, &subject).await?;
+    let Json(body) = body.map_err(|error| unread(&error))?;
+    let request = read_request(body).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
+    let on = |target: Option<TargetName>| Subject::Repository(request.repository.clone(), target);
+    shared.may(&caller, Scope::Read, &on(request.target.clone())).await?;
+    let page = request.page;
+    let image = shared.state.backend.find_image_of_waml(request.clone()).await.map_err(refused)?;
     // A repository may have apps that a token is not for, and a WAML may name any.
-    let (rights, app) = (caller.rights(), Mutex::new(None));
-    let seen = |key: &AppKey, target: &TargetName| {
-        *app.lock().unwrap_or_else(PoisonError::into_inner) = Some(key.clone());
-        let subject = Subject::App(target.clone(), key.clone());
-        rights.is_none_or(|rights| rights.hold(Scope::Read, &subject, &[]))
-    };
-    let builds = shared.state.backend.builds_of_waml(request, seen).await.map_err(refused)?;
-    let app = app.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match app {
-        Some(app) => shown(&shared, &caller, &app, builds).await,
-        None => Ok(Json(view(builds))),
+    let subject = Subject::App(image.target.clone(), image.app.clone());
+    if caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &subject, &[])) {
+        let detail = format!("the token may not see {}, of which the WAML is", image.app);
+        return Err(Problem::new(Kind::Forbidden, detail));
     }
+    // The registry is asked with the operator's login, and a WAML may name any image.
+    if !image.is_named_like_its_repository() {
+        let deploys = shared.may(&caller, Scope::Deploy, &on(Some(image.target.clone()))).await;
+        deploys.map_err(|problem| of_another_image(problem, &image))?;
+    }
+    list_visible(&shared, &caller, &image, page).await
 }
 
-/// The builds, with the targets that the caller may see.
-async fn shown<B: Backend>(
+/// Why the builds of an image are not listed whose name is not the repository's.
+fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
+    if problem.kind() != Kind::Forbidden {
+        return problem;
+    }
+    let detail = format!(
+        "{} is not named like {}: its builds are listed for callers who may deploy from there",
+        image.image, image.release.repository
+    );
+    Problem::new(Kind::Forbidden, detail)
+}
+
+/// The builds, with what is live on the targets that the caller may see.
+async fn list_visible<B: Backend>(
     shared: &Shared<B>,
     caller: &Caller,
-    app: &AppKey,
-    mut builds: Builds,
+    image: &AppImage,
+    page: BuildsPage,
 ) -> Result<Json<ListView>, Problem> {
-    let on = |target: TargetName| Subject::App(target, app.clone());
-    let live = builds.builds.iter().flat_map(|one| &one.live);
-    let named: Vec<TargetName> =
-        live.chain(builds.unknown.iter().map(|(target, _)| target)).cloned().collect();
-    let seen = shared.seen(caller, named, |target| on(target.clone())).await?;
-    for build in &mut builds.builds {
-        build.live.retain(|target| seen.contains(target));
-    }
-    builds.unknown.retain(|(target, _)| seen.contains(target));
+    let on = |target: &TargetName| Subject::App(target.clone(), image.app.clone());
+    let visible = shared.seen(caller, image.targets.clone(), on).await?;
+    let builds = shared.state.backend.list_builds(image, &visible, page).await.map_err(refused)?;
     Ok(Json(view(builds)))
 }
 
@@ -212,18 +221,20 @@ fn read(pairs: &[(String, String)]) -> Result<BuildsQuery, String> {
         }
     }
     let app = app.ok_or("app is missing: name it like app=NAMESPACE/SLUG")?;
-    Ok(BuildsQuery { app, target, limit, after })
+    Ok(BuildsQuery { app, target, page: BuildsPage { limit, after } })
 }
 
-fn read_ask(ask: Ask) -> Result<BuildsOfWaml, String> {
-    let Ask { repository, waml, target, limit, cursor: place } = ask;
+fn read_request(request: BuildsRequest) -> Result<BuildsOfWaml, String> {
+    let BuildsRequest { repository, waml, target, limit, cursor: place } = request;
     let text = |error: IdError| error.to_string();
     Ok(BuildsOfWaml {
         repository: RepoName::parse(repository).map_err(text)?,
         waml,
         target: target.map(TargetName::parse).transpose().map_err(text)?,
-        limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST),
-        after: place.map_or(Ok(0), |place| cursor(&place))?,
+        page: BuildsPage {
+            limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST),
+            after: place.map_or(Ok(0), |place| cursor(&place))?,
+        },
     })
 }
 
@@ -237,10 +248,6 @@ fn cursor(value: &str) -> Result<u32, String> {
 fn refused(error: NoBuilds) -> Problem {
     match error {
         NoBuilds::Unknown(detail) => Problem::new(Kind::NotFound, detail),
-        NoBuilds::Hidden(app) => Problem::new(
-            Kind::Forbidden,
-            format!("the token may not see {app}, of which the WAML is"),
-        ),
         NoBuilds::NoImage(detail) => Problem::new(Kind::Unprocessable, detail),
         NoBuilds::NotKnown(detail) => Problem::new(Kind::Unavailable, detail),
         NoBuilds::Fault(error) => {
@@ -277,11 +284,21 @@ mod tests {
     #[test]
     fn all_parameters_are_read() {
         let given = [("app", "devx/shop"), ("target", "prod"), ("limit", "200"), ("cursor", "40")];
-        let BuildsQuery { app, target, limit, after } = pairs(&given).unwrap();
+        let BuildsQuery { app, target, page: BuildsPage { limit, after } } = pairs(&given).unwrap();
         assert_eq!(after, 40);
         assert_eq!((app.to_string().as_str(), target.unwrap().as_str()), ("devx/shop", "prod"));
         assert_eq!(limit, MOST, "a question of a registry is dear");
-        assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().limit, DEFAULT_LIMIT);
+        assert_eq!(pairs(&[("app", "devx/shop")]).unwrap().page.limit, DEFAULT_LIMIT);
+    }
+
+    #[test]
+    fn the_contract_allows_the_next_of_every_page() {
+        forms::tests::hold(Form::PLACE, |text| cursor(&text).is_ok());
+        let pattern = Form::PLACE.schema()["pattern"].as_str().map(regex::Regex::new);
+        let pattern = pattern.unwrap().unwrap();
+        for next in 0..=OLDEST {
+            assert!(pattern.is_match(&next.to_string()), "{next}");
+        }
     }
 
     #[test]

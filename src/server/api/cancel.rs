@@ -24,7 +24,7 @@ use crate::server::problem::{Kind, Problem};
 
 /// What a caller says.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "CancelRequest")]
 pub(super) struct Ask {
     /// Why, for whoever looks at it later.

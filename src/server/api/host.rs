@@ -76,7 +76,7 @@ pub(super) async fn forge<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> J
 
 /// What a caller says.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "DeployRequest")]
 pub(super) struct Ask {
     /// The service's repository, `OWNER/NAME`.

@@ -229,6 +229,12 @@ mod tests {
     }
 
     #[test]
+    fn the_contract_allows_only_keys_that_are_taken() {
+        use crate::server::openapi::{Form, forms};
+        forms::tests::hold(Form::KEY, |text| read(&[&text]).is_ok());
+    }
+
+    #[test]
     fn a_key_is_one_word() {
         assert_eq!(read(&[]).unwrap(), None);
         assert_eq!(read(&["a-1"]).unwrap().as_deref(), Some("a-1"));

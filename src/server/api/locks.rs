@@ -33,7 +33,7 @@ const LONGEST_OWNER: usize = 254;
 
 /// A lock that somebody wants.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "LockRequest")]
 pub(super) struct Ask {
     /// Whom it stops.
@@ -65,7 +65,7 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>
 
 /// Why a lock is taken away.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "UnlockRequest")]
 pub(super) struct Away {
     /// Why.
@@ -134,7 +134,7 @@ struct OfOwner {
 /// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
 /// `{"target": T, "app": "NAMESPACE/SLUG"}`.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(expecting = "a map", deny_unknown_fields, default)]
 #[schemars(rename = "LockScope")]
 pub(super) struct ScopeView {
     #[serde(skip_serializing_if = "Option::is_none")]

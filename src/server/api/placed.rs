@@ -220,7 +220,7 @@ mod tests {
         ] {
             assert_eq!(pairs(&[(name, value)]).unwrap_err(), says);
         }
-        assert!(pairs(&[("target", "A")]).unwrap_err().starts_with("target: "));
+        assert!(pairs(&[("target", "a/b")]).unwrap_err().starts_with("target: "));
         let twice = pairs(&[("limit", "1"), ("limit", "2")]).unwrap_err();
         assert_eq!(twice, "\"limit\" is given twice");
     }

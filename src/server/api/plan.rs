@@ -21,7 +21,7 @@ use crate::server::problem::{Kind, Problem};
 
 /// A deployment that somebody thinks of.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(
     rename = "PlanRequest",
     extend(
@@ -156,6 +156,17 @@ fn checked(git_ref: String) -> Result<String, String> {
         && !git_ref.contains("..")
         && git_ref.chars().all(|c| c.is_alphanumeric() || "/-_.+#@=,".contains(c));
     if legal { Ok(git_ref) } else { Err("ref: write a branch, a tag or a commit".to_owned()) }
+}
+
+#[cfg(test)]
+mod ref_tests {
+    use super::*;
+    use crate::server::openapi::{Form, forms};
+
+    #[test]
+    fn the_contract_allows_only_refs_that_are_taken() {
+        forms::tests::hold(Form::REF, |text| checked(text).is_ok());
+    }
 }
 
 /// Takes the plan apart; a new field asks here whether it is to be seen.

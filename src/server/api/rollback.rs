@@ -36,7 +36,7 @@ const HOLDS: &[Parameter] = &[Parameter::text("target", Form::TARGET, "Only on t
 
 /// What a caller says who rolls back.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 pub(super) struct AskBack {
     /// A revision; without one, the one before the live one.
     #[serde(default)]
@@ -58,7 +58,7 @@ pub(super) struct AskBack {
 
 /// What a caller says who holds or releases.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(expecting = "a map", deny_unknown_fields)]
 pub(super) struct Ask {
     /// Why; one line.
     #[schemars(with = "forms::OfReason")]

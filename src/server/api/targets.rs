@@ -78,7 +78,8 @@ pub(super) async fn platform<B: Backend>(
 ) -> Result<Json<ClusterSnapshot>, Problem> {
     let repository = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let backend = &shared.state.backend;
-    let mut snapshot = ClusterSnapshot::new(backend.clusters(), backend.now());
+    // Without a time, so that the answer keeps its ETag while nothing has changed.
+    let mut snapshot = ClusterSnapshot::new(backend.clusters());
     if snapshot.any.is_some() {
         shared.may(&caller, Scope::Read, &Subject::Repository(repository, None)).await?;
         return Ok(Json(snapshot));

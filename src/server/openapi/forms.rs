@@ -75,7 +75,8 @@ impl Form {
     pub(crate) const KEY: Self = Self { pattern: "^[!-~]+$", least: 1, most: 100 };
     pub(crate) const DURATION: Self =
         Self { pattern: "^[1-9][0-9]{0,3}(m|h|d|w)$", least: 2, most: 5 };
-    pub(crate) const PLACE: Self = Self { pattern: "^[0-9]{1,3}$", least: 1, most: 3 };
+    /// The `next` of a list of builds, at most 1000.
+    pub(crate) const PLACE: Self = Self { pattern: "^(1000|[0-9]{1,3})$", least: 1, most: 4 };
 
     /// The schema of a text of that form.
     pub(crate) fn schema(self) -> Json {
@@ -122,7 +123,7 @@ of_forms! {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::string::string_regex;
     use proptest::test_runner::TestRunner;
 
@@ -134,7 +135,7 @@ mod tests {
     use proptest::strategy::{Strategy as _, ValueTree as _};
 
     /// Every text of the form, within its length, is taken by the parser.
-    fn hold(form: Form, parses: impl Fn(String) -> bool) {
+    pub(crate) fn hold(form: Form, parses: impl Fn(String) -> bool) {
         let inside = form.pattern.trim_start_matches('^').trim_end_matches('$');
         // Shorter ones of the same form: most of the others are longer than a name may be.
         let inside = inside.replace("$|^", "|").replace("{0,61}", "{0,6}").replace(")*", "){0,2}");
@@ -164,6 +165,7 @@ mod tests {
         hold(Form::REPOSITORY, |text| RepoName::parse(text).is_ok());
         hold(Form::SPOT, |text| Spot::parse(&text).is_some());
         hold(Form::DURATION, |text| crate::support::time_text::duration(&text).is_some());
+        hold(Form::LINE, |text| reason(&text).is_ok());
     }
 
     #[test]

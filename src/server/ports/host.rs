@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::model::audit::By;
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
 use crate::server::ports::Fault;
 use crate::store::Reply;
 
@@ -70,10 +71,8 @@ pub struct BuildsQuery {
     pub app: AppKey,
     /// The target whose section of the WAML names the image; any, where none is named.
     pub target: Option<TargetName>,
-    /// At most so many; at least 1.
-    pub limit: u32,
-    /// After so many of the newest.
-    pub after: u32,
+    /// The page of the list.
+    pub page: BuildsPage,
 }
 
 /// Builds of the app of a WAML, which may never have been deployed.
@@ -85,6 +84,38 @@ pub struct BuildsOfWaml {
     pub waml: String,
     /// The target whose section names the image; the first of the WAML, where none is named.
     pub target: Option<TargetName>,
+    /// The page of the list.
+    pub page: BuildsPage,
+}
+
+/// The image of an app, found before a registry or a manifest repository is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppImage {
+    /// The app of the WAML that names the image.
+    pub app: AppKey,
+    /// The target whose section of the WAML names the image.
+    pub target: TargetName,
+    /// The targets of the WAML, where the app may be live.
+    pub targets: Vec<TargetName>,
+    /// The release that the WAML is of.
+    pub release: Release,
+    /// The image without a tag: `ghcr.io/acme/shop`.
+    pub image: String,
+}
+
+impl AppImage {
+    /// Whether the image's name is that of the repository, or lies below it: `ghcr.io/acme/shop/worker` of `acme/shop`.
+    pub fn is_named_like_its_repository(&self) -> bool {
+        let repository = self.release.repository.as_str().to_ascii_lowercase();
+        let name = self.image.split_once('/').map_or("", |(_, name)| name);
+        let below = name.strip_prefix(&repository);
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// One page of a list of builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildsPage {
     /// At most so many; at least 1.
     pub limit: u32,
     /// After so many of the newest.
@@ -131,9 +162,6 @@ pub enum NoBuilds {
     /// The app was never deployed, so nobody knows its image.
     #[error("{0}")]
     Unknown(String),
-    /// The caller may not see the app of the WAML.
-    #[error("the WAML is of {0}")]
-    Hidden(AppKey),
     /// What is known of the app names no image that may be asked for.
     #[error("{0}")]
     NoImage(String),
@@ -164,13 +192,23 @@ pub trait Host: Send + Sync + 'static {
         query: &BuildsQuery,
     ) -> impl Future<Output = Result<TargetName, NoBuilds>> + Send;
 
-    /// The newest builds of an app.
-    fn builds(&self, query: &BuildsQuery) -> impl Future<Output = Result<Builds, NoBuilds>> + Send;
+    /// The image of an app that was deployed.
+    fn find_image(
+        &self,
+        query: &BuildsQuery,
+    ) -> impl Future<Output = Result<AppImage, NoBuilds>> + Send;
 
-    /// The newest builds of the app of a WAML, if it may be seen.
-    fn builds_of_waml(
+    /// The image of the app of a WAML.
+    fn find_image_of_waml(
         &self,
         request: BuildsOfWaml,
-        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
+    ) -> impl Future<Output = Result<AppImage, NoBuilds>> + Send;
+
+    /// The newest builds of an image; what is live is looked up on the visible targets alone.
+    fn list_builds(
+        &self,
+        image: &AppImage,
+        visible: &[TargetName],
+        page: BuildsPage,
     ) -> impl Future<Output = Result<Builds, NoBuilds>> + Send;
 }

@@ -18,7 +18,8 @@ pub use apps::{AppLine, AppState, Apps, AppsPage, AppsQuery};
 pub use audit::{AuditLog, IdempotencyKeys};
 pub use condition::{Check, Condition};
 pub use host::{
-    Asked, Build, Builds, BuildsOfWaml, BuildsQuery, CodeHost, Host, NoBuilds, NotAsked, Wanted,
+    AppImage, Asked, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, Host,
+    NoBuilds, NotAsked, Wanted,
 };
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};

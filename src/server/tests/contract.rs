@@ -276,3 +276,39 @@ async fn what_there_is_not_of_an_app_is_said() {
     world.fake.inner.lock().unwrap().broken = true;
     world.get("/api/v1/apps/prod/devx/shop").await.problem(503, "unavailable");
 }
+
+#[tokio::test]
+async fn a_body_that_is_no_map_is_refused_in_words_of_ours() {
+    let world = full().await;
+    let document = document(&world).await;
+    let mut seen = 0;
+    for (path, method, said) in operations(&document) {
+        if method != "post" || said["requestBody"].is_null() {
+            continue;
+        }
+        let real = path
+            .replace("locks/{id}", "locks/0123abcd")
+            .replace("{id}", id(7).as_str())
+            .replace("{target}", "prod")
+            .replace("{namespace}", "devx")
+            .replace("{app}", "shop");
+        let request = Request::post(real).header("content-type", "application/json");
+        let answer = world.send(request.body(Body::from("\"x\"")).unwrap()).await;
+        let told = answer.problem(422, "unprocessable");
+        assert!(told.contains("expected a map") && !told.contains("struct"), "{path}: {told}");
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen}");
+}
+
+#[tokio::test]
+async fn what_targets_offer_is_not_sent_again_while_nothing_has_changed() {
+    let world = full().await;
+    let path = "/api/v1/platform?repository=acme/shop";
+    let first = world.get(path).await;
+    let tag = first.headers["etag"].to_str().unwrap().to_owned();
+    world.fake.wait(std::time::Duration::from_hours(1));
+    let request = Request::get(path).header("if-none-match", &tag);
+    let again = world.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
+}

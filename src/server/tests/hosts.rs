@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::world::{Answer, Fake, World, now, world, world_with};
 use crate::model::audit::By;
-use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
 use crate::server::Limits;
 use crate::server::auth::{Token, Tokens};
 use crate::server::ports::{self, CodeHost, Host};
@@ -44,49 +45,69 @@ impl Host for Fake {
     }
 
     async fn built_for(&self, query: &ports::BuildsQuery) -> Result<TargetName, ports::NoBuilds> {
-        self.builds(query).await.map(|_| "prod".parse().unwrap())
+        self.find_image(query).await.map(|image| image.target)
     }
 
-    async fn builds(&self, query: &ports::BuildsQuery) -> Result<ports::Builds, ports::NoBuilds> {
+    async fn find_image(
+        &self,
+        query: &ports::BuildsQuery,
+    ) -> Result<ports::AppImage, ports::NoBuilds> {
         self.trouble().await?;
         match query.app.slug.as_str() {
             "new" => Err(ports::NoBuilds::Unknown("never deployed".to_owned())),
             "strange" => Err(ports::NoBuilds::NoImage("no image".to_owned())),
             "silent" => Err(ports::NoBuilds::NotKnown("no answer".to_owned())),
-            _ => Ok(ports::Builds {
-                image: "ghcr.io/acme/shop".to_owned(),
-                builds: vec![ports::Build {
-                    tag: "1.0".to_owned(),
-                    digest: None,
-                    created: Some(now()),
-                    commit: None,
-                    live: vec!["prod".parse().unwrap()],
-                }],
-                next: None,
-                tags: 1,
-                complete: true,
-                unknown: vec![("prod".parse().unwrap(), "it is down".to_owned())],
-                notes: Vec::new(),
-            }),
+            _ => Ok(image(&query.app, "acme/shop")),
         }
     }
 
-    async fn builds_of_waml(
+    async fn find_image_of_waml(
         &self,
         request: ports::BuildsOfWaml,
-        seen: impl Fn(&AppKey, &TargetName) -> bool + Send + Sync,
-    ) -> Result<ports::Builds, ports::NoBuilds> {
+    ) -> Result<ports::AppImage, ports::NoBuilds> {
         let app = super::visitors::app(&request.waml);
-        let target = request.target.unwrap_or_else(|| "prod".parse().unwrap());
-        if !seen(&app, &target) {
-            return Err(ports::NoBuilds::Hidden(app));
-        }
-        self.builds(&query_of(&app)).await
+        Ok(image(&app, request.repository.as_str()))
+    }
+
+    async fn list_builds(
+        &self,
+        image: &ports::AppImage,
+        visible: &[TargetName],
+        _: ports::BuildsPage,
+    ) -> Result<ports::Builds, ports::NoBuilds> {
+        let down = |target: &TargetName| (target.clone(), "it is down".to_owned());
+        Ok(ports::Builds {
+            image: image.image.clone(),
+            builds: vec![ports::Build {
+                tag: "1.0".to_owned(),
+                digest: None,
+                created: Some(now()),
+                commit: None,
+                live: visible.to_vec(),
+            }],
+            next: None,
+            tags: 1,
+            complete: true,
+            unknown: visible.iter().map(down).collect(),
+            notes: Vec::new(),
+        })
     }
 }
 
-fn query_of(app: &AppKey) -> ports::BuildsQuery {
-    ports::BuildsQuery { app: app.clone(), target: None, limit: 1, after: 0 }
+/// The image of an app on `prod`: that of `acme/shop`, wherever the WAML is.
+fn image(app: &AppKey, repository: &str) -> ports::AppImage {
+    let prod: TargetName = "prod".parse().unwrap();
+    ports::AppImage {
+        app: app.clone(),
+        target: prod.clone(),
+        targets: vec![prod],
+        release: Release {
+            repository: RepoName::parse(repository).unwrap(),
+            commit: CommitSha::parse("0".repeat(40)).unwrap(),
+            tag: ImageTag::parse("1.0").unwrap(),
+        },
+        image: "ghcr.io/acme/shop".to_owned(),
+    }
 }
 
 impl World {

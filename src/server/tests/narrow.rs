@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::http::Method;
 use serde_json::json;
 
-use super::admission::{admission, limited, request};
+use super::admission::{ALICE, admission, at_github, limited, request};
 use super::world::world_with_admission;
+use crate::model::person::OnRepository;
 use crate::server::Limits;
 use crate::server::auth::{Pages, Scope, Token, Tokens};
 
@@ -96,4 +97,42 @@ async fn builds_of_a_waml_are_for_who_may_see_its_repository_and_its_app() {
     assert_eq!(builds("all", of("devx/shop")).await.json()["builds"][0]["live"], json!(["prod"]));
     let wrong = json!({"repository": "acme/shop", "waml": "devx/shop", "cursor": "x"});
     builds("all", wrong).await.problem(422, "unprocessable");
+}
+
+#[tokio::test]
+async fn a_posted_waml_lists_another_image_only_for_callers_who_may_deploy_it() {
+    let tokens = Tokens(vec![
+        limited("reader", Scope::Read, &["*"], &["*"]),
+        limited("deployer", Scope::Deploy, &["*"], &["*"]),
+    ]);
+    let world = world_with_admission(Limits::default(), tokens, Pages::Token, admission());
+    let builds = async |token: &str, repository: &str| {
+        let body = json!({"repository": repository, "waml": "devx/shop"});
+        let request = request(Method::POST, "/api/v1/builds", token);
+        world.send(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    // The image of every WAML here is `ghcr.io/acme/shop`.
+    assert_eq!(builds("reader", "acme/shop").await.status, 200);
+    assert_eq!(builds("deployer", "acme/mine").await.status, 200);
+    let said = builds("reader", "acme/mine").await.problem(403, "forbidden");
+    assert_eq!(
+        said,
+        "ghcr.io/acme/shop is not named like acme/mine: its builds are listed for callers who may deploy from there"
+    );
+}
+
+#[tokio::test]
+async fn a_person_is_told_nothing_of_an_app_that_a_posted_waml_merely_names() {
+    let world = at_github(admission());
+    world.fake.owns("acme/till", "prod", "pay/till");
+    world.fake.lets(ALICE, "acme/shop", OnRepository::Read);
+    let builds = async |app: &str| {
+        let body = json!({"repository": "acme/shop", "waml": app});
+        let request = request(Method::POST, "/api/v1/builds", ALICE);
+        world.send(request.body(Body::from(body.to_string())).unwrap()).await.json()
+    };
+    let own = builds("devx/shop").await;
+    assert_eq!(own["builds"][0]["live"], json!(["prod"]));
+    let other = builds("pay/till").await;
+    assert_eq!((&other["builds"][0]["live"], &other["notes"]), (&json!([]), &json!([])));
 }

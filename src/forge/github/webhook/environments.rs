@@ -1,13 +1,19 @@
 //! Which environments are for us, by the name as it came. Pure.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::forge::github::webhook::globs::Globs;
 use crate::model::id::TargetName;
 
-/// Which environments may be deployed to, as globs.
+/// Which environments may be deployed to.
 #[derive(Clone, Default)]
-pub struct Environments(Option<Globs>);
+pub struct Environments {
+    /// As globs, where the operator names some.
+    named: Option<Globs>,
+    /// The configured targets.
+    targets: BTreeSet<String>,
+}
 
 /// Whose an environment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +30,13 @@ pub(super) enum Whose {
 impl Environments {
     /// Every environment.
     pub fn any() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// The same where these are the configured targets: an environment of such a name is ours, however it is spelled.
+    #[must_use]
+    pub fn with_targets<'a>(self, targets: impl IntoIterator<Item = &'a TargetName>) -> Self {
+        Self { targets: targets.into_iter().map(ToString::to_string).collect(), ..self }
     }
 
     /// Those that match one of the globs; `*` also stands for a slash. Letter case does not count,
@@ -33,16 +45,17 @@ impl Environments {
     /// # Errors
     /// The first glob that cannot be read.
     pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
-        Globs::read(globs, true).map(|globs| Self(Some(globs)))
+        Globs::read(globs, true).map(|globs| Self { named: Some(globs), ..Self::default() })
     }
 
     /// Whose the environment is. A tag in the payload says that it is ours: only who deploys with
     /// us puts one there.
     pub(super) fn whose(&self, environment: &str, has_tag: bool) -> Whose {
-        match &self.0 {
+        let is_target = self.targets.contains(environment);
+        match &self.named {
             Some(globs) if globs.are_matched_by(environment) => Whose::Ours,
             Some(_) => Whose::NotAllowed,
-            None if has_tag || is_likely(environment) => Whose::Ours,
+            None if has_tag || is_target || is_likely(environment) => Whose::Ours,
             None => Whose::Unlikely,
         }
     }
@@ -57,7 +70,7 @@ fn is_likely(environment: &str) -> bool {
 
 impl fmt::Debug for Environments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.named {
             None => f.write_str("any"),
             Some(globs) => globs.fmt(f),
         }
@@ -87,5 +100,10 @@ mod tests {
         assert_eq!(any.whose("Prod", true), Whose::Ours);
         assert_eq!(any.whose("Production", false), Whose::Unlikely);
         assert_eq!(any.whose("Preview – shop", false), Whose::Unlikely);
+        let target = TargetName::parse("Prod_EU").unwrap();
+        let configured = Environments::any().with_targets([&target]);
+        assert_eq!(any.whose("Prod_EU", false), Whose::Unlikely);
+        assert_eq!(configured.whose("Prod_EU", false), Whose::Ours);
+        assert_eq!(configured.whose("Production", false), Whose::Unlikely);
     }
 }

@@ -69,8 +69,7 @@ fn replicas(watched: &Watched<'_>) -> Result<String, &'static str> {
     if watched.section.cron.is_some() {
         return Err("the app runs on a schedule");
     }
-    let (namespace, workload) = (watched.namespace(), watched.workload());
-    let own = format!(r#"namespace="{namespace}", deployment="{workload}""#);
+    let own = format!(r#"namespace="{}", {}"#, watched.namespace(), watched.deployments());
     let by = "by (namespace, deployment)";
     Ok(format!(
         "max {by} (kube_deployment_status_replicas_available{{{own}}}) == 0\nand on (namespace, deployment)\nmax {by} (kube_deployment_spec_replicas{{{own}}}) > 0"
