@@ -50,12 +50,8 @@ pub(super) struct Rollback {
     /// Why; it is shown to whoever is held, and kept with the commit and in the audit log
     #[arg(long, value_name = "TEXT", value_parser = removal::reason)]
     reason: String,
-    /// Also where objects that keep data are removed by it
-    #[arg(long)]
-    with_data: bool,
-    /// Also where Kubernetes may go down to one pod until the revision's autoscaler counts
-    #[arg(long)]
-    with_fewer_pods: bool,
+    #[command(flatten)]
+    accepted: Accepted,
     /// Only say what would change
     #[arg(long)]
     dry_run: bool,
@@ -72,6 +68,17 @@ pub(super) struct Rollback {
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
+}
+
+/// What a rollback may cost.
+#[derive(Debug, Clone, Copy, Args)]
+struct Accepted {
+    /// Also where objects that keep data are removed by it
+    #[arg(long)]
+    with_data: bool,
+    /// Also where Kubernetes may go down to one pod until the revision's autoscaler counts
+    #[arg(long)]
+    with_fewer_pods: bool,
 }
 
 /// What the service is asked.
@@ -192,7 +199,7 @@ impl Rollback {
     async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
-        let Self { with_data, with_fewer_pods, dry_run, .. } = *self;
+        let Self { dry_run, accepted: Accepted { with_data, with_fewer_pods }, .. } = *self;
         let (to, reason) = (self.to.as_ref(), self.reason.as_str());
         let ask = Ask { to, reason, with_data, with_fewer_pods, dry_run };
         let answer = self.server.post(&path, &ask).await;

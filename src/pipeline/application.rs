@@ -361,7 +361,7 @@ mod tests {
         let text = String::from_utf8(all[1].clone()).unwrap();
         let theirs = text.replace(
             "  ignoreDifferences:\n",
-            "  ignoreDifferences:\n    - kind: ConfigMap\n      jsonPointers: [/data]\n",
+            "  ignoreDifferences:\n  - kind: ConfigMap\n    jsonPointers: [/data]\n",
         );
         assert_ne!(theirs, text);
         let kept = with_autoscaled(theirs.as_bytes(), &[]).unwrap();

@@ -145,7 +145,7 @@ fn smaller(disk: &Disk) -> &'static str {
     }
 }
 
-/// `PersistentVolumeClaim `data``
+/// The disk by its object, and by the claim template where it is one of several.
 pub(crate) fn named(disk: &Disk) -> String {
     let Disk { object, template, .. } = disk;
     let part =

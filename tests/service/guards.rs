@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 
 use crate::harness::events::{Event, waml};
 use crate::harness::git::Bare;
-use crate::harness::process::{Home, Process};
+use crate::harness::git_host::GitHost;
+use crate::harness::process::{Held, Home, Process};
 use crate::harness::secrets::Keeper;
 
 async fn ended(process: &Process, event: Event) -> Json {
@@ -174,6 +175,24 @@ async fn an_object_is_one_apps_and_free_when_that_app_is_removed() {
     assert_eq!(asked.status(), 409);
     let says = asked.text().await.unwrap();
     assert!(says.contains("Service bapp is `devx/bapp`'s by now"), "{says}");
+}
+
+#[tokio::test]
+async fn an_object_that_is_being_pushed_is_taken_already() {
+    let host = GitHost::start().await;
+    let (home, bare) = Home::on(&host);
+    let process = home.start().await;
+    assert_succeeded(&ended(&process, Event::of_app(&home, 1, "shop")).await);
+    let held = Held::first_push(&bare, "pre-receive");
+    let commit = home.commit("example/bapp", &waml("bapp"));
+    let first = Event::new(2, "bapp", &commit).accepted(&process).await;
+    held.reached().await;
+    let second = "service: [{name: bapp, ports: [{name: more, number: 9000}]}]";
+    let commit = home.commit("example/coll", &with(second).replace("shop", "coll"));
+    let clash = ended(&process, Event::new(3, "coll", &commit)).await;
+    assert_refused(&clash, "collision", "Service `bapp` is already the app `devx/bapp`'s");
+    held.let_go();
+    assert_succeeded(&process.ended(&first).await);
 }
 
 #[tokio::test]

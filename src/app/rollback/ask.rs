@@ -99,7 +99,8 @@ impl Backend {
             None => None,
         };
         let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
-        kept.choose(back.or(to.as_ref()), &past).map_err(|why| refusal(why, request, named.as_ref()))
+        kept.choose(back.or(to.as_ref()), &past)
+            .map_err(|why| refusal(why, request, named.as_ref()))
     }
 
     async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {

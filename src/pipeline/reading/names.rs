@@ -30,14 +30,13 @@ impl Interned {
 pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
     let (mut objects, mut unread) = (Vec::with_capacity(files.len()), None);
     for file in files {
-        match first_lines(&file.bytes) {
-            Some(object) => objects.push(object),
-            None => {
-                let (app, unreadable) = live_app(std::slice::from_ref(file));
-                objects.extend(app.objects);
-                unread = unread.or(unreadable.into_iter().next());
-            }
+        if let Some(object) = first_lines(&file.bytes) {
+            objects.push(object);
+            continue;
         }
+        let (app, unreadable) = live_app(std::slice::from_ref(file));
+        objects.extend(app.objects);
+        unread = unread.or(unreadable.into_iter().next());
     }
     (objects, unread)
 }

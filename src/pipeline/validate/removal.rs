@@ -21,7 +21,8 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let Fact::Known { value: live, .. } = &made.valid.facts().live else { return };
     let live = &live.objects;
     let declared = made.valid.section().removes.as_deref().unwrap_or_default();
-    let is_undeclared = |object: &&LiveObject| !declared.iter().any(|removal| is_meant(removal, object));
+    let is_undeclared =
+        |object: &&LiveObject| !declared.iter().any(|removal| is_meant(removal, object));
     let gone: Vec<&LiveObject> = gone(live, made.objects).filter(is_undeclared).collect();
     let RemovalLimit { objects, percent, action } = made.valid.target().policies.removals;
     let is_many = gone.len() >= objects as usize;

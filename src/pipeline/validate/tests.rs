@@ -10,6 +10,8 @@ mod shares;
 mod workloads;
 #[path = "tests_facts.rs"]
 mod facts;
+#[path = "tests_live.rs"]
+mod live;
 #[path = "tests_deployer.rs"]
 mod deployer;
 #[path = "tests_reserved.rs"]

@@ -1,0 +1,258 @@
+//! What is live on a target, and what a deployment would take from it.
+
+use std::sync::Arc;
+
+use super::facts::{NONE, facts_on, known, said, target};
+use crate::model::facts::{
+    Disk, Fact, Facts, LiveApp, LiveObject, LiveReplicas, NamespaceObjects, ObjectName,
+};
+use crate::model::id::Slug;
+use crate::model::lock::{OnRemoval, OnUnknown, RemovalLimit};
+
+fn live(objects: &[(&str, &str, &str)]) -> Facts {
+    let object = |(version, kind, name): &(&str, &str, &str)| LiveObject {
+        api_version: (*version).to_owned(),
+        kind: (*kind).to_owned(),
+        name: (*name).to_owned(),
+    };
+    let objects = objects.iter().map(object).collect();
+    Facts { live: known(LiveApp { objects, ..LiveApp::default() }), ..facts_on(target()) }
+}
+
+#[test]
+fn what_keeps_data_is_removed_only_when_somebody_says_so() {
+    let disk = ("v1", "PersistentVolumeClaim", "data");
+    let before = live(&[("apps/v1", "Deployment", "a"), disk, ("v1", "ConfigMap", "b")]);
+    assert_eq!(
+        said("    {}\n", &before),
+        [
+            "this deployment would remove PersistentVolumeClaim `data`, and the data in it [stateful] → put back what makes it; if it is to go, say so under the target: `removes: [{kind: PersistentVolumeClaim, name: data}]`"
+        ]
+    );
+    let removes = "    removes: [{kind: PersistentVolumeClaim, name: data}]\n";
+    assert_eq!(said(removes, &before), NONE);
+    assert_eq!(
+        said(removes, &live(&[("apps/v1", "Deployment", "a")])),
+        [
+            "? 8:15: there is no PersistentVolumeClaim `data` to remove [stateful] → take this entry out: it has done its work, or has the wrong name"
+        ]
+    );
+    assert_eq!(said(removes, &facts_on(target())), NONE, "offline nothing is known");
+    assert_eq!(
+        said("    removes: [{kind: Deployment, name: a}]\n", &live(&[])),
+        [
+            "? 8:15: Deployment `a` is still rendered, so nothing removes it [stateful] → take away what makes it, or this entry"
+        ]
+    );
+    let mut stays = before.clone();
+    if let Fact::Known { value, .. } = &mut stays.live {
+        value.staying = value.objects[1..2].to_vec();
+    }
+    let found = said("    {}\n", &stays);
+    assert!(
+        found[0].contains("out of the manifests: Argo CD leaves it in the cluster"),
+        "it does not go, and that is said: {found:?}"
+    );
+    // A newer version of its group is the same object.
+    assert_eq!(said("    {}\n", &live(&[("apps/v1beta1", "Deployment", "a")])), NONE);
+    let missing =
+        Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(target()) };
+    let found = said("    {}\n", &missing);
+    assert!(
+        found[0]
+            .starts_with("it is not known what this deployment would remove: m is away [stateful]"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_live_disk_only_grows() {
+    let disk = Disk {
+        object: LiveObject {
+            api_version: "v1".to_owned(),
+            kind: "PersistentVolumeClaim".to_owned(),
+            name: "a.data".to_owned(),
+        },
+        template: None,
+        size: "10Gi".to_owned(),
+        class: None,
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    };
+    let objects = vec![disk.object.clone()];
+    let facts = Facts {
+        live: known(LiveApp { objects, disks: vec![disk], ..LiveApp::default() }),
+        ..facts_on(target())
+    };
+    let volume = |more: &str| {
+        format!(
+            "    scaling: {{replicas: 1}}\n    volumes: [{{name: data, mountPath: /data, {more}}}]\n"
+        )
+    };
+    let disks = |more: &str| {
+        let mut found = said(&volume(more), &facts);
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks("size: 20Gi"), NONE);
+    assert_eq!(
+        disks("size: 5Gi"),
+        [
+            "9:52: PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi: Kubernetes never makes a disk smaller, and the app would not sync again [disks] → put back what it was; for a smaller one take a volume of another name, and move the data"
+        ]
+    );
+    let mode = disks("size: 10Gi, accessMode: ReadWriteMany");
+    assert!(mode.len() == 1 && mode[0].contains("from ReadWriteOnce to ReadWriteMany"), "{mode:?}");
+    let class = disks("size: 10Gi, storageClass: fast");
+    assert!(class.len() == 1 && class[0].starts_with("? "), "{class:?}");
+}
+
+#[test]
+fn a_disk_that_may_be_left_over_is_told() {
+    let claim = |size: &str| Disk {
+        object: LiveObject {
+            api_version: "v1".to_owned(),
+            kind: "PersistentVolumeClaim".to_owned(),
+            name: "a.data".to_owned(),
+        },
+        template: None,
+        size: size.to_owned(),
+        class: None,
+        access_modes: vec!["ReadWriteOnce".to_owned()],
+    };
+    let disks = |left_over: Vec<Disk>| {
+        let live = known(LiveApp { left_over, ..LiveApp::default() });
+        let section = "    scaling: {replicas: 1}\n    volumes: [{name: data, mountPath: /data, size: 5Gi}]\n";
+        let mut found = said(section, &Facts { live, ..facts_on(target()) });
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks(vec![]), NONE);
+    let same = disks(vec![claim("5Gi")]);
+    assert!(same.len() == 1 && same[0].starts_with("? 9:"), "{same:?}");
+    assert!(same[0].contains("`a.data` with 5Gi was taken out of the manifests and may still be"));
+    assert!(!same[0].contains("shrink"), "{same:?}");
+    let larger = disks(vec![claim("10Gi")]);
+    assert!(larger.len() == 1 && larger[0].starts_with("? "), "{larger:?}");
+    assert!(
+        larger[0]
+            .contains("if it is, PersistentVolumeClaim `a.data` would shrink from 10Gi to 5Gi")
+    );
+    assert!(larger[0].contains("kubectl get persistentvolumeclaim a.data"), "{larger:?}");
+}
+
+#[test]
+fn an_object_of_another_app_is_not_taken() {
+    let object = |group: &str, kind: &str, name: &str| ObjectName {
+        group: group.into(),
+        kind: kind.into(),
+        name: name.into(),
+    };
+    let theirs: Arc<[ObjectName]> =
+        [object("", "Service", "bapp"), object("apps", "StatefulSet", "a")].into();
+    let ours: Arc<[ObjectName]> = [object("apps", "Deployment", "a")].into();
+    let slug = |slug: &str| Slug::parse(slug).unwrap();
+    let apps = [(slug("bapp"), theirs), (slug("a"), ours)].into();
+    let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
+    let facts = Facts {
+        namespace: known(Arc::new(all.clone())),
+        ..live(&[("apps/v1", "Deployment", "a")])
+    };
+    let web = "    service: [{ports: [{name: http, number: 8000}]}, {name: NAME, ports: [{name: x, number: 8001}]}]\n";
+    assert_eq!(said(&web.replace("NAME", "other"), &facts), NONE, "its own, and of another kind");
+    assert_eq!(
+        said(&web.replace("NAME", "bapp"), &facts),
+        [
+            "8:61: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
+        ]
+    );
+    let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
+    let found = said(&web.replace("NAME", "bapp"), &both);
+    assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
+    // What cannot be read of another app may have any name.
+    let unread = [(slug("a"), "own.yaml".to_owned()), (slug("bapp"), "x.yaml".to_owned())].into();
+    let half = Facts {
+        namespace: known(Arc::new(NamespaceObjects { unread, ..all })),
+        ..live(&[("apps/v1", "Deployment", "a")])
+    };
+    let found = said(&web.replace("NAME", "other"), &half);
+    assert!(
+        found.len() == 1 && found[0].starts_with("? it is not known which objects `n/bapp` has"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
+    let live = |autoscaled: bool| {
+        let (kind, name) = ("Deployment".to_owned(), "a".to_owned());
+        let replicas = vec![LiveReplicas { kind: kind.clone(), name: name.clone(), number: 10 }];
+        let autoscaled = autoscaled.then_some((kind, name)).into_iter().collect();
+        let live = LiveApp { replicas, autoscaled, ..LiveApp::default() };
+        Facts { live: known(live), ..facts_on(target()) }
+    };
+    let section = "    autoscaling: {horizontal: {minReplicas: 3, maxReplicas: 10, cpu: {averageUtilization: 75}}}\n";
+    let told = |facts: &Facts| {
+        let found = said(section, facts);
+        found.into_iter().filter(|one| one.contains("[replicas]")).collect::<Vec<_>>()
+    };
+    let first = told(&live(false));
+    assert!(first.len() == 1 && first[0].contains("Deployment `a` runs 10 pods"), "{first:?}");
+    assert_eq!(told(&live(true)), NONE);
+    // No policy lets pods go because their number is not known.
+    let mut lenient = target();
+    lenient.policies.unknown = Some(OnUnknown::Warn);
+    let missing =
+        Facts { live: Fact::Missing { why: "m is away".to_owned() }, ..facts_on(lenient) };
+    let unknown = told(&missing);
+    assert!(unknown.len() == 1 && !unknown[0].starts_with('?'), "{unknown:?}");
+    assert!(unknown[0].contains("how many pods Deployment `a` runs now"), "{unknown:?}");
+    assert_eq!(said("    {}\n", &missing).len(), 1, "without an autoscaler it is a warning");
+}
+
+#[test]
+fn who_removes_much_is_stopped_unless_it_is_said() {
+    let names = ["b", "c", "d", "e", "f", "g"];
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", *name)).collect();
+    let shown = "this deployment removes 6 of 6 objects: ConfigMap `b`, ConfigMap `c`, ConfigMap `d`, ConfigMap `e`, ConfigMap `f` and 1 more [removal] → look whether the template, or a large part of the WAML, has gone missing";
+    let entries: Vec<String> =
+        names.iter().map(|name| format!("{{kind: ConfigMap, name: {name}}}")).collect();
+    let removes = format!("removes: [{}]", entries.join(", "));
+    assert_eq!(
+        said("    {}\n", &live(&maps)),
+        [format!("{shown}; if they are to go, say so under the target: `{removes}`")]
+    );
+    assert_eq!(said("    {}\n", &live(&maps[..4])), NONE);
+    // As the help says it.
+    assert_eq!(said(&format!("    {removes}\n"), &live(&maps)), NONE);
+    let with = |removals: RemovalLimit| {
+        let mut target = target();
+        target.policies.removals = removals;
+        Facts { live: live(&maps).live, ..facts_on(target) }
+    };
+    let warn = RemovalLimit { action: OnRemoval::Warn, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(warn)), [format!("? {shown}")]);
+    let more = RemovalLimit { objects: 7, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(more)), NONE);
+    let all = RemovalLimit { percent: 100, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(all)), NONE);
+    let two = RemovalLimit { objects: 2, percent: 0, ..RemovalLimit::default() };
+    assert_eq!(said("    {}\n", &with(two)).len(), 1);
+}
+
+#[test]
+fn who_removes_very_much_gets_every_line_to_write() {
+    let names: Vec<String> = (0..150).map(|n| format!("a-config-map-{n}")).collect();
+    let maps: Vec<_> = names.iter().map(|name| ("v1", "ConfigMap", name.as_str())).collect();
+    let found = said("    {}\n", &live(&maps));
+    let errors = found.iter().filter(|one| !one.starts_with('?')).count();
+    assert!(errors == 1 && found.len() > 2, "one thing is wrong: {found:?}");
+    let mut entries = Vec::new();
+    for one in &found {
+        let line = one.rsplit_once('`').unwrap().0.rsplit_once('`').unwrap().1;
+        let line = line.trim_start_matches("removes: [").trim_end_matches(']');
+        assert!(line.starts_with("{kind: ConfigMap, name: ") && line.ends_with('}'), "{line}");
+        entries.push(line.to_owned());
+    }
+    let removes = format!("    removes: [{}]\n", entries.join(", "));
+    assert_eq!(said(&removes, &live(&maps)), NONE, "as the helps say it, all together");
+}
