@@ -181,10 +181,10 @@ impl Server {
         body: &impl Serialize,
     ) -> Result<T, CliError> {
         let key = clock::random_digits();
-        match self.told(path, body, Some(&key)).await {
+        match self.send(path, body, Some(&key)).await {
             Err(lost) if lost.is_passing() => {
                 tokio::time::sleep(PAUSE).await;
-                self.told(path, body, Some(&key)).await
+                self.send(path, body, Some(&key)).await
             }
             answered => answered,
         }
@@ -196,10 +196,10 @@ impl Server {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, CliError> {
-        self.told(path, body, None).await
+        self.send(path, body, None).await
     }
 
-    async fn told<T: DeserializeOwned>(
+    async fn send<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,

@@ -16,6 +16,7 @@ fn a_valid_file_is_praised_with_its_warnings() {
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!(said(&output), @r"
     ok .weave.yaml is valid for prod-cluster-1
+    note: what targets offer is not known here (no service is named), so nothing is refused for it: see --server and --platform
     warning[alerts]: the alert `redisDown` is not made: the app has no `redis`
       --> .weave.yaml:16:14
        |
@@ -25,7 +26,6 @@ fn a_valid_file_is_praised_with_its_warnings() {
        = help: remove `redisDown`, or set it only where the app has what it is about
 
     1 warning
-    note: what targets offer is not known here (no service is named), so nothing is refused for it: see --server and --platform
     ");
 }
 
