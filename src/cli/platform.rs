@@ -17,9 +17,10 @@ use crate::clock::Clock;
 use crate::config;
 use crate::model::facts::Facts;
 use crate::model::id::{RepoName, TargetName};
+use crate::model::kubernetes::KubernetesVersion;
 use crate::model::platform::Platform;
 use crate::model::snapshot::ClusterSnapshot;
-use crate::model::target::Clusters;
+use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::{Input, plan};
 
@@ -75,8 +76,8 @@ pub(super) enum PlatformCommand {
     Export(Export),
 }
 
-/// Prints what the clusters of the configuration offer, for `bart validate` and `bart render` on machines that do not
-/// reach the service.
+/// Prints what the clusters of the configuration offer, and which Kubernetes they have, for `bart validate` and
+/// `bart render` on machines that do not reach the service.
 ///
 /// It is JSON. The addresses of API servers are left out, and so is everything secret.
 #[derive(Debug, Args)]
@@ -211,12 +212,23 @@ pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
     match known.clusters_for(&input.target) {
         Some(clusters) => said(clusters),
         None => {
+            let violations = said(Clusters::any());
+            if violations.iter().all(|one| one.severity == Severity::Warning) {
+                return violations;
+            }
             let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
-            let others =
-                rich.map(|platform| said(Clusters::Any(Box::new(platform)))).collect::<Vec<_>>();
-            said(Clusters::any()).into_iter().map(|one| doubted(one, &others)).collect()
+            let rich = rich.map(|platform| Clusters::Any(Box::new(platform)));
+            let versions = KubernetesVersion::all_known().map(|one| of_version(&input.target, one));
+            let others: Vec<_> = rich.chain(versions).map(said).collect();
+            violations.into_iter().map(|one| doubted(one, &others)).collect()
         }
     }
+}
+
+/// A target of that version of Kubernetes, of which nothing else is known.
+fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
+    let target = Target { version: Some(version), ..Target::unconfigured(name.clone()) };
+    Clusters::Known([(name.clone(), target)].into())
 }
 
 /// The violation, as a warning unless every cluster refuses the same.
