@@ -21,6 +21,7 @@ use crate::model::rollback::{
 };
 use crate::model::target::Environment;
 use crate::pipeline::diff::{self, Change};
+use crate::pipeline::validate::unavailable_kinds;
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
@@ -56,6 +57,9 @@ impl Backend {
         }
         let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
         let notes = data::judge(&now, &then, request.with_data)?;
+        let cluster = self.world.clusters.find(target);
+        let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
+        let notes = [notes, gone].concat();
         let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {
