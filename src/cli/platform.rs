@@ -17,9 +17,10 @@ use crate::clock::Clock;
 use crate::config;
 use crate::model::facts::Facts;
 use crate::model::id::{RepoName, TargetName};
+use crate::model::kubernetes::KubernetesVersion;
 use crate::model::platform::Platform;
 use crate::model::snapshot::ClusterSnapshot;
-use crate::model::target::Clusters;
+use crate::model::target::{Clusters, Target};
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::{Input, plan};
 
@@ -73,8 +74,8 @@ pub(super) enum PlatformCommand {
     Export(Export),
 }
 
-/// Prints what the clusters of the configuration offer, for `bart validate` and `bart render` on machines that do not
-/// reach the service.
+/// Prints what the clusters of the configuration offer, and which Kubernetes they have, for `bart validate` and
+/// `bart render` on machines that do not reach the service.
 ///
 /// It is JSON. The addresses of API servers are left out, and so is everything secret.
 #[derive(Debug, Args)]
@@ -179,11 +180,16 @@ impl KnownTargets {
             Some(clusters) if is_sure => return find(clusters),
             remembered => remembered.unwrap_or_else(Clusters::any),
         };
+        let all = find(clusters);
+        if all.iter().all(|one| one.severity == Severity::Warning) {
+            return all;
+        }
         let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
-        let others = rich.map(|platform| Clusters::Any(Box::new(platform)));
-        let of_others: Vec<_> = others.chain([Clusters::any()]).map(&find).collect();
-        let all = find(clusters).into_iter();
-        all.map(|one| downgrade_unless_certain(one, &of_others)).collect()
+        let rich = rich.map(|platform| Clusters::Any(Box::new(platform)));
+        let versions = KubernetesVersion::all_known().map(|one| of_version(target, one));
+        let others = rich.chain(versions).chain([Clusters::any()]);
+        let of_others: Vec<_> = others.map(&find).collect();
+        all.into_iter().map(|one| downgrade_unless_certain(one, &of_others)).collect()
     }
 
     /// What people should know of whence it is known; empty where it is as of now.
@@ -242,6 +248,12 @@ pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
         Ok(rendered) => rendered.warnings,
         Err(rejection) => rejection.violations,
     })
+}
+
+/// A target of that version of Kubernetes, of which nothing else is known.
+fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
+    let target = Target { version: Some(version), ..Target::unconfigured(name.clone()) };
+    Clusters::Known([(name.clone(), target)].into())
 }
 
 /// The violation, as a warning unless every cluster refuses the same.

@@ -215,6 +215,11 @@ pub struct Cluster {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub server: Option<String>,
+    /// The version of Kubernetes that it has, from `1.25` to `1.37`: manifests are judged by what that version knows.
+    /// Default: the newest, 1.37.
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    pub version: Option<String>,
     /// Free labels, for selecting.
     #[serde(default)]
     pub labels: Option<BTreeMap<String, String>>,

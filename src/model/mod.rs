@@ -5,6 +5,7 @@
 
 pub mod id; // a newtype for each identifier
 pub mod platform; // what a cluster has to offer
+pub mod kubernetes; // which Kubernetes a cluster has
 pub mod target; // one cluster
 pub mod snapshot; // the clusters, as they are told elsewhere
 pub mod namespaces; // names that no app may take

@@ -22,7 +22,8 @@ pub struct ClusterSnapshot {
     /// What every target offers, where no cluster is configured; null where some are.
     #[schemars(with = "Option<serde_json::Value>")]
     pub any: Option<Platform>,
-    /// The configured clusters, by name, each with what it offers and what may be deployed there.
+    /// The configured clusters, by name, each with its version of Kubernetes, what it offers, and what may be
+    /// deployed there.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub targets: Vec<Target>,
 }
@@ -53,6 +54,7 @@ impl ClusterSnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::kubernetes::KubernetesVersion;
 
     #[test]
     fn a_snapshot_is_read_as_it_was_written_and_hides_where_clusters_are() {
@@ -60,6 +62,7 @@ mod tests {
         let mut prod = Target::unconfigured(name.clone());
         prod.server = "https://10.0.0.1:6443".to_owned();
         prod.domain = "example.com".to_owned();
+        prod.version = KubernetesVersion::parse("1.29");
         let clusters = Clusters::Known([(name.clone(), prod.clone())].into());
         let snapshot = ClusterSnapshot::new(&clusters);
         let text = serde_json::to_string(&snapshot).unwrap();
@@ -74,5 +77,13 @@ mod tests {
         assert_eq!(narrow.clusters_for(&other), None, "it may be one that is not shown");
         let any = ClusterSnapshot::new(&Clusters::any());
         assert_eq!(any.clusters_for(&other), Some(Clusters::any()));
+        // One of a service that knows no versions yet, or of a newer one that knows more of them.
+        let of = |version: &str| text.replace("\"version\":\"1.29\",", version);
+        let version = |text: &str| {
+            let read: ClusterSnapshot = serde_json::from_str(text).unwrap();
+            read.targets[0].version.map(|version| version.to_string())
+        };
+        assert_eq!(version(&of("")), None);
+        assert_eq!(version(&of("\"version\":\"1.99\",")).as_deref(), Some("1.99"));
     }
 }

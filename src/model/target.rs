@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{Namespace, TargetName};
+use crate::model::kubernetes::KubernetesVersion;
 use crate::model::lock::Policies;
 use crate::model::platform::Platform;
 
@@ -19,6 +20,9 @@ pub struct Target {
     pub environment: Environment,
     /// The API server's address as Argo CD knows it.
     pub server: String,
+    /// The version of Kubernetes that its API server has; `None` where the configuration does not say it.
+    #[serde(default)]
+    pub version: Option<KubernetesVersion>,
     /// Free labels, for selecting.
     pub labels: BTreeMap<String, String>,
     /// What it has to offer.
@@ -105,11 +109,17 @@ impl Target {
             name,
             environment: Environment::Development,
             server: Self::IN_CLUSTER.to_owned(),
+            version: None,
             labels: BTreeMap::new(),
             platform: Platform::default(),
             policies: Policies::default(),
             argocd: ArgoCd::default(),
         }
+    }
+
+    /// The version of Kubernetes that manifests for it are judged by: its own, as far as it is known, else the newest.
+    pub fn kubernetes(&self) -> KubernetesVersion {
+        self.version.unwrap_or(KubernetesVersion::NEWEST).nearest_known()
     }
 
     /// The AppProject that the cluster's apps are in. With the cluster's name, because one Argo CD may

@@ -183,3 +183,47 @@ async fn the_image_is_named_by_the_repository_or_not_at_all() {
     assert_eq!(unknown.status.code(), Some(2), "{said}");
     assert!(said.contains("which repository is this?") && !said.contains("local/"), "{said}");
 }
+
+/// A template of a company that uses what Kubernetes has since 1.34.
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ app.slug }}\nspec:\n  \
+    selector: {matchLabels: {app: {{ app.slug }}}}\n  template:\n    metadata: {labels: {app: {{ app.slug }}}}\n    \
+    spec:\n      hostnameOverride: {{ app.slug }}\n      containers: [{name: app, image: {{ image.reference }}}]\n";
+const PLAIN: &str = "schema: \"2\"\nname: Shop\nslug: shop\nowner: a@b.c\nnamespace: devx\ndeploy: {prod-cluster-1: {}}\n";
+
+#[tokio::test]
+async fn objects_are_judged_by_the_clusters_version_of_kubernetes_here_as_by_the_service() {
+    let clusters = format!(
+        "{}  version: \"1.29\"\ntemplates: {{path: templates}}\n",
+        CLUSTERS.split("  platform:").next().unwrap()
+    );
+    let home = Home::configured(&clusters);
+    let folder = home.path("templates/apps/backend-default/latest");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("deployment.yaml.tmpl"), DEPLOYMENT).unwrap();
+    std::fs::write(folder.join("../defaults.yaml"), "").unwrap();
+    home.commit("example/shop", PLAIN);
+    let process = home.start().await;
+    let developer = Developer::cloned(&home.state("repos/example/shop.git"));
+    let templates = home.path("templates");
+    let validate = ["validate", "--templates", templates.to_str().unwrap()];
+    let said = "has no field `hostnameOverride` in Kubernetes 1.29, the version of `prod-cluster-1`: it is there since 1.34";
+
+    let server = [("BART_SERVER", process.address())];
+    developer.runs(&server, &validate).await.ended(1, &["error[kubernetes]", said]);
+    developer.runs(&server, &["deploy", "1.0", TARGET]).await.ended(1, &["kubernetes", said]);
+    let export =
+        super::the_deployer(&home.path(""), &["platform", "export", "--config", "config.yaml"]);
+    assert!(super::said(&export).contains("\"version\": \"1.29\""), "{}", super::said(&export));
+    std::fs::write(developer.work().join("platform.json"), &export.stdout).unwrap();
+    let from_file = [&validate[..], &["--platform", "platform.json"]].concat();
+    developer.runs(&[], &from_file).await.ended(1, &["error[kubernetes]", said]);
+    // Of which cluster nothing is known, the newest may be one, and an older one too.
+    developer.runs(&[], &validate).await.ended(0, &["is valid for prod-cluster-1"]);
+    let gone = DEPLOYMENT
+        .replace("hostnameOverride: {{ app.slug }}", "workloadRef: {name: a, podGroup: b}");
+    std::fs::write(folder.join("deployment.yaml.tmpl"), gone).unwrap();
+    developer.runs(&[], &validate).await.ended(0, &["warning[kubernetes]", "in 1.35 only"]);
+    let never = DEPLOYMENT.replace("hostnameOverride", "hostnameOverrule");
+    std::fs::write(folder.join("deployment.yaml.tmpl"), never).unwrap();
+    developer.runs(&[], &validate).await.ended(1, &["error[kubernetes]", "`hostnameOverrule`"]);
+}

@@ -13,6 +13,7 @@ mod routes;
 mod rules;
 mod hostile_platform;
 mod property;
+mod versions; // of Kubernetes
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -78,7 +79,16 @@ fn planned_on(
     platform: Platform,
     templates: Arc<Templates>,
 ) -> Result<Rendered, Rejection> {
-    let facts = Facts { clusters: Clusters::Any(Box::new(platform)), ..facts() };
+    planned_for(text, target, Clusters::Any(Box::new(platform)), templates)
+}
+
+fn planned_for(
+    text: &[u8],
+    target: Option<&str>,
+    clusters: Clusters,
+    templates: Arc<Templates>,
+) -> Result<Rendered, Rejection> {
+    let facts = Facts { clusters, ..facts() };
     let waml = Waml::parse(".weave.yaml", text)?;
     let first = waml.targets().first().map(|target| (*target).clone());
     let target = target.map(|name| TargetName::parse(name).unwrap()).or(first);

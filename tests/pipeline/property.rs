@@ -6,12 +6,15 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value as Json, json};
+use the_deployer::model::kubernetes::KubernetesVersion;
 use the_deployer::model::platform::Platform;
+use the_deployer::model::target::Clusters;
 use the_deployer::model::violation::{Rejection, Severity, Violation};
 use the_deployer::pipeline::render::Rendered;
 
 use super::generate::{Style, waml};
-use super::{planned_on, templates};
+use super::versions::one_cluster;
+use super::{planned_for, templates};
 
 /// Rules that guard against mistakes of templates: with the built-in ones none of them may ever
 /// have to speak, whatever the WAML says.
@@ -28,7 +31,7 @@ fn run(cases: u32, style: Style) -> u32 {
     let valid = Cell::new(0);
     let outcome = TestRunner::new(config).run(&waml(names(), style), |document| {
         let text = document.to_string();
-        let plan = || planned_on(text.as_bytes(), Some("t"), platform(&text), templates());
+        let plan = || planned_for(text.as_bytes(), Some("t"), clusters(&text), templates());
         let (planned_once, again) = (plan(), plan());
         match (&planned_once, &again) {
             (Ok(first), Ok(second)) => {
@@ -52,7 +55,13 @@ fn run(cases: u32, style: Style) -> u32 {
     valid.get()
 }
 
-/// Clusters that offer one thing or the other, chosen by the WAML so that it is tried again alike.
+/// A cluster that offers one thing or the other, of one version of Kubernetes or the other, chosen by the WAML so that
+/// it is tried again alike.
+fn clusters(text: &str) -> Clusters {
+    let version = KubernetesVersion::all_known().nth(text.len() % 13);
+    one_cluster("t", version, platform(text))
+}
+
 fn platform(text: &str) -> Platform {
     let gcp = json!({"project": "acme-prod", "region": "europe-west3", "network": "main"});
     let offers = [

@@ -35,3 +35,4 @@ mod rotation; // tokens that change while it runs
 mod ssh; // manifests behind ssh
 mod stalled; // a replica that stands still, or has lost the database
 mod templates; // templates from a repository, kept current
+mod upgraded; // clusters of a newer Kubernetes

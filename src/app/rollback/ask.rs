@@ -21,6 +21,7 @@ use crate::model::rollback::{
 };
 use crate::model::target::Environment;
 use crate::pipeline::diff::{self, Change};
+use crate::pipeline::validate::unavailable_kinds;
 use crate::server::ports::{Fault, NotRolledBack, RolledBack, Version};
 use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
 
@@ -59,6 +60,9 @@ impl Backend {
             .map_err(|problem| NotRolledBack::Against(problem.message))?;
         let accepted = Accepted::by(&request);
         let notes = data::judge(&now, &then, accepted)?;
+        let cluster = self.world.clusters.find(target);
+        let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
+        let notes = [notes, gone].concat();
         let changes = changes(&now, &then);
         let hold = self.holds_on(target);
         let mut answer = RolledBack {

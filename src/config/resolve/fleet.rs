@@ -11,6 +11,7 @@ use crate::config::resolve::access::App;
 use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
+use crate::model::kubernetes::KubernetesVersion;
 use crate::model::namespaces;
 use crate::model::platform::{Platform, Problem};
 use crate::model::ssh::SshAddress;
@@ -98,6 +99,7 @@ impl Resolver<'_> {
             environment,
             domain,
             server,
+            version,
             labels,
             platform: own,
             policies,
@@ -118,11 +120,33 @@ impl Resolver<'_> {
             domain,
             environment,
             server,
+            version: version
+                .and_then(|text| self.kubernetes_version(&format!("{path}.version"), &text)),
             labels: labels.unwrap_or_default(),
             platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
             policies: self.policies(&format!("{path}.policies"), policies),
             argocd: argocd_of(argocd.unwrap_or_default())?,
         })
+    }
+
+    /// The version of Kubernetes that a cluster has.
+    fn kubernetes_version(&mut self, path: &str, text: &str) -> Option<KubernetesVersion> {
+        let (oldest, newest) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+        let Some(version) = KubernetesVersion::parse(text) else {
+            let help = format!("write it like \"{newest}\"; {oldest} to {newest} are known");
+            self.report.wrong(path, "this is not a version of Kubernetes", &help);
+            return None;
+        };
+        if !version.is_known() {
+            let message = format!(
+                "the fields of Kubernetes {version} are not known: those of {oldest} to {newest} are"
+            );
+            let nearest = version.nearest_known();
+            let what = if version < oldest { "the cluster" } else { "the-deployer" };
+            let help = format!("upgrade {what}; until then write \"{nearest}\", the nearest");
+            self.report.wrong(path, message, &help);
+        }
+        Some(version)
     }
 
     /// A cluster's own platform laid over that of all; what neither says has its default.

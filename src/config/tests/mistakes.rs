@@ -55,6 +55,44 @@ fn what_contradicts_itself_is_told_at_its_place() {
 }
 
 #[test]
+fn a_clusters_version_is_one_whose_fields_are_known() {
+    let clusters = |version: &str| {
+        format!(
+            "clusters:\n- name: a\n  environment: production\n  domain: a.example.com\n  version: {version}\n"
+        )
+    };
+    let version = |text: &str| {
+        let clusters = loaded(&clusters(text)).settings.clusters;
+        clusters.find(&"a".parse().unwrap()).unwrap().version.map(|version| version.to_string())
+    };
+    // Without quotes, too: 1.30 is not 1.3.
+    for (text, expected) in [("'1.29'", "1.29"), ("1.30", "1.30"), ("v1.37.2-gke.1", "1.37")] {
+        assert_eq!(version(text).as_deref(), Some(expected), "{text}");
+    }
+    assert_eq!(version("null"), None);
+    let said = [
+        (
+            "latest",
+            "this is not a version of Kubernetes [configuration]; write it like \"1.37\"; 1.25 to 1.37 are known",
+        ),
+        (
+            "1.24",
+            "the fields of Kubernetes 1.24 are not known: those of 1.25 to 1.37 are [configuration]; upgrade the cluster; until then write \"1.25\", the nearest",
+        ),
+        (
+            "1.38",
+            "the fields of Kubernetes 1.38 are not known: those of 1.25 to 1.37 are [configuration]; upgrade the-deployer; until then write \"1.37\", the nearest",
+        ),
+    ];
+    for (text, expected) in said {
+        assert_eq!(refused(&clusters(text)), format!("config.yaml:5:12: {expected}\n"));
+    }
+    let about = super::schema().to_value();
+    let about = &about["$defs"]["Cluster"]["properties"]["version"]["description"];
+    assert!(about.as_str().unwrap().contains("from `1.25` to `1.37`"), "{about}");
+}
+
+#[test]
 fn two_targets_are_two_clusters_or_have_namespaces_of_their_own() {
     let clusters = |one: &str, other: &str| {
         format!(

@@ -380,8 +380,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "kubernetes",
-        about: "Rendered objects of Kubernetes' own kinds have only fields that it knows, all that it needs, each of its type.",
-        source: "the OpenAPI of Kubernetes 1.37",
+        about: "Rendered objects of Kubernetes' own kinds have only fields that the cluster's version of it knows, all that it needs, each of its type.",
+        source: "the OpenAPI of Kubernetes, 1.25 to 1.37; the cluster's `version`, or else the newest",
         weight: Weight::Error,
         check: Check::Objects(kubernetes::check),
     },

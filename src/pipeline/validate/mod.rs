@@ -70,6 +70,7 @@ use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
 use list::Check;
 
+pub use kubernetes::unavailable_kinds;
 pub use list::{RULES, Rule, Weight, When};
 pub use numbers::NumberOrPercent;
 

@@ -49,7 +49,7 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
         "target",
         json!({
             "name": target.name, "domain": target.domain, "environment": target.environment,
-            "labels": target.labels, "platform": target.platform,
+            "labels": target.labels, "platform": target.platform, "kubernetes": kubernetes(target),
         }),
     );
     set("versions", versions(section, slug));
@@ -82,6 +82,12 @@ pub(crate) fn of(valid: &Valid<'_>) -> Map<String, Json> {
     set("alerts", alerts::of(&watched));
     set("slo", slo::of(&watched));
     view
+}
+
+/// The version that its manifests are judged by, as text and as a number that can be compared.
+fn kubernetes(target: &Target) -> Json {
+    let version = target.kubernetes();
+    json!({"version": version, "minor": version.minor()})
 }
 
 /// What is set, as the WAML writes it: parts that are not set are left out.

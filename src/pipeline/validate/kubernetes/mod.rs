@@ -1,17 +1,23 @@
-//! Rendered objects of Kubernetes' own kinds are what its API server takes: no field that it does
+//! Rendered objects of Kubernetes' own kinds are what the cluster's API server takes: no field that it does
 //! not know, none missing, each of its type.
 //!
-//! By the schema of Kubernetes' own `OpenAPI`, made ready by `ci/kubernetes-schema`. Kinds that
-//! others define are not looked at here.
+//! By the schema of Kubernetes' own `OpenAPI` in the version that the cluster has (the newest where the
+//! configuration does not say it), made ready by `ci/kubernetes-schema`. Kinds that others define are not
+//! looked at here.
 
 mod schema;
 
 use serde_json::{Map, Value as Json};
 
-use self::schema::{ObjectType, SCHEMA, Type};
+use self::schema::{ObjectType, SCHEMA, Span, Type};
 use super::quantity::Quantity;
 use super::{Made, Report};
+use crate::model::facts::LiveObject;
+use crate::model::kubernetes::KubernetesVersion;
+use crate::model::revision::ManifestFile;
+use crate::model::target::Target;
 use crate::model::violation::Violation;
+use crate::pipeline::reading;
 use crate::pipeline::render::Object;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
@@ -22,21 +28,88 @@ const RULE: &str = "kubernetes";
 const MOST: usize = 10;
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+    let cluster = Cluster::of(made.valid.target());
     for object in made.objects {
-        violations(object, report);
+        violations(object, cluster, report);
     }
 }
 
-fn violations(object: &Object, report: &mut Report<'_>) {
-    let version = object.text(["apiVersion", ""]);
-    let Some(kind) = SCHEMA.kind(version, object.kind()) else {
-        if let Some(versions) = SCHEMA.versions(version, object.kind()) {
-            report.say(gone(object, version, &versions));
+/// What a cluster's Kubernetes does not have among the kinds of files that are there already, one sentence each: a
+/// rollback makes them live again and judges nothing else of them. Nothing where the version is not configured.
+pub fn unavailable_kinds(files: &[ManifestFile], target: &Target) -> Vec<String> {
+    let cluster = Cluster::of(target);
+    let (app, _unreadable) = reading::live_app(files);
+    let objects = app.objects.iter().filter(|_| cluster.is_configured);
+    let sentence = |object: &LiveObject| {
+        let LiveObject { api_version, kind, .. } = object;
+        let span = SCHEMA.kind(api_version, kind)?.span;
+        (!span.contains(cluster.version)).then(|| {
+            let kubernetes = cluster.kubernetes();
+            format!(
+                "{object} is of {}, which {kubernetes}, does not have: {span}; Argo CD cannot apply the revision there",
+                quoted(api_version)
+            )
+        })
+    };
+    objects.filter_map(sentence).collect()
+}
+
+/// The cluster that objects are judged for.
+#[derive(Debug, Clone, Copy)]
+struct Cluster<'a> {
+    /// Its version, or the nearest that is known.
+    version: KubernetesVersion,
+    is_configured: bool,
+    name: &'a str,
+}
+
+impl<'a> Cluster<'a> {
+    fn of(target: &'a Target) -> Self {
+        let version = target.kubernetes();
+        Self { version, is_configured: target.version.is_some(), name: target.name.as_str() }
+    }
+
+    /// Which Kubernetes it has, for a sentence.
+    fn kubernetes(self) -> String {
+        let Self { version, is_configured, name } = self;
+        if is_configured {
+            format!("Kubernetes {version}, the version of `{name}`")
+        } else {
+            format!("Kubernetes {version}, by which `{name}` is judged for want of a `version`")
+        }
+    }
+
+    /// What to do about something that the cluster does not have, and other versions do.
+    fn help(self, span: Span) -> String {
+        let leave_out = "leave it out for this cluster: templates see `target.kubernetes.minor`";
+        if span.begins_after(self.version) {
+            return format!(
+                "{leave_out}; once the cluster is upgraded, change its `version` in the configuration"
+            );
+        }
+        if self.is_configured {
+            return leave_out.to_owned();
+        }
+        format!(
+            "{leave_out}; if the cluster is older, say so by `clusters[].version` in the configuration"
+        )
+    }
+}
+
+fn violations(object: &Object, cluster: Cluster<'_>, report: &mut Report<'_>) {
+    let api_version = object.text(["apiVersion", ""]);
+    let Some(kind) = SCHEMA.kind(api_version, object.kind()) else {
+        if SCHEMA.has_in_group(api_version, object.kind()) {
+            report.say(unavailable(object, api_version, cluster, None));
         }
         return;
     };
-    let mut walk = Walk { faults: Vec::new() };
-    walk.object(&object.json, kind, &mut String::new());
+    if !kind.span.contains(cluster.version) {
+        return report.say(unavailable(object, api_version, cluster, Some(kind.span)));
+    }
+    let Some(of) = SCHEMA.of_kind(kind) else { return };
+    let mut walk = Walk { cluster, faults: Vec::new() };
+    walk.object(&object.json, of, &mut String::new());
     for (path, fault) in walk.faults {
         let message = format!(
             "{} {}: {} {} (template {})",
@@ -53,17 +126,31 @@ fn violations(object: &Object, report: &mut Report<'_>) {
     }
 }
 
-/// An API version of a group that is Kubernetes' own, with a kind that has others there.
-fn gone(object: &Object, version: &str, versions: &[&str]) -> Violation {
+/// A kind of Kubernetes' own in an API version that no version of Kubernetes has, or only others than the cluster's.
+fn unavailable(
+    object: &Object,
+    api_version: &str,
+    cluster: Cluster<'_>,
+    span: Option<Span>,
+) -> Violation {
+    let who = match span {
+        Some(span) => format!("{}, does not have: {span}", cluster.kubernetes()),
+        None => format!("no version of Kubernetes up to {} has", KubernetesVersion::NEWEST),
+    };
     let message = format!(
-        "{} {} is of {}, which Kubernetes does not have (template {})",
+        "{} {} is of {}, which {who} (template {})",
         object.kind(),
         quoted(object.name()),
-        quoted(version),
+        quoted(api_version),
         object.source
     );
-    let versions = suggest::list(versions.iter().copied());
-    Violation::error(RULE, message).help(format!("use {versions} in the template"))
+    let others = SCHEMA.api_versions(api_version, object.kind(), cluster.version);
+    let help = match (others.as_slice(), span) {
+        ([], Some(span)) => cluster.help(span),
+        ([], None) => "leave it out of the template".to_owned(),
+        (others, _) => format!("use {} in the template", suggest::list(others.iter().copied())),
+    };
+    Violation::error(RULE, message).help(help)
 }
 
 fn shown(path: &str) -> String {
@@ -76,28 +163,47 @@ struct Fault {
     help: Option<String>,
 }
 
-struct Walk {
+struct Walk<'a> {
+    cluster: Cluster<'a>,
     faults: Vec<(String, Fault)>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn object(&mut self, json: &Map<String, Json>, of: &ObjectType, path: &mut String) {
+        let version = self.cluster.version;
         for (key, value) in json {
             let Some(field) = of.fields.get(key) else {
-                let near = suggest::nearest(key, of.fields.keys().map(String::as_str));
+                let known = of.fields.iter().filter(|(_, field)| field.span.contains(version));
+                let near = suggest::nearest(key, known.map(|(name, _)| name.as_str()));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
                 self.fault(path, format!("has no field {}", quoted(key)), help);
                 continue;
             };
-            if !value.is_null() {
-                self.within(path, key, |walk, path| walk.value(value, field, path));
+            if !field.span.contains(version) {
+                self.unavailable(path, format!("has no field {}", quoted(key)), field.span);
+            } else if !value.is_null() {
+                self.within(path, key, |walk, path| walk.value(value, &field.of, path));
             }
         }
-        for key in &of.required {
+        for (key, span) in of.required.iter().filter(|(_, span)| span.contains(version)) {
             if json.get(key).is_none_or(Json::is_null) {
-                self.fault(path, format!("needs the field `{key}`"), None);
+                self.fault(path, self.needs(key, *span), None);
             }
         }
+    }
+
+    fn needs(&self, key: &str, span: Span) -> String {
+        let since = span.end().map(|end| {
+            let kubernetes = self.cluster.kubernetes();
+            format!(" in {kubernetes}: it may be left out since 1.{end}")
+        });
+        format!("needs the field `{key}`{}", since.unwrap_or_default())
+    }
+
+    /// Something that the cluster's version does not have, and others do.
+    fn unavailable(&mut self, path: &str, what: String, span: Span) {
+        let what = format!("{what} in {}: {span}", self.cluster.kubernetes());
+        self.fault(path, what, Some(self.cluster.help(span)));
     }
 
     fn value(&mut self, json: &Json, of: &Type, path: &mut String) {
@@ -121,17 +227,25 @@ impl Walk {
                     self.within(path, key, |walk, path| walk.value(value, values, path));
                 }
             }
-            (Type::OneOf(texts), Json::String(text)) => {
-                if !texts.contains(text) {
-                    let list = suggest::list(texts.iter().map(String::as_str));
-                    let what = format!("cannot be {}", quoted(text));
-                    self.fault(path, what, Some(format!("use one of {list}")));
-                }
-            }
+            (Type::OneOf(texts), Json::String(text)) => self.one_of(text, texts, path),
             (of, json) if is_scalar(of, json) => {}
             (of, json) => {
                 let what = format!("must be {}, but is {}", of.name(), kind(json));
                 self.fault(path, what, None);
+            }
+        }
+    }
+
+    fn one_of(&mut self, text: &str, texts: &[(String, Span)], path: &str) {
+        let version = self.cluster.version;
+        let what = || format!("cannot be {}", quoted(text));
+        match texts.iter().find(|(one, _)| one == text) {
+            Some((_, span)) if span.contains(version) => {}
+            Some((_, span)) => self.unavailable(path, what(), *span),
+            None => {
+                let known = texts.iter().filter(|(_, span)| span.contains(version));
+                let list = suggest::list(known.map(|(one, _)| one.as_str()));
+                self.fault(path, what(), Some(format!("use one of {list}")));
             }
         }
     }

@@ -1,10 +1,13 @@
-//! The types of Kubernetes' objects, read from `schema.json`; its form is told in
-//! `ci/kubernetes-schema`, which writes it.
+//! The types of Kubernetes' objects in all versions that are known, read from `schema.json`; its form is told
+//! in `ci/kubernetes-schema`, which writes it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use serde_json::Value as Json;
+
+use crate::model::kubernetes::KubernetesVersion;
 
 /// The schema, read at the first use.
 pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -15,17 +18,44 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
 /// All kinds, and the types that they are made of.
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// `apps/v1 Deployment`, to an index.
-    kinds: BTreeMap<String, usize>,
+    /// By `apps/v1 Deployment`.
+    kinds: BTreeMap<String, Kind>,
     objects: Vec<ObjectType>,
+}
+
+/// A kind of Kubernetes' own, in one API version.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// The versions of Kubernetes that have it.
+    pub(super) span: Span,
+    /// The index of its type; `None` where its fields are not kept.
+    index: Option<usize>,
 }
 
 /// The fields of an object.
 #[derive(Debug)]
 pub(super) struct ObjectType {
     /// By name, so that a guess at what was meant is the same each time.
-    pub(super) fields: BTreeMap<String, Type>,
-    pub(super) required: Vec<String>,
+    pub(super) fields: BTreeMap<String, Field>,
+    /// The fields that must be there, and in which versions of Kubernetes.
+    pub(super) required: Vec<(String, Span)>,
+}
+
+/// A field of an object.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) of: Type,
+    /// The versions of Kubernetes that have it.
+    pub(super) span: Span,
+}
+
+/// The versions of Kubernetes that have something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// 0 where it was there before the oldest that is known.
+    first: u16,
+    /// `None` where the newest that is known still has it.
+    last: Option<u16>,
 }
 
 /// What a field can be.
@@ -43,7 +73,7 @@ pub(super) enum Type {
     /// RFC 3339; only the API server writes them, so the form is not looked at.
     Time,
     Any,
-    OneOf(Vec<String>),
+    OneOf(Vec<(String, Span)>),
     List(Box<Type>),
     Map(Box<Type>),
     /// An index.
@@ -53,7 +83,7 @@ pub(super) enum Type {
 impl Schema {
     fn of(json: &Json) -> Option<Self> {
         let kinds = json.get("kinds")?.as_object()?.iter();
-        let kinds = kinds.map(|(kind, index)| Some((kind.clone(), index_of(index)?)));
+        let kinds = kinds.map(|(name, kind)| Some((name.clone(), Kind::of(kind)?)));
         let objects = json.get("types")?.as_array()?.iter().map(ObjectType::of);
         Some(Self {
             kinds: kinds.collect::<Option<_>>()?,
@@ -61,18 +91,35 @@ impl Schema {
         })
     }
 
-    /// The type of a kind, if it is one that the schema has.
-    pub(super) fn kind(&self, version: &str, kind: &str) -> Option<&ObjectType> {
-        self.objects.get(*self.kinds.get(&format!("{version} {kind}"))?)
+    /// The kind, if any version of Kubernetes has it.
+    pub(super) fn kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        self.kinds.get(&format!("{api_version} {kind}"))
     }
 
-    /// The versions that the kind has in this group, if it is there at all.
-    pub(super) fn versions(&self, version: &str, kind: &str) -> Option<Vec<&str>> {
-        let group = |version: &str| version.rsplit_once('/').map(|(group, _)| group.to_owned());
-        let known = self.kinds.keys().filter_map(|known| known.split_once(' '));
-        let same = known.filter(|(v, k)| *k == kind && group(v) == group(version));
-        let versions: Vec<&str> = same.map(|(version, _)| version).collect();
-        (!versions.is_empty()).then_some(versions)
+    /// The type of a kind's objects, if its fields are kept.
+    pub(super) fn of_kind(&self, kind: &Kind) -> Option<&ObjectType> {
+        self.object(kind.index?)
+    }
+
+    /// The API versions that have the kind in that version of Kubernetes: those of the same group, else of others.
+    pub(super) fn api_versions(
+        &self,
+        api_version: &str,
+        kind: &str,
+        version: KubernetesVersion,
+    ) -> Vec<&str> {
+        let there = self.kinds.iter().filter(|(_, of)| of.span.contains(version));
+        let named = there.filter_map(|(name, _)| name.split_once(' '));
+        let all: Vec<&str> = named.filter(|(_, k)| *k == kind).map(|(v, _)| v).collect();
+        let same = all.iter().copied().filter(|other| group(other) == group(api_version));
+        let same: Vec<&str> = same.collect();
+        if same.is_empty() { all } else { same }
+    }
+
+    /// Whether any version of Kubernetes has the kind in that group.
+    pub(super) fn has_in_group(&self, api_version: &str, kind: &str) -> bool {
+        let mut named = self.kinds.keys().filter_map(|name| name.split_once(' '));
+        named.any(|(v, k)| k == kind && group(v) == group(api_version))
     }
 
     /// The object type that a field refers to.
@@ -81,12 +128,78 @@ impl Schema {
     }
 }
 
+/// `None` for the group that has no name.
+fn group(api_version: &str) -> Option<&str> {
+    api_version.rsplit_once('/').map(|(group, _)| group)
+}
+
+impl Kind {
+    fn of(json: &Json) -> Option<Self> {
+        let [index, first, last] = json.as_array()?.as_slice() else { return None };
+        let index = if index.is_null() { None } else { Some(index_of(index)?) };
+        Some(Self { index, span: Span::of(first, last)? })
+    }
+}
+
+impl Span {
+    /// In every version.
+    const ALWAYS: Self = Self { first: 0, last: None };
+
+    fn of(first: &Json, last: &Json) -> Option<Self> {
+        let minor = |json: &Json| u16::try_from(json.as_u64()?).ok();
+        let last = if last.is_null() { None } else { Some(minor(last)?) };
+        Some(Self { first: minor(first)?, last })
+    }
+
+    /// The span of that name among those that are not all versions.
+    fn named(spans: Option<&Json>, name: &str) -> Option<Self> {
+        let Some(span) = spans.and_then(|spans| spans.get(name)) else { return Some(Self::ALWAYS) };
+        let [first, last] = span.as_array()?.as_slice() else { return None };
+        Self::of(first, last)
+    }
+
+    /// Whether that version has it.
+    pub(super) fn contains(self, version: KubernetesVersion) -> bool {
+        let minor = version.minor();
+        self.first <= minor && self.last.is_none_or(|last| minor <= last)
+    }
+
+    /// Whether a newer version than that has it.
+    pub(super) fn begins_after(self, version: KubernetesVersion) -> bool {
+        version.minor() < self.first
+    }
+
+    /// The version from which on it is no more.
+    pub(super) fn end(self) -> Option<u16> {
+        self.last.map(|last| last + 1)
+    }
+}
+
+/// `it is there since 1.34`
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.first, self.last) {
+            (0, None) => f.write_str("it is there in all versions"),
+            (first, None) => write!(f, "it is there since 1.{first}"),
+            (0, Some(last)) => write!(f, "it was there until 1.{last}"),
+            (first, Some(last)) if first == last => write!(f, "it is there in 1.{first} only"),
+            (first, Some(last)) => write!(f, "it is there from 1.{first} to 1.{last} only"),
+        }
+    }
+}
+
 impl ObjectType {
     fn of(json: &Json) -> Option<Self> {
-        let [fields, required] = json.as_array()?.as_slice() else { return None };
-        let fields = fields.as_object()?.iter();
-        let fields = fields.map(|(name, of)| Some((name.clone(), Type::of(of)?)));
-        let required = required.as_array()?.iter().map(|name| Some(name.as_str()?.to_owned()));
+        let [fields, required, spans @ ..] = json.as_array()?.as_slice() else { return None };
+        let [of_fields, of_required] = [spans.first(), spans.get(1)];
+        let fields = fields.as_object()?.iter().map(|(name, of)| {
+            let span = Span::named(of_fields, name)?;
+            Some((name.clone(), Field { of: Type::of(of)?, span }))
+        });
+        let required = required.as_array()?.iter().map(|name| {
+            let name = name.as_str()?;
+            Some((name.to_owned(), Span::named(of_required, name)?))
+        });
         Some(Self {
             fields: fields.collect::<Option<_>>()?,
             required: required.collect::<Option<_>>()?,
@@ -101,8 +214,7 @@ impl Type {
             Json::String(code) => Self::scalar(code),
             Json::Array(parts) => match parts.as_slice() {
                 [Json::String(code), rest @ ..] if code == "e" => {
-                    let texts = rest.iter().map(|text| Some(text.as_str()?.to_owned()));
-                    Some(Self::OneOf(texts.collect::<Option<_>>()?))
+                    Some(Self::OneOf(rest.iter().map(one_text).collect::<Option<_>>()?))
                 }
                 [Json::String(code), items] if code == "[" => {
                     Some(Self::List(Box::new(Self::of(items)?)))
@@ -146,6 +258,18 @@ impl Type {
             Self::List(_) => "a list",
             Self::Map(_) | Self::Object(_) => "a map",
         }
+    }
+}
+
+/// A text of an enumeration, with its span where not all versions have it.
+fn one_text(json: &Json) -> Option<(String, Span)> {
+    match json {
+        Json::String(text) => Some((text.clone(), Span::ALWAYS)),
+        Json::Array(parts) => match parts.as_slice() {
+            [text, first, last] => Some((text.as_str()?.to_owned(), Span::of(first, last)?)),
+            _ => None,
+        },
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Object(_) => None,
     }
 }
 

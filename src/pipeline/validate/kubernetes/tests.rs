@@ -3,14 +3,24 @@ use serde_json::json;
 use super::*;
 use crate::waml::node::{Map as NodeMap, Node, Origin, Value};
 
-/// What is said of one object.
+/// What is said of one object for a cluster whose version is not configured.
 fn said(object: Json) -> Vec<String> {
+    said_on(None, object)
+}
+
+/// The same for the cluster `prod` of that version.
+fn said_in(version: &str, object: Json) -> Vec<String> {
+    said_on(KubernetesVersion::parse(version), object)
+}
+
+fn said_on(version: Option<KubernetesVersion>, object: Json) -> Vec<String> {
+    let target = Target { version, ..Target::unconfigured("prod".parse().unwrap()) };
     let Json::Object(json) = object else { panic!("no object") };
     let position =
         crate::model::violation::Position { file: "f".into(), line: 1, column: 1, length: 1 };
     let tree = Node::new(Value::Map(NodeMap::new()), Origin { position, layer: "l".into() });
     let mut report = Report { tree: &tree, violations: Vec::new() };
-    violations(&Object { source: "f".to_owned(), json }, &mut report);
+    violations(&Object { source: "f".to_owned(), json }, Cluster::of(&target), &mut report);
     report
         .violations
         .iter()
@@ -31,12 +41,18 @@ const HELP: &str = "correct the template, or the value of the WAML that it puts 
 #[test]
 fn the_schema_can_be_read_whole() {
     let json: Json = serde_json::from_str(include_str!("schema.json")).unwrap();
+    let versions = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+    assert_eq!(json["oldest"], versions.0.minor());
+    assert_eq!(json["newest"], versions.1.minor());
+    let rule = super::super::RULES.iter().find(|rule| rule.name == RULE).unwrap();
+    assert!(rule.source.contains(&format!("{} to {}", versions.0, versions.1)), "{}", rule.source);
     let count = json["types"].as_array().unwrap().len();
     assert!(count > 150 && SCHEMA.object(count - 1).is_some() && SCHEMA.object(count).is_none());
     for kind in ["apps/v1 Deployment", "v1 Service", "batch/v1 CronJob", "v1 PersistentVolumeClaim"]
     {
         let (version, kind) = kind.split_once(' ').unwrap();
-        assert!(SCHEMA.kind(version, kind).is_some(), "{kind}");
+        let kind = SCHEMA.kind(version, kind).unwrap_or_else(|| panic!("{kind}"));
+        assert!(SCHEMA.of_kind(kind).is_some(), "{version} {kind:?}");
     }
 }
 
@@ -116,7 +132,7 @@ fn a_version_that_kubernetes_no_longer_has_is_told() {
     assert_eq!(
         said(old),
         [
-            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes does not have (template f) → use `policy/v1` in the template"
+            "PodDisruptionBudget `a` is of `policy/v1beta1`, which Kubernetes 1.37, by which `prod` is judged for want of a `version`, does not have: it was there until 1.24 (template f) → use `policy/v1` in the template"
         ]
     );
     assert_eq!(said(json!({"apiVersion": "v1", "kind": "Endpoints"})), NONE);
@@ -127,4 +143,176 @@ fn a_version_that_kubernetes_no_longer_has_is_told() {
 fn a_wholly_wrong_object_does_not_flood_its_reader() {
     let many: Vec<Json> = (0..100).map(|_| json!({"name": 1})).collect();
     assert_eq!(said(deployment(&json!({"containers": many}))).len(), MOST);
+}
+
+/// A Deployment whose pod has one field more.
+fn pod_with(key: &str, value: &Json) -> Json {
+    let mut pod = json!({"containers": []});
+    pod[key] = value.clone();
+    deployment(&pod)
+}
+
+const LEAVE_OUT: &str = "leave it out for this cluster: templates see `target.kubernetes.minor`";
+const UPGRADE: &str = "once the cluster is upgraded, change its `version` in the configuration";
+
+#[test]
+fn a_field_that_the_clusters_version_does_not_have_yet_is_told() {
+    let object = || pod_with("hostnameOverride", &json!("a"));
+    assert_eq!(
+        said_in("1.29", object()),
+        [format!(
+            "Deployment `a`: `spec.template.spec` has no field `hostnameOverride` in Kubernetes 1.29, the version of `prod`: it is there since 1.34 (template f) → {LEAVE_OUT}; {UPGRADE}"
+        )]
+    );
+    for version in ["1.34", "1.37"] {
+        assert_eq!(said_in(version, object()), NONE, "{version}");
+    }
+    assert_eq!(said_in("1.33", object()).len(), 1);
+    assert_eq!(said(object()), NONE, "without a version the newest counts");
+}
+
+#[test]
+fn a_field_that_the_clusters_version_has_no_more_is_told() {
+    let object = || pod_with("workloadRef", &json!({"name": "a", "podGroup": "b"}));
+    let only = "it is there in 1.35 only (template f)";
+    let what = "Deployment `a`: `spec.template.spec` has no field `workloadRef` in Kubernetes";
+    assert_eq!(said_in("1.35", object()), NONE);
+    assert_eq!(
+        said_in("1.36", object()),
+        [format!("{what} 1.36, the version of `prod`: {only} → {LEAVE_OUT}")]
+    );
+    let newest = "1.37, by which `prod` is judged for want of a `version`";
+    let say_so = "if the cluster is older, say so by `clusters[].version` in the configuration";
+    assert_eq!(said(object()), [format!("{what} {newest}: {only} → {LEAVE_OUT}; {say_so}")]);
+    let claim = || {
+        json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"},
+            "spec": {"resources": {"claims": [{"name": "x"}], "requests": {"storage": "1Gi"}}},
+        })
+    };
+    assert_eq!(said_in("1.26", claim()), NONE);
+    let gone = said_in("1.29", claim());
+    let expected = "`spec.resources` has no field `claims` in Kubernetes 1.29, the version of `prod`: it is there from 1.26 to 1.28 only";
+    assert!(gone.len() == 1 && gone[0].contains(expected), "{gone:?}");
+}
+
+#[test]
+fn a_guess_is_a_field_that_the_version_has() {
+    let said = said_in("1.25", pod_with("schedulingGatez", &json!([])));
+    assert!(said[0].contains("has no field `schedulingGatez` (template f)"), "{said:?}");
+    assert!(!said[0].contains("did you mean"), "{said:?}");
+    let said = said_in("1.26", pod_with("schedulingGatez", &json!([])));
+    assert!(said[0].ends_with("did you mean `schedulingGates`?"), "{said:?}");
+}
+
+#[test]
+fn an_api_version_that_the_clusters_version_does_not_have_is_told() {
+    let object = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
+    let cases = [
+        (
+            "1.29",
+            object("autoscaling/v2beta2", "HorizontalPodAutoscaler"),
+            "HorizontalPodAutoscaler `a` is of `autoscaling/v2beta2`, which Kubernetes 1.29, the version of `prod`, does not have: it was there until 1.25 (template f) → use `autoscaling/v1` and `autoscaling/v2` in the template",
+        ),
+        (
+            "1.29",
+            object("extensions/v1beta1", "Deployment"),
+            "Deployment `a` is of `extensions/v1beta1`, which Kubernetes 1.29, the version of `prod`, does not have: it was there until 1.15 (template f) → use `apps/v1` in the template",
+        ),
+        (
+            "1.30",
+            object("resource.k8s.io/v1", "ResourceClaimTemplate"),
+            "ResourceClaimTemplate `a` is of `resource.k8s.io/v1`, which Kubernetes 1.30, the version of `prod`, does not have: it is there since 1.34 (template f) → use `resource.k8s.io/v1alpha2` in the template",
+        ),
+        (
+            "1.35",
+            object("certificates.k8s.io/v1", "PodCertificateRequest"),
+            "PodCertificateRequest `a` is of `certificates.k8s.io/v1`, which Kubernetes 1.35, the version of `prod`, does not have: it is there since 1.37 (template f) → use `certificates.k8s.io/v1beta1` in the template",
+        ),
+        (
+            "1.33",
+            object("scheduling.k8s.io/v1beta1", "PodGroup"),
+            "PodGroup `a` is of `scheduling.k8s.io/v1beta1`, which Kubernetes 1.33, the version of `prod`, does not have: it is there since 1.37 (template f) → leave it out for this cluster: templates see `target.kubernetes.minor`; once the cluster is upgraded, change its `version` in the configuration",
+        ),
+        (
+            "1.29",
+            object("apps/v3", "Deployment"),
+            "Deployment `a` is of `apps/v3`, which no version of Kubernetes up to 1.37 has (template f) → use `apps/v1` in the template",
+        ),
+    ];
+    for (version, object, expected) in cases {
+        assert_eq!(said_in(version, object), [expected]);
+    }
+    let claims = object("resource.k8s.io/v1", "ResourceClaimTemplate");
+    assert_eq!(said(claims), NONE, "its fields are not looked at");
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2beta2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "a"}},
+    });
+    assert_eq!(said_in("1.25", scaler), NONE);
+}
+
+#[test]
+fn a_value_and_a_need_are_those_of_the_clusters_version() {
+    let tolerations = |operator: &str| pod_with("tolerations", &json!([{"operator": operator}]));
+    assert_eq!(said_in("1.35", tolerations("Gt")), NONE);
+    let said = said_in("1.34", tolerations("Gt"));
+    let expected = "`spec.template.spec.tolerations[0].operator` cannot be `Gt` in Kubernetes 1.34, the version of `prod`: it is there since 1.35";
+    assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
+    let said = said_in("1.34", tolerations("Exist"));
+    assert!(said[0].ends_with("→ use one of `Exists` and `Equal`"), "{said:?}");
+    let set = || {
+        json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"},
+            "spec": {"selector": {}, "template": {"spec": {"containers": []}}},
+        })
+    };
+    assert_eq!(said_in("1.33", set()), NONE);
+    assert_eq!(
+        said_in("1.32", set()),
+        [format!(
+            "StatefulSet `a`: `spec` needs the field `serviceName` in Kubernetes 1.32, the version of `prod`: it may be left out since 1.33 (template f) → {HELP}"
+        )]
+    );
+}
+
+#[test]
+fn a_condition_of_a_pod_has_a_status_to_compare_with() {
+    let rules = json!([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]);
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"},
+        "spec": {"podFailurePolicy": {"rules": rules}, "template": {"spec": {"containers": []}}},
+    });
+    assert_eq!(said(job), NONE);
+}
+
+#[test]
+fn a_version_that_is_not_known_is_judged_by_the_nearest() {
+    let object = || pod_with("hostnameOverride", &json!("a"));
+    assert_eq!(said_in("1.99", object()), NONE);
+    assert!(said_in("1.9", object())[0].contains("Kubernetes 1.25, the version of `prod`"));
+}
+
+/// What is recorded of the built-in templates, whatever a cluster offers, is right for every version.
+#[test]
+fn what_the_built_in_templates_render_is_right_for_every_version() {
+    let cases = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pipeline")).unwrap();
+    let cases = cases.map(|case| case.unwrap().path().join("expected"));
+    let files = cases.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let mut judged = 0;
+    for file in files.map(|file| file.unwrap().path()) {
+        let object: Json = serde_yaml::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let (version, kind) =
+            (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        judged += u32::from(SCHEMA.kind(version, kind).is_some());
+        for version in KubernetesVersion::all_known() {
+            assert_eq!(
+                said_on(Some(version), object.clone()),
+                NONE,
+                "{} {version}",
+                file.display()
+            );
+        }
+    }
+    assert!(judged > 150, "{judged} objects are too few to be all");
 }
