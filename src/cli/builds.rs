@@ -132,10 +132,10 @@ impl Builds {
 fn text(list: &List, times: Times) -> String {
     let List { image, builds, .. } = list;
     if builds.is_empty() {
-        return match list.complete {
-            true => format!("{image} has no builds\n"),
-            false => format!("no builds of {image} are known here\n"),
-        };
+        if list.complete {
+            return format!("{image} has no builds\n");
+        }
+        return format!("no builds of {image} are known here\n");
     }
     let table = table(columns(times), rows(builds, times));
     format!("{DIM}{image}{DIM:#}\n{table}")

@@ -172,8 +172,8 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
         let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
         let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
         let Explained { value, layer, file, line, column, .. } = explained(path, removed);
-        let removes = Some(Removed { value, layer, file, line, column });
-        found.push(Explained { removes, ..explained(path, node) });
+        let taken_away = Removed { value, layer, file, line, column };
+        found.push(Explained { removes: Some(taken_away), ..explained(path, node) });
     });
     found
 }

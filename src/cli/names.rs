@@ -26,7 +26,7 @@ pub(super) struct Names {
 
 /// The targets of the service.
 #[derive(Debug, Deserialize)]
-struct Targets {
+struct TargetList {
     targets: Vec<Target>,
     any: bool,
     complete: bool,
@@ -116,7 +116,7 @@ impl Server {
 
     /// `None` where the service does not say.
     async fn known_names(&self, names: &Names) -> Option<KnownNames> {
-        let Targets { targets, any, complete } = self.get("/api/v1/targets", &[]).await.ok()?;
+        let TargetList { targets, any, complete } = self.get("/api/v1/targets", &[]).await.ok()?;
         let configured: BTreeSet<_> = targets.into_iter().map(|one| one.name).collect();
         let mut known = KnownNames {
             targets: configured.clone(),

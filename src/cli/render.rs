@@ -67,11 +67,10 @@ impl Render {
                 return Err(offline::refuse(&rejection.violations, &world.sources, self.output)?);
             }
         };
-        let input = self.input(waml, repository, &world, &known)?;
+        let input = self.input(&waml, repository, &world, &known)?;
         let clusters = known.clusters_for(&self.target).unwrap_or_else(Clusters::any);
-        let rendered = match plan(&input, &platform::facts(clusters)) {
-            Ok(rendered) => rendered,
-            Err(_) => return Err(self.refused(&input, &world, &known)?),
+        let Ok(rendered) = plan(&input, &platform::facts(clusters)) else {
+            return Err(self.refused(&input, &world, &known)?);
         };
         if self.output == Format::Text && !rendered.warnings.is_empty() {
             offline::tell(&rendered.warnings, &world.sources, self.output)?;
@@ -85,7 +84,7 @@ impl Render {
     /// What is planned. Where nobody says which repository this is, it must not matter.
     fn input(
         &self,
-        waml: Arc<Waml>,
+        waml: &Arc<Waml>,
         repository: Result<RepoName, CliError>,
         world: &World,
         known: &KnownTargets,
@@ -93,7 +92,7 @@ impl Render {
         let of = |repository: RepoName| Input {
             waml: waml.clone(),
             target: self.target.clone(),
-            release: offline::release(&waml, Some(repository), Some(self.tag.clone())),
+            release: offline::release(waml, Some(repository), Some(self.tag.clone())),
             templates: world.templates.clone(),
         };
         let unknown = match repository {

@@ -44,7 +44,7 @@ pub(super) fn end(text: &str) -> Result<Timestamp, String> {
 /// # Errors
 /// What may be written.
 pub(super) fn duration(text: &str) -> Result<SignedDuration, String> {
-    let long = time_text::duration(text).filter(|long| long.is_positive());
+    let long = time_text::duration(text).filter(SignedDuration::is_positive);
     long.ok_or_else(|| DURATIONS.to_owned())
 }
 

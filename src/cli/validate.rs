@@ -69,7 +69,9 @@ impl Validate {
         }
         if self.output.is_data() {
             let mut told = offline::as_json(&violations);
-            told["platform"] = known.as_json();
+            if let Some(map) = told.as_object_mut() {
+                map.insert("platform".to_owned(), known.as_json());
+            }
             output::data(self.output, &told)?;
         } else if !violations.is_empty() {
             offline::tell(&violations, &world.sources, self.output)?;

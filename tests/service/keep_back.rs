@@ -119,7 +119,7 @@ async fn what_somebody_locks_is_listed_and_unlocked() {
         (&["lock", target, "--everything", "--reason", "x"], "cannot be used with"),
         (&["lock", target, "--reason", " "], "the reason is empty"),
         (&["lock", target, "--reason", "x", "--for", "long"], "long"),
-        (&["unlock", "N/O", "--reason", "x"], "neither a lock's id nor a target"),
+        (&["unlock", "no!", "--reason", "x"], "neither a lock's id nor a target"),
     ] {
         let said = refused(&process, &home, arguments, 2).await;
         assert!(said.contains(words), "{arguments:?}: {said}");

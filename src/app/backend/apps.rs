@@ -29,7 +29,7 @@ impl ports::Apps for Backend {
         let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
         let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
-        let line = |placed: Placed| {
+        let to_line = |placed: Placed| {
             let known = placed.live.as_ref().and_then(|id| made.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
             let Spot { target, app } = &placed.spot;
@@ -50,7 +50,7 @@ impl ports::Apps for Backend {
                 .is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
         };
         let in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
-        let apps = apps.into_iter().map(line).filter(|line| of_owner(line) && in_state(line));
+        let apps = apps.into_iter().map(to_line).filter(|line| of_owner(line) && in_state(line));
         Ok(AppsPage { apps: apps.collect(), next, missing })
     }
 }

@@ -234,7 +234,7 @@ fn a_probe_on_a_services_number_asks_the_container_and_a_number_of_no_service_is
     let found = planned(&doubtful);
     assert!(plan_of(&doubtful).is_ok(), "{found:?}");
     assert_eq!(
-        found.iter().map(|one| one.to_string()).collect::<Vec<_>>(),
+        found.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             ".weave.yaml:9:32: the readiness probe uses the port `8800`, to which no service leads [probes]"
         ]

@@ -121,7 +121,10 @@ fn versions(section: &Section, slug: &str) -> Json {
     let Some(versions) = &section.versions else { return Json::Null };
     let view = |version: &Version| {
         let mut view = without_nulls(json!(version));
-        view["workload"] = naming::version_workload(slug, &version.name).into();
+        if let Json::Object(map) = &mut view {
+            let workload = naming::version_workload(slug, &version.name);
+            map.insert("workload".to_owned(), workload.into());
+        }
         view
     };
     Json::Array(versions.iter().map(view).collect())

@@ -57,7 +57,7 @@ pub(super) fn instance(app: &AppKey, target: &Target) -> String {
     unique::name(&target.name, app, LONGEST_INSTANCE)
 }
 
-/// The pods of a StatefulSet carry its name and a hash in a label, which takes 63 characters.
+/// The pods of a `StatefulSet` carry its name and a hash in a label, which takes 63 characters.
 const LONGEST_STATEFUL_SET: usize = 63 - 11;
 
 /// The Service by which a Redis in the cluster, and its exporter, are reached.

@@ -158,17 +158,6 @@ fn checked(git_ref: String) -> Result<String, String> {
     if legal { Ok(git_ref) } else { Err("ref: write a branch, a tag or a commit".to_owned()) }
 }
 
-#[cfg(test)]
-mod ref_tests {
-    use super::*;
-    use crate::server::openapi::{Form, forms};
-
-    #[test]
-    fn the_contract_allows_only_refs_that_are_taken() {
-        forms::tests::hold(Form::REF, |text| checked(text).is_ok());
-    }
-}
-
 /// Takes the plan apart; a new field asks here whether it is to be seen.
 fn view(plan: Plan) -> View {
     let Plan { run, app, target, tag, commit, notes } = plan;
@@ -201,5 +190,16 @@ fn refused(error: NotPlanned) -> Problem {
             tracing::error!(%error, "a dry run failed");
             Problem::new(Kind::Unavailable, "it cannot be planned now; come again")
         }
+    }
+}
+
+#[cfg(test)]
+mod ref_tests {
+    use super::*;
+    use crate::server::openapi::{Form, forms};
+
+    #[test]
+    fn the_contract_allows_only_refs_that_are_taken() {
+        forms::tests::hold(Form::REF, |text| checked(text).is_ok());
     }
 }
