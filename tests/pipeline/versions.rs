@@ -66,7 +66,7 @@ fn the_built_in_templates_are_right_for_every_version() {
 }
 
 /// A template of a company that uses what only some versions of Kubernetes have.
-const POD: &str = r#"
+const POD: &str = "
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -80,7 +80,7 @@ spec:
       hostnameOverride: {{ app.slug }}
       END
       containers: [{name: app, image: {{ image.reference }}}]
-"#;
+";
 
 fn own_templates(condition: &str, end: &str) -> Arc<Templates> {
     let text = POD.replace("CONDITION", condition).replace("END", end);
