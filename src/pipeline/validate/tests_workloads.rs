@@ -45,7 +45,9 @@ fn a_disk_for_one_pod_has_one_pod() {
     assert_eq!(said(&shared), Vec::<String>::new());
     assert_eq!(
         said(&format!("{disk}    scaling: {{replicas: 1, maxSurge: 1}}\n")),
-        ["9:38: `scaling.maxSurge` does nothing: with the disk `a` the old pod goes before the new one comes [ignored]"]
+        [
+            "9:38: `scaling.maxSurge` does nothing: with the disk `a` the old pod goes before the new one comes [ignored]"
+        ]
     );
 }
 
