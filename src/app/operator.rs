@@ -3,7 +3,6 @@
 
 use jiff::Timestamp;
 
-use crate::app::backup::refuse_elsewhere;
 use crate::app::{StartError, boxed};
 use crate::clock::{self, Clock};
 use crate::config::settings::Storage;
@@ -32,9 +31,8 @@ impl Operator {
     /// Opens the database, beside a service that may be running on it.
     ///
     /// # Errors
-    /// When it cannot be opened, or is not where the service has it.
+    /// When it cannot be opened.
     pub async fn open(storage: &Storage, clock: Clock) -> Result<Self, StartError> {
-        refuse_elsewhere(storage).map_err(boxed("the database"))?;
         let store = Store::open(&storage.url).await.map_err(boxed("the database"))?;
         Ok(Self { store, clock })
     }

@@ -158,7 +158,6 @@ async fn a_command_in_another_folder_makes_no_second_record() {
         &["rebuild"],
         &["rebuild", "--config", config, "--merge"],
         &["backup", "--config", config, "copy.db"],
-        &["locks", "--config", config],
     ] {
         let (code, said) = run_in(elsewhere.path(), &[], command);
         assert!(matches!(code, Some(1 | 2)), "{command:?}: {said}");
