@@ -1,11 +1,11 @@
 //! The embedded database is copied, and put back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::app::home::Home;
+use crate::app::home::{Home, HomeError};
 use crate::app::{StartError, boxed};
 use crate::clock::Clock;
-use crate::config::settings::Settings;
+use crate::config::settings::Storage;
 use crate::model::audit::{By, Entry, Via};
 use crate::store::Store;
 pub use crate::store::embedded::{Contents, Restored};
@@ -23,7 +23,18 @@ pub enum NotCopied {
     /// The file, or the database.
     #[error(transparent)]
     File(#[from] EmbeddedError),
-    /// A service runs, or something else of ours cannot be used.
+    /// A service runs in the folder.
+    #[error(
+        "{} is in use by another the-deployer{by}: stop that service first, if it is the one that is meant",
+        folder.display()
+    )]
+    Running {
+        /// The folder.
+        folder: PathBuf,
+        /// Which process has it, if that is known.
+        by: String,
+    },
+    /// Something else of ours cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -33,52 +44,76 @@ impl NotCopied {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::File(error) => error.is_refusal(),
-            Self::NotEmbedded { .. } | Self::Start(_) => false,
+            Self::NotEmbedded { .. } | Self::Running { .. } | Self::Start(_) => false,
         }
     }
 }
 
-/// Copies the database of the settings into a file, beside a service that may be running.
+/// Copies the database into a file, beside a service that may be running.
 ///
 /// # Errors
 /// [`NotCopied`]; then there is no such file.
-pub async fn backup(settings: &Settings, file: &Path) -> Result<Contents, NotCopied> {
-    Ok(embedded(settings)?.backup(file).await?)
+pub async fn backup(storage: &Storage, file: &Path) -> Result<Contents, NotCopied> {
+    let embedded = embedded(storage)?;
+    embedded.refuse_elsewhere()?;
+    Ok(embedded.backup(file).await?)
 }
 
-/// Puts a backup in the place of the database of the settings, and notes who did it.
+/// Where the database is, for people.
+pub fn shown_place(storage: &Storage) -> String {
+    match Embedded::of(&storage.url) {
+        Ok(embedded) => embedded.path().display().to_string(),
+        Err(shown) => shown,
+    }
+}
+
+/// Refuses to work in a folder that is not the service's, where that can be known.
+///
+/// # Errors
+/// [`NotCopied`]
+pub(crate) fn refuse_elsewhere(storage: &Storage) -> Result<(), EmbeddedError> {
+    Embedded::of(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
+}
+
+/// Puts a backup in the place of the database, and notes who did it.
 ///
 /// # Errors
 /// [`NotCopied`]; then the database is what it was. If the note alone fails, the backup is in place.
 pub async fn restore(
-    settings: &Settings,
+    storage: &Storage,
     file: &Path,
     force: bool,
     by: &str,
     clock: &Clock,
 ) -> Result<Restored, NotCopied> {
-    let embedded = embedded(settings)?;
+    let embedded = embedded(storage)?;
+    embedded.refuse_elsewhere()?;
     // A service has the folder for itself as long as it runs.
-    let home = Home::enter(&settings.storage.folder).map_err(boxed("the storage folder"))?;
+    let home = Home::enter(&storage.folder).map_err(|error| match error {
+        HomeError::Taken { folder, by } => NotCopied::Running { folder, by },
+        error @ HomeError::Unusable { .. } => {
+            NotCopied::Start(boxed::<HomeError>("the storage folder")(error))
+        }
+    })?;
     let suffix = format!(".before-{}", clock.deploy_id());
     let restored = embedded.restore(file, &suffix, force).await?;
-    note(settings, file, &restored, by, clock).await?;
+    note(storage, file, &restored, by, clock).await?;
     drop(home);
     Ok(restored)
 }
 
-fn embedded(settings: &Settings) -> Result<Embedded, NotCopied> {
-    Embedded::of(&settings.storage.url).map_err(|url| NotCopied::NotEmbedded { url })
+fn embedded(storage: &Storage) -> Result<Embedded, NotCopied> {
+    Embedded::of(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
 }
 
 async fn note(
-    settings: &Settings,
+    storage: &Storage,
     file: &Path,
     restored: &Restored,
     by: &str,
     clock: &Clock,
 ) -> Result<(), StartError> {
-    let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    let store = Store::open(&storage.url).await.map_err(boxed("the database"))?;
     let entry = Entry {
         id: clock.deploy_id(),
         at: clock.now(),

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::support::ownership;
+
 /// The locked file; in it the process that has it, for people.
 const LOCK: &str = "lock";
 
@@ -54,7 +56,7 @@ impl Home {
     pub(crate) fn enter(folder: &Path) -> Result<Self, HomeError> {
         let path = folder.join(LOCK);
         let unusable = |source| HomeError::Unusable { path: path.clone(), source };
-        std::fs::create_dir_all(folder).map_err(unusable)?;
+        ownership::create_folders(folder).map_err(unusable)?;
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
         let mut file = options.open(&path).map_err(unusable)?;
@@ -66,6 +68,7 @@ impl Home {
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
         sign(&mut file).map_err(unusable)?;
+        ownership::give_to_folder_owner(&path).map_err(unusable)?;
         Ok(Self { lock: file, folder: folder.to_owned() })
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::app::{StartError, boxed};
 use crate::clock::{self, Clock};
-use crate::config::settings::Settings;
+use crate::config::settings::Storage;
 use crate::model::audit::{By, Entry, Found, Search, Via};
 use crate::model::id::{AppKey, RepoName, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
@@ -28,12 +28,12 @@ pub struct Act {
 }
 
 impl Operator {
-    /// Opens the database of the settings, beside a service that may be running on it.
+    /// Opens the database, beside a service that may be running on it.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub async fn open(settings: &Settings, clock: Clock) -> Result<Self, StartError> {
-        let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
+    pub async fn open(storage: &Storage, clock: Clock) -> Result<Self, StartError> {
+        let store = Store::open(&storage.url).await.map_err(boxed("the database"))?;
         Ok(Self { store, clock })
     }
 

@@ -17,8 +17,8 @@ use crate::app::templates::InUse;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::controller::outside::{
-    Delivered, Earlier, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy, Restored,
-    Written, Wrote,
+    Delivered, Earlier, EndCheck, NotDelivered, NotPlanned, Outside, Planned, Problem, Remedy,
+    Restored, Written, Wrote,
 };
 use crate::controller::stages::Stages;
 use crate::forge::Forge;
@@ -388,8 +388,8 @@ impl Outside for World {
         tell::tell(self, message, now).await
     }
 
-    async fn confirm(&self, message: &Message) -> Result<bool, NotDelivered> {
-        tell::confirm(self, message).await
+    async fn confirm(&self, message: &Message, now: Timestamp) -> Result<EndCheck, NotDelivered> {
+        tell::confirm(self, message, now).await
     }
 
     fn limited(&self) -> Limited {

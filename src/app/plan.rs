@@ -11,7 +11,7 @@ use crate::model::facts::Facts;
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::Hold;
+use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::dry_run::{self, DryRun, Outcome};
 use crate::pipeline::preview::live;
 use crate::pipeline::{Input, questions};
@@ -188,11 +188,9 @@ impl Asked<'_> {
             ));
         }
         if ours && let Some(hold) = self.world.store.hold(target, app).await.map_err(Fault::new)? {
-            let Hold { by, reason, .. } = hold;
-            notes.push(format!(
-                "{by} holds automation off it ({reason}): a person's deployment of another release ends \
-                 the hold, and one that a job asks for is refused"
-            ));
+            let cluster = self.world.clusters.find(target);
+            let holds = cluster.map(|cluster| cluster.policies.holds).unwrap_or_default();
+            notes.extend(hold_note(&hold, holds));
         }
         if self.commit.is_none() {
             notes.push("no commit was named, so nobody looked which branch it is on".to_owned());
@@ -209,6 +207,20 @@ impl Asked<'_> {
     }
 }
 
+/// What a hold means for a deployment, by whom it keeps from deploying; nothing where that is nobody.
+fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
+    match holds {
+        Holds::Off => None,
+        Holds::Automation => Some(format!(
+            "{by} holds automation off it ({reason}): a person's deployment of another release ends \
+             the hold, and one that a job asks for is refused"
+        )),
+        Holds::Everybody => Some(format!(
+            "{by} holds it ({reason}): every deployment is refused until `bart unhold` ends the hold"
+        )),
+    }
+}
+
 impl From<Problem> for NotPlanned {
     fn from(Problem { remedy, message }: Problem) -> Self {
         match remedy {
@@ -216,5 +228,36 @@ impl From<Problem> for NotPlanned {
             Remedy::Reject => Self::Unmeant(message),
             Remedy::Retry { .. } | Remedy::Doubt | Remedy::GiveUp => Self::Unavailable(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Namespace, Slug, TargetName};
+
+    #[test]
+    fn a_note_about_a_hold_promises_no_way_out_that_is_refused() {
+        let hold = Hold {
+            target: TargetName::parse("prod").unwrap(),
+            app: AppKey {
+                namespace: Namespace::parse("devx").unwrap(),
+                slug: Slug::parse("shop").unwrap(),
+            },
+            by: "jo".to_owned(),
+            reason: "the fair".to_owned(),
+            since: jiff::Timestamp::UNIX_EPOCH,
+            rollback: None,
+            away: None,
+            to: None,
+        };
+        let note = |holds| hold_note(&hold, holds).unwrap_or_default();
+        assert!(note(Holds::Automation).contains("a person's deployment of another release ends"));
+        let everybody = note(Holds::Everybody);
+        assert!(
+            everybody.contains("`bart unhold`") && !everybody.contains("a person's"),
+            "{everybody}"
+        );
+        assert_eq!(note(Holds::Off), "");
     }
 }

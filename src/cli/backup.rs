@@ -1,7 +1,7 @@
 //! `the-deployer backup`, `restore` and `rebuild`: the service's own record kept, put back, made
 //! again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -107,15 +107,18 @@ pub(super) struct Rebuild {
 
 impl Backup {
     pub(super) async fn run(self) -> Outcome {
-        let settings = self.source.load(self.output)?.settings;
-        let contents = backup::backup(&settings, &self.file).await.map_err(not_copied)?;
-        let file = self.file.display();
+        let storage = self.source.load_storage(self.output)?;
+        let contents = backup::backup(&storage, &self.file).await.map_err(not_copied)?;
+        let (database, file) = (backup::shown_place(&storage), absolute(&self.file));
         match self.output {
-            Format::Text => output::print(&format!("{GOOD}copied{GOOD:#} {contents}, to {file}\n")),
+            Format::Text => output::print(&format!(
+                "{GOOD}copied{GOOD:#} {contents}, from {database} to {}\n",
+                file.display()
+            )),
             data @ (Format::Json | Format::Yaml) => output::data(
                 data,
                 &json!({
-                    "file": self.file, "migration": contents.migration,
+                    "file": self.file, "database": database, "migration": contents.migration,
                     "deployments": contents.deployments, "newest": contents.newest,
                 }),
             ),
@@ -125,9 +128,9 @@ impl Backup {
 
 impl Restore {
     pub(super) async fn run(self) -> Outcome {
-        let settings = self.source.load(self.output)?.settings;
+        let storage = self.source.load_storage(self.output)?;
         let clock = Clock::system();
-        let restored = backup::restore(&settings, &self.file, self.force, &self.by, &clock).await;
+        let restored = backup::restore(&storage, &self.file, self.force, &self.by, &clock).await;
         let restored = restored.map_err(not_copied)?;
         let contents = &restored.contents;
         match self.output {
@@ -136,15 +139,18 @@ impl Restore {
                     format!("what was there is kept as {}\n", kept.display())
                 });
                 output::print(&format!(
-                    "{GOOD}restored{GOOD:#} {contents}\n{kept}{NOTE}next{NOTE:#}: `the-deployer \
-                     rebuild --merge` brings back what the manifest repositories know of the time \
-                     since, before `serve`\n"
+                    "{GOOD}restored{GOOD:#} {contents}, into {}\n{kept}{NOTE}next{NOTE:#}: \
+                     `the-deployer rebuild --merge{}` brings back what the manifest repositories know of \
+                     the time since, before `serve`\n",
+                    restored.database.display(),
+                    self.source.argument()
                 ))
             }
             data @ (Format::Json | Format::Yaml) => output::data(
                 data,
                 &json!({
-                    "kept": restored.kept, "migration": contents.migration,
+                    "database": restored.database, "kept": restored.kept,
+                    "migration": contents.migration,
                     "deployments": contents.deployments, "newest": contents.newest,
                 }),
             ),
@@ -154,17 +160,19 @@ impl Restore {
 
 impl Rebuild {
     pub(super) async fn run(self) -> Outcome {
-        let settings = self.source.load(self.output)?.settings;
+        let settings = self.source.load_for_rebuild(self.output)?.settings;
+        let database = backup::shown_place(&settings.storage);
         let Self { dry_run, merge, offline, by, output: format, .. } = self;
         let options = Options { dry_run, merge, offline, by };
         let report = rebuild::rebuild(&settings, &options, &Clock::system()).await;
         let report = report.map_err(not_rebuilt)?;
         match format {
-            Format::Text => output::print(&page(&report, dry_run)),
+            Format::Text => output::print(&page(&report, &database, dry_run)),
             data @ (Format::Json | Format::Yaml) => output::data(
                 data,
                 &json!({
                     "dry_run": dry_run,
+                    "database": database,
                     "found": {
                         "deployments": report.deployments, "numbered": report.numbered,
                         "removals": report.removals, "apps": report.apps,
@@ -180,14 +188,19 @@ impl Rebuild {
     }
 }
 
-fn page(report: &Report, dry_run: bool) -> String {
+/// As it is found again from another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn page(report: &Report, database: &str, dry_run: bool) -> String {
     let Report { deployments, numbered, removals, apps, added, notes } = report;
     let done = if dry_run { "would add" } else { "added" };
     let notes: String = notes.iter().map(|note| format!("{NOTE}note{NOTE:#}: {note}\n")).collect();
     format!(
         "found {deployments} deployments ({numbered} of them with the code host's number), \
          {removals} removals, {apps} apps that stand\n{GOOD}{done}{GOOD:#} {} deployments, {} \
-         removals, {} owners of apps\n{notes}",
+         removals, {} owners of apps, to {database}\n{notes}",
         added.deployments, added.removals, added.owners
     )
 }
@@ -202,7 +215,7 @@ fn not_copied(error: NotCopied) -> CliError {
              docs/operations.md has both",
         ),
         error if error.is_refusal() => CliError::refused(text),
-        NotCopied::File(_) | NotCopied::Start(_) => {
+        NotCopied::File(_) | NotCopied::Start(_) | NotCopied::Running { .. } => {
             CliError::io(text).hint("name the service's own configuration with --config")
         }
     }
@@ -211,7 +224,7 @@ fn not_copied(error: NotCopied) -> CliError {
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
 fn not_rebuilt(error: NotRebuilt) -> CliError {
     match &error {
-        NotRebuilt::NotEmpty(_) => CliError::refused(error.to_string()),
+        NotRebuilt::NotEmpty(_) | NotRebuilt::Elsewhere(_) => CliError::refused(error.to_string()),
         NotRebuilt::Start(_) | NotRebuilt::Forge(_) => CliError::io(error.to_string()),
     }
 }

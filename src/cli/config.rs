@@ -9,8 +9,9 @@ use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
 use super::token::Token;
 use crate::app::signing;
+use crate::config::settings::Storage;
 use crate::config::{self, Loaded, Sources};
-use crate::model::violation::Violation;
+use crate::model::violation::{Rejection, Violation};
 
 /// Looks at the configuration without starting anything.
 #[derive(Debug, Subcommand)]
@@ -94,27 +95,73 @@ impl Source {
     /// # Errors
     /// When the file cannot be read, or is refused (its violations are printed).
     pub(super) fn load(&self, format: Format) -> Result<Loaded, CliError> {
-        let sources = Sources::read(self.config.as_deref(), config::environment())
-            .map_err(|error| CliError::io(error.to_string()))?;
-        match sources.load() {
-            Ok(loaded) => {
-                if format == Format::Text && !loaded.warnings.is_empty() {
-                    tell(&loaded.warnings, &sources);
-                }
-                Ok(loaded)
-            }
-            Err(rejection) => {
-                match format {
-                    Format::Text => tell(&rejection.violations, &sources),
-                    data @ (Format::Json | Format::Yaml) => output::data(
-                        data,
-                        &serde_json::json!({"valid": false, "violations": rejection.violations}),
-                    )?,
-                }
-                Err(CliError::rejected())
+        self.load_with(format, Sources::load)
+    }
+
+    /// The settings for acts on the database; no secret is read.
+    ///
+    /// # Errors
+    /// As [`Source::load`].
+    pub(super) fn load_for_record(&self, format: Format) -> Result<Loaded, CliError> {
+        self.load_with(format, Sources::load_for_record)
+    }
+
+    /// The settings for a rebuild; secrets that it does not need are not read.
+    ///
+    /// # Errors
+    /// As [`Source::load`].
+    pub(super) fn load_for_rebuild(&self, format: Format) -> Result<Loaded, CliError> {
+        self.load_with(format, Sources::load_for_rebuild)
+    }
+
+    /// Where the state is, and nothing else.
+    ///
+    /// # Errors
+    /// As [`Source::load`].
+    pub(super) fn load_storage(&self, format: Format) -> Result<Storage, CliError> {
+        let sources = self.sources()?;
+        sources.load_storage().map_err(|rejection| refused(&rejection, &sources, format))
+    }
+
+    fn load_with(
+        &self,
+        format: Format,
+        load: impl FnOnce(&Sources) -> Result<Loaded, Rejection>,
+    ) -> Result<Loaded, CliError> {
+        let sources = self.sources()?;
+        let loaded = load(&sources).map_err(|rejection| refused(&rejection, &sources, format))?;
+        if format == Format::Text && !loaded.warnings.is_empty() {
+            tell(&loaded.warnings, &sources);
+        }
+        Ok(loaded)
+    }
+
+    /// How another command is told of the same configuration: ` --config FILE`, or nothing.
+    pub(super) fn argument(&self) -> String {
+        let path = self.config.as_ref().map(|path| format!(" --config {}", path.display()));
+        path.unwrap_or_default()
+    }
+
+    fn sources(&self) -> Result<Sources, CliError> {
+        Sources::read(self.config.as_deref(), config::environment())
+            .map_err(|error| CliError::io(error.to_string()))
+    }
+}
+
+/// Prints what is wrong with the configuration.
+fn refused(rejection: &Rejection, sources: &Sources, format: Format) -> CliError {
+    match format {
+        Format::Text => tell(&rejection.violations, sources),
+        data @ (Format::Json | Format::Yaml) => {
+            let violations = &rejection.violations;
+            let printed =
+                output::data(data, &serde_json::json!({"valid": false, "violations": violations}));
+            if let Err(error) = printed {
+                return error;
             }
         }
     }
+    CliError::rejected()
 }
 
 fn tell(violations: &[Violation], sources: &Sources) {

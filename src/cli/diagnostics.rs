@@ -7,7 +7,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet};
 
 use crate::model::violation::{Position, Severity, Violation};
-use crate::support::secret_text::mask_values;
+use crate::support::secret_mask::ValueMask;
 
 /// The texts of the files that violations point into, by name.
 #[derive(Debug, Default)]
@@ -28,8 +28,14 @@ const MOST_SHOWN: usize = 100;
 /// All violations, one after the other, and a line that counts them.
 pub(crate) fn render(violations: &[Violation], sources: &Sources) -> String {
     let renderer = Renderer::styled();
-    let shown =
-        violations.iter().take(MOST_SHOWN).map(|violation| one(violation, sources, &renderer));
+    let shown = violations.iter().take(MOST_SHOWN);
+    let files = shown.clone().filter_map(|violation| violation.position.as_ref());
+    let files = files.filter_map(|place| sources.0.get_key_value(place.file.as_ref()));
+    let files: HashMap<&str, &str> =
+        files.map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    // Once for each file, whatever the number of violations in it.
+    let masks = files.into_iter().map(|(name, text)| (name, ValueMask::new(text))).collect();
+    let shown = shown.map(|violation| one(violation, &masks, &renderer));
     let more = violations.len().saturating_sub(MOST_SHOWN);
     let rest = (more > 0).then(|| format!("… and {more} more, of the same file\n"));
     shown.chain(rest).chain([summary(violations)]).collect::<Vec<_>>().join("\n")
@@ -44,7 +50,7 @@ pub(crate) fn left_out(more: usize) -> String {
     }
 }
 
-fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String {
+fn one(violation: &Violation, masks: &HashMap<&str, ValueMask<'_>>, renderer: &Renderer) -> String {
     let level = match violation.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -53,8 +59,8 @@ fn one(violation: &Violation, sources: &Sources, renderer: &Renderer) -> String 
     // The line of a secret would end in the log of whoever runs this.
     let may_show = violation.rule != "plaintext";
     let found = violation.position.as_ref().filter(|_| may_show).and_then(|place| {
-        let text = sources.0.get(place.file.as_ref())?;
-        let text = mask_values(text, &range(text, place));
+        let mask = masks.get(place.file.as_ref())?;
+        let text = mask.mask(&range(mask.text(), place));
         let range = range(&text, place);
         Some((place, text, range))
     });

@@ -105,14 +105,18 @@ pub(super) async fn open_for(
     source: &Source,
     target: Option<&TargetName>,
 ) -> Result<Operator, CliError> {
-    let settings = source.load(Format::Text)?.settings;
+    let Some(target) = target else {
+        let storage = source.load_storage(Format::Text)?;
+        return Operator::open(&storage, Clock::system()).await.map_err(failed);
+    };
+    let settings = source.load_for_record(Format::Text)?.settings;
     let clusters = &settings.clusters;
-    if let Some(target) = target.filter(|target| clusters.find(target).is_none()) {
+    if clusters.find(target).is_none() {
         let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
         let error = CliError::usage(format!("the configuration has no cluster `{target}`"));
         return Err(error.hint(suggest::hint(target.as_str(), known)));
     }
-    Operator::open(&settings, Clock::system()).await.map_err(failed)
+    Operator::open(&settings.storage, Clock::system()).await.map_err(failed)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]

@@ -3,28 +3,34 @@
 //! Secrets belong into files and variables of their own; one that stands in the configuration by
 //! mistake, or under a mistyped key, must not come out in the message that says so.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use crate::config::report::RULE;
 use crate::model::violation::{Position, Violation};
-use crate::support::secret_text::mask_values;
+use crate::support::secret_mask::mask_values;
 use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
 
 /// The file's text with stars for whatever may be a secret; places stay where they are.
 pub(super) fn masked(file: &str, text: &str) -> String {
+    // By the text alone first: what is no YAML has no nodes, and a value may begin on another line than its key.
+    let by_text = mask_values(text, &(0..0));
     let Some(root) = yaml::parse(file, text.as_bytes(), &Budget::default(), &mut Vec::new()) else {
-        // What is no YAML has no places: whatever looks like a value of a secret is masked.
-        return mask_values(text, &(0..0)).into_owned();
+        return by_text.into_owned();
     };
-    let mut places = Vec::new();
+    let mut places: HashMap<u32, Vec<Range<u32>>> = HashMap::new();
     root.leaves(&mut Path::root(), &mut |path, node| {
         let hidden = |value| is_secret_place(path) || has_credentials(value) || is_slacks(value);
         if node.as_text().is_some_and(hidden) {
-            places.push(node.origin.position.clone());
+            let Position { line, column, length, .. } = node.origin.position;
+            places.entry(line).or_default().push(column..column.saturating_add(length));
         }
     });
-    let line =
-        |(n, line): (usize, &str)| stars(line, places.iter().filter(|p| p.line as usize == n + 1));
-    text.split_inclusive('\n').enumerate().map(line).collect()
+    // What comes from aliases is not in the order of the line.
+    places.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start));
+    let line = |(line, number)| stars(line, places.get(&number).map_or(&[], Vec::as_slice));
+    by_text.split_inclusive('\n').zip(1..).map(line).collect()
 }
 
 /// Marks secrets that stand where a file or a variable should be named, before the reader quotes
@@ -103,13 +109,17 @@ fn keys(path: &Path) -> Vec<&str> {
     steps.collect()
 }
 
-fn stars<'p>(line: &str, places: impl Iterator<Item = &'p Position>) -> String {
-    let spans: Vec<_> = places.map(|p| p.column as usize..(p.column + p.length) as usize).collect();
-    let star = |(n, c): (usize, char)| {
-        let hidden = c != '\n' && spans.iter().any(|span| span.contains(&(n + 1)));
-        if hidden { '*' } else { c }
+/// The line with stars in these columns, which come in the order of the line.
+fn stars(line: &str, spans: &[Range<u32>]) -> String {
+    let mut spans = spans.iter().peekable();
+    let mut until = 0;
+    let star = |(c, column): (char, u32)| {
+        while let Some(span) = spans.next_if(|span| span.start <= column) {
+            until = until.max(span.end);
+        }
+        if c != '\n' && column < until { '*' } else { c }
     };
-    line.chars().enumerate().map(star).collect()
+    line.chars().zip(1..).map(star).collect()
 }
 
 fn at_mut<'n>(root: &'n mut Node, path: &Path) -> Option<&'n mut Node> {

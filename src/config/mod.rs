@@ -14,6 +14,7 @@ pub mod secret; // secrets in files and variables
 pub mod settings; // what the program uses
 
 mod mask; // what may be shown
+mod offline; // what commands need that work without the service
 mod report; // violations at the place of a value
 mod resolve; // File to Settings
 mod variables; // THE_DEPLOYER_*
@@ -26,9 +27,10 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::config::file::File;
+use crate::config::offline::Purpose;
 use crate::config::report::Report;
 use crate::config::resolve::Resolver;
-use crate::config::settings::Settings;
+use crate::config::settings::{Settings, Storage};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::waml::node::{Map, Node, Origin, Path as Way, Value};
 use crate::waml::typed::Reader;
@@ -99,14 +101,65 @@ impl Sources {
     /// # Errors
     /// Every violation, warnings too, in the order of the file.
     pub fn load(&self) -> Result<Loaded, Rejection> {
+        self.load_for(Purpose::Serve)
+    }
+
+    fn load_for(&self, purpose: Purpose) -> Result<Loaded, Rejection> {
         let mut violations = Vec::new();
-        let settings = self.settings(&mut violations);
+        let settings = self.settings(purpose, &mut violations);
         let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
         sort(&mut violations);
         match settings {
             Some(settings) if !stops => Ok(Loaded { settings, warnings: violations }),
             _ => Err(Rejection { violations }),
         }
+    }
+
+    /// The settings for acts on the database: `storage` and `clusters` are the configuration's, and no secret
+    /// is read.
+    ///
+    /// # Errors
+    /// As [`Sources::load`].
+    pub fn load_for_record(&self) -> Result<Loaded, Rejection> {
+        self.load_for(Purpose::Record)
+    }
+
+    /// The settings for a rebuild: secrets are read for the code host and the manifest repositories only.
+    ///
+    /// # Errors
+    /// As [`Sources::load`].
+    pub fn load_for_rebuild(&self) -> Result<Loaded, Rejection> {
+        self.load_for(Purpose::Rebuild)
+    }
+
+    /// The part `storage` alone, whatever the rest is like: it may be of a newer version.
+    ///
+    /// # Errors
+    /// Every violation of that part.
+    pub fn load_storage(&self) -> Result<Storage, Rejection> {
+        let mut violations = Vec::new();
+        let storage = self.storage(&mut violations);
+        match (storage, Rejection::of(violations)) {
+            (Some(storage), None) => Ok(storage),
+            (_, rejection) => Err(rejection.unwrap_or(Rejection { violations: Vec::new() })),
+        }
+    }
+
+    fn storage(&self, violations: &mut Vec<Violation>) -> Option<Storage> {
+        let mut root = self.root(violations)?;
+        if let Value::Map(map) = &mut root.value {
+            map.retain(|name, _| name == "storage");
+        }
+        let is_of_it = |name: &str| name.starts_with("THE_DEPLOYER_STORAGE_");
+        let variables = self.variables.iter().filter(|(name, _)| is_of_it(name));
+        let variables = variables.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let File { storage, .. } = read_file(&mut root, &variables, violations)?;
+        let report = Report::new(&root);
+        let (variables, home) = (&self.variables, &self.home);
+        let mut resolver = Resolver { report, variables, home, purpose: Purpose::Record };
+        let storage = resolver.storage(storage.unwrap_or_default());
+        violations.append(&mut resolver.report.violations);
+        Some(storage)
     }
 
     /// The texts that violations point into, by name: the file, and the variables that are ours.
@@ -116,24 +169,38 @@ impl Sources {
         file.chain(variables::texts(&self.variables)).collect()
     }
 
-    fn settings(&self, violations: &mut Vec<Violation>) -> Option<Settings> {
-        let mut root = match &self.file {
+    fn root(&self, violations: &mut Vec<Violation>) -> Option<Node> {
+        match &self.file {
             Some((name, text)) if !is_blank(text) => {
-                yaml::parse(name, text.as_bytes(), &Budget::default(), violations)?
+                yaml::parse(name, text.as_bytes(), &Budget::default(), violations)
             }
-            Some((name, _)) => nothing(name),
-            None => nothing(""),
-        };
-        variables::overlay(&mut root, &schema(), &self.variables, violations);
-        mask::refuse_plain_secrets(&mut root, violations);
-        let json = Reader::<File>::new().check(&mut root, &Way::root(), violations)?;
-        let file = readable_parts(json, &mut root, violations);
+            Some((name, _)) => Some(nothing(name)),
+            None => Some(nothing("")),
+        }
+    }
+
+    fn settings(&self, purpose: Purpose, violations: &mut Vec<Violation>) -> Option<Settings> {
+        let mut root = self.root(violations)?;
+        let file = read_file(&mut root, &self.variables, violations)?;
         let report = Report::new(&root);
-        let mut resolver = Resolver { report, variables: &self.variables, home: &self.home };
-        let settings = resolver.settings(file);
+        let (variables, home) = (&self.variables, &self.home);
+        let mut resolver = Resolver { report, variables, home, purpose };
+        let settings = resolver.settings(purpose.reduce(file));
         violations.append(&mut resolver.report.violations);
         settings
     }
+}
+
+/// The file with the variables over it, by its schema.
+fn read_file(
+    root: &mut Node,
+    variables: &BTreeMap<String, String>,
+    violations: &mut Vec<Violation>,
+) -> Option<File> {
+    variables::overlay(root, &schema(), variables, violations);
+    mask::refuse_plain_secrets(root, violations);
+    let json = Reader::<File>::new().check(root, &Way::root(), violations)?;
+    Some(readable_parts(json, root, violations))
 }
 
 /// The file without the parts that lack something: the others can be judged nevertheless.

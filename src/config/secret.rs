@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
+use crate::support::ownership;
+
 /// No secret is longer; a path that leads to a log file is a mistake.
 const LARGEST: u64 = 64 * 1024;
 /// As long as the HMAC's digest: more adds nothing.
@@ -75,6 +77,22 @@ pub fn read(source: &Source, variables: &BTreeMap<String, String>) -> Result<Fou
     }
 }
 
+/// Where systemd puts a unit's credentials, as a configuration names them: below it is a folder for each unit.
+const CREDENTIALS: &str = "/run/credentials";
+/// The variable that names the folder of this process.
+const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
+
+/// Where a secret's file is. A credential of systemd's unit is there only while that unit runs; another process
+/// has it in the folder that `CREDENTIALS_DIRECTORY` names.
+pub fn locate(path: &Path, variables: &BTreeMap<String, String>) -> PathBuf {
+    let below = path.strip_prefix(CREDENTIALS).ok();
+    let name = below.filter(|below| below.components().count() == 2).and_then(Path::file_name);
+    match (name, variables.get(CREDENTIALS_DIRECTORY)) {
+        (Some(name), Some(folder)) if !folder.is_empty() => Path::new(folder).join(name),
+        _ => path.to_owned(),
+    }
+}
+
 /// The secret in that file, which is made if it is not there, for its owner's eyes only.
 ///
 /// # Errors
@@ -136,13 +154,14 @@ fn trimmed(text: &str, place: &str) -> Result<SecretString, SecretError> {
 /// of two processes that start together one wins.
 fn make(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        ownership::create_folders(folder)?;
     }
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     let text = random_text()?;
     let written = private(&draft).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        ownership::give_to_folder_owner(&draft)
     });
     let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -219,6 +238,22 @@ mod tests {
         }
         let none = text_of(&Source::Variable("NONE".to_owned())).unwrap_err().to_string();
         assert_eq!(none, "the variable NONE is not set");
+    }
+
+    #[test]
+    fn a_units_credential_is_found_where_this_process_has_it() {
+        let variables =
+            BTreeMap::from([("CREDENTIALS_DIRECTORY".to_owned(), "/etc/the-deployer".to_owned())]);
+        let of = |path: &str| locate(Path::new(path), &variables).display().to_string();
+        assert_eq!(
+            of("/run/credentials/the-deployer.service/key.pem"),
+            "/etc/the-deployer/key.pem"
+        );
+        for elsewhere in ["/run/secrets/key.pem", "/run/credentials/x", "/run/credentials/a/b/c"] {
+            assert_eq!(of(elsewhere), elsewhere);
+        }
+        let own = Path::new("/run/credentials/the-deployer.service/key.pem");
+        assert_eq!(locate(own, &BTreeMap::new()), own);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod sweep; // events that were lost are found
 mod worker; // the loops
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
@@ -30,9 +31,9 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
 use crate::controller::metrics::Metrics;
-use crate::controller::outbox::Senders;
 use crate::controller::outbox::answer::Patiences;
 use crate::controller::outbox::pace::Rates;
+use crate::controller::outbox::{HOUR_HAS_ROOM, Senders};
 use crate::controller::outcome::Patience;
 use crate::controller::outside::Outside;
 use crate::store::Store;
@@ -93,6 +94,8 @@ struct Parts<O> {
     /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
     /// which the process dies.
     suspect: Semaphore,
+    /// Until when the forge's hour is used up, in milliseconds since the epoch, as it was counted last.
+    hour_used_up_until: AtomicI64,
 }
 
 /// Signals that there may be something to do; which, is in the store.
@@ -112,7 +115,17 @@ impl<O: Outside> Controller<O> {
         metrics: Metrics,
     ) -> Self {
         let (wake, suspect) = (Arc::default(), Semaphore::new(1));
-        Self(Arc::new(Parts { store, clock, outside, settings, metrics, wake, suspect }))
+        let hour_used_up_until = AtomicI64::new(HOUR_HAS_ROOM);
+        Self(Arc::new(Parts {
+            store,
+            clock,
+            outside,
+            settings,
+            metrics,
+            wake,
+            suspect,
+            hour_used_up_until,
+        }))
     }
 
     /// Where events are handed in.

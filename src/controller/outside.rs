@@ -81,12 +81,13 @@ pub trait Outside: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Delivered, NotDelivered>> + Send;
 
     /// Looks whether an end that was told is what people see, and tells it again where something before it
-    /// was applied late; whether that was so.
+    /// was applied late.
     fn confirm(
         &self,
         _message: &Message,
-    ) -> impl Future<Output = Result<bool, NotDelivered>> + Send {
-        async { Ok(false) }
+        _now: Timestamp,
+    ) -> impl Future<Output = Result<EndCheck, NotDelivered>> + Send {
+        async { Ok(EndCheck::Shown) }
     }
 
     /// Until when the forge wants no requests, as far as it said.
@@ -115,6 +116,20 @@ pub enum Delivered {
     Later {
         /// When it may be told.
         at: Timestamp,
+    },
+}
+
+/// How a look at an end that was told ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndCheck {
+    /// People see the end.
+    Shown,
+    /// They saw something older, and the end was told again.
+    Retold,
+    /// It was not tried: this one may not be asked about before that time.
+    Deferred {
+        /// When it may be.
+        until: Timestamp,
     },
 }
 

@@ -118,8 +118,8 @@ impl<O: Outside> Controller<O> {
     }
 
     /// Until when even ends have to wait, because the forge's hour is used up.
-    pub async fn hour_used_up_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.0.hour_used_up_until(self.0.clock.now()).await
+    pub fn hour_used_up_until(&self) -> Option<Timestamp> {
+        self.0.hour_used_up_until(self.0.clock.now())
     }
 
     /// Brings the gauges up to date.
@@ -229,7 +229,7 @@ impl<O: Outside> Parts<O> {
             let of = waiting.iter().find(|one| one.family.to_string() == name);
             self.metrics.outbox(&name, of, sender.closed_until(now), now);
         }
-        self.metrics.limited(self.outside.limited(), self.hour_used_up_until(now).await?);
+        self.metrics.limited(self.outside.limited(), self.count_forge_hour(now).await?);
         Ok(())
     }
 

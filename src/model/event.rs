@@ -173,6 +173,19 @@ pub struct RepositoryIdentity {
     pub repository: i64,
     /// Of its owner: another one after a transfer.
     pub owner: Option<i64>,
+    /// When the event happened that says so, by the forge's clock: a name of an earlier event is an earlier
+    /// name.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
+}
+
+/// A repository by its name, and by the forge's numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedRepository {
+    /// Its name, when the event happened.
+    pub name: RepoName,
+    /// Its numbers.
+    pub identity: RepositoryIdentity,
 }
 
 /// Whom messages about a deployment are for.
@@ -210,6 +223,12 @@ impl Recipient {
 }
 
 impl DeploymentRequest {
+    /// The same under another name of its repository.
+    #[must_use]
+    pub fn of_repository(self, repository: RepoName) -> Self {
+        Self { release: Release { repository, ..self.release }, ..self }
+    }
+
     /// The forge's number; `None` while the forge does not have the deployment.
     pub fn number(&self) -> Option<i64> {
         Some(self.forge_id).filter(|number| *number > 0)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::support::secret_text::mask_secrets;
+use crate::support::secret_mask::mask_secrets;
 use crate::support::text::reveal_invisible;
 
 /// A place in a file that a person wrote. Lines and columns begin at 1 and count characters.

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::forge::github::webhook::{ContentType, Malformed, is_read, parse};
+use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
 use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
 };
@@ -37,8 +37,13 @@ pub(super) async fn github<B: Backend>(
     let event = header(headers, "x-github-event")?;
     let body = body::signed(&shared, &parts, body, verifier, is_read(event)).await?;
     let _slot = shared.slots.take(Class::Webhook).await?;
-    let event = parse(event, content_type, &body.bytes, &shared.state.webhook.rules);
+    let rules = &shared.state.webhook.rules;
+    let named = naming::read(event, content_type, &body.bytes, rules);
+    let event = parse(event, content_type, &body.bytes, rules);
     drop(body);
+    if let Some(named) = named {
+        backend.recognize(&named).await;
+    }
     match event.map_err(|error| malformed(backend, &error))? {
         Event::Ping => {
             backend.count(Delivery::Ping);

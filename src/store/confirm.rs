@@ -70,14 +70,28 @@ impl Store {
         Ok(row.map_err(StoreError::doing(DOING))?.is_some())
     }
 
-    /// Records when an end is looked at again; never where that is none.
+    /// Records when an end is looked at again, never where that is none; and that it was told again.
     pub async fn confirmed(
         &self,
         confirmation: &Confirmation,
         again: Option<Timestamp>,
+        retold_at: Option<Timestamp>,
     ) -> Result<(), StoreError> {
         let mut write = self.begin("recording that an end was looked at").await?;
         outbox::look_again(&mut write, &confirmation.message, again).await?;
+        if let Some(at) = retold_at {
+            let Message { deployment, sink, seq, .. } = &confirmation.message;
+            sqlx::query(
+                "UPDATE outbox SET retold_at = $4 WHERE deployment = $1 AND sink = $2 AND seq = $3",
+            )
+            .bind(deployment.as_str())
+            .bind(sink.to_string())
+            .bind(*seq)
+            .bind(at.as_millisecond())
+            .execute(write.sql())
+            .await
+            .map_err(StoreError::doing(DOING))?;
+        }
         write.commit().await
     }
 }

@@ -12,6 +12,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AnyConnection, AnyPool, Connection as _, Executor as _, SqlSafeStr as _};
 
 use crate::store::error::StoreError;
+use crate::support::ownership;
 
 /// Which database it is; where the SQL must differ, it asks here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +77,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         include_str!("../../migrations/0029_people_and_repositories.sql"),
     ),
     (32, "object claims", include_str!("../../migrations/0032_object_claims.sql")),
+    (34, "ends told again", include_str!("../../migrations/0034_retold_ends.sql")),
+    (35, "names of repositories", include_str!("../../migrations/0035_repository_names.sql")),
 ];
 
 /// The connections to one database.
@@ -173,6 +176,12 @@ pub(super) fn sqlite_file(url: &SecretString) -> Option<PathBuf> {
     std::path::absolute(path.strip_prefix("//").unwrap_or(path)).ok()
 }
 
+/// Whether it is a SQLite URL whose path depends on where the program was started.
+pub(super) fn is_relative(url: &SecretString) -> bool {
+    let path = url.expose_secret().strip_prefix("sqlite:");
+    path.is_some_and(|path| Path::new(path.strip_prefix("//").unwrap_or(path)).is_relative())
+}
+
 /// One connection to a SQLite file that is there, by our settings or a reader's.
 pub(super) async fn sqlite_connection(
     path: &Path,
@@ -221,19 +230,20 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     Ok(Place { kind: Kind::Sqlite, url, shown })
 }
 
-/// Makes the file before SQLite does: its journal files take over the permissions it has.
+/// Makes the file before SQLite does: its journal files take over the owner and the permissions it has.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let make = || {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+            ownership::create_folders(folder)?;
         }
         let mut options = std::fs::OpenOptions::new();
         options.create(true).append(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path)
+        options.open(path)?;
+        ownership::give_to_folder_owner(path)
     };
-    make().map(drop).map_err(|source| StoreError::File { path: path.to_owned(), source })
+    make().map_err(|source| StoreError::File { path: path.to_owned(), source })
 }
 
 fn percent_encoded(path: &Path) -> String {

@@ -1,5 +1,5 @@
-//! What the forge was told within an hour, and what it is still to be told: by that it is decided what
-//! is worth a call. Counted here and not in memory, so that replicas and restarts count together.
+//! Counts the calls that the forge was told something with within the hour, and those that wait, for the
+//! hourly quota. In the database and not in memory, so that replicas and restarts count together.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,80 +12,79 @@ use crate::store::{Store, StoreError, outbox};
 const DOING: &str = "counting what the forge was told";
 /// The forge counts by the hour.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// More than any forge takes of all our accounts; what is beyond is not counted.
+/// More than any forge takes of all our accounts within the hour; of what was made, the newest are counted.
 const MOST: i64 = 20_000;
 
-/// A call that made something at the forge, or will.
+/// Calls that made something at the forge, or will.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForgeCall {
+pub struct ForgeCalls {
     /// About which repository; with that, as which account.
     pub repository: RepoName,
-    /// What it told; none of a preview.
+    /// What they told; none of a preview.
     pub told: Option<(Sink, ForgeState)>,
-    /// When it was made; none while it waits.
+    /// When they were made; none while they wait.
     pub at: Option<Timestamp>,
-    /// It makes a deployment there besides.
-    pub begins: bool,
+    /// How many they are.
+    pub count: usize,
 }
 
 impl Store {
-    /// The calls of the last hour, oldest first, and those that wait.
-    pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCall>, StoreError> {
+    /// The calls of the last hour, and those that wait.
+    pub async fn forge_calls(&self, now: Timestamp) -> Result<Vec<ForgeCalls>, StoreError> {
         let since = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN).as_millisecond();
-        let rows = sqlx::query(
-            "SELECT o.deployment AS id, o.sink, o.state, o.description, o.done_at, d.repository, \
-             CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 1 \
-             ELSE 0 END AS BIGINT) AS begins FROM outbox o JOIN deployments d ON d.id = o.deployment \
+        let mut calls = self.waiting_calls().await?;
+        // The first status of a rollback makes a deployment there besides.
+        let sent = "SELECT o.deployment AS id, o.sink, o.state, o.done_at AS made_at, d.repository, \
+             CAST(CASE WHEN d.rollback IS NOT NULL AND o.sink = 'forge' AND o.seq = 1 THEN 2 \
+             ELSE 1 END AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
              WHERE o.family = 'forge' AND o.outcome = 'sent' AND o.done_at > $1 \
-             UNION ALL \
-             SELECT o.deployment AS id, o.sink, o.state, o.description, CAST(NULL AS BIGINT), d.repository, \
-             CAST(0 AS BIGINT) \
-             FROM outbox o JOIN deployments d ON d.id = o.deployment \
-             WHERE o.family = 'forge' AND o.outcome IS NULL \
-             ORDER BY 5 LIMIT $2",
-        )
-        .bind(since)
-        .bind(MOST)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(StoreError::doing(DOING))?;
-        let mut calls = Vec::with_capacity(rows.len());
-        for row in rows {
-            calls.push(call(&Row::new(row))?);
+             ORDER BY o.done_at DESC LIMIT $2";
+        let retold = "SELECT o.deployment AS id, o.sink, o.state, o.retold_at AS made_at, d.repository, \
+             CAST(1 AS BIGINT) AS calls FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.retold_at IS NOT NULL AND o.retold_at > $1 ORDER BY o.retold_at DESC LIMIT $2";
+        let previews = "SELECT repository AS id, repository, done_at AS made_at, \
+             CAST(1 AS BIGINT) AS calls FROM previews \
+             WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 \
+             ORDER BY done_at DESC LIMIT $2";
+        for (sql, is_told) in [(sent, true), (retold, true), (previews, false)] {
+            let rows = sqlx::query(sql).bind(since).bind(MOST).fetch_all(&self.pool).await;
+            for row in rows.map_err(StoreError::doing(DOING))?.into_iter().map(Row::new) {
+                calls.push(made(&row, is_told)?);
+            }
         }
-        calls.extend(self.preview_calls(since).await?);
         calls.sort_by_key(|call| call.at);
         Ok(calls)
     }
 
-    /// Previews are check runs, too: at least one call each.
-    async fn preview_calls(&self, since: i64) -> Result<Vec<ForgeCall>, StoreError> {
+    /// Counted by the database: while the forge is down, everything waits.
+    async fn waiting_calls(&self) -> Result<Vec<ForgeCalls>, StoreError> {
         let rows = sqlx::query(
-            "SELECT repository AS id, repository, done_at FROM previews \
-             WHERE done_at IS NOT NULL AND done_at > $1 AND shown_turn > 0 LIMIT $2",
+            "SELECT d.repository AS id, d.repository, o.sink, o.state, COUNT(*) AS calls \
+             FROM outbox o JOIN deployments d ON d.id = o.deployment \
+             WHERE o.family = 'forge' AND o.outcome IS NULL GROUP BY d.repository, o.sink, o.state",
         )
-        .bind(since)
-        .bind(MOST)
         .fetch_all(&self.pool)
         .await
         .map_err(StoreError::doing(DOING))?;
-        let call = |row: Row| {
-            Ok(ForgeCall {
+        let waiting = |row: Row| {
+            Ok(ForgeCalls {
                 repository: row.id("repository")?,
-                told: None,
-                at: row.maybe_time("done_at")?,
-                begins: false,
+                told: Some((outbox::sink(&row)?, outbox::state(&row)?)),
+                at: None,
+                count: count(&row)?,
             })
         };
-        rows.into_iter().map(Row::new).map(call).collect()
+        rows.into_iter().map(Row::new).map(waiting).collect()
     }
 }
 
-fn call(row: &Row) -> Result<ForgeCall, StoreError> {
-    Ok(ForgeCall {
-        repository: row.id("repository")?,
-        told: Some((outbox::sink(row)?, outbox::status(row)?.state)),
-        at: row.maybe_time("done_at")?,
-        begins: row.number("begins")? != 0,
-    })
+fn made(row: &Row, is_told: bool) -> Result<ForgeCalls, StoreError> {
+    let told = if is_told { Some((outbox::sink(row)?, outbox::state(row)?)) } else { None };
+    let (repository, at) = (row.id("repository")?, row.maybe_time("made_at")?);
+    Ok(ForgeCalls { repository, told, at, count: count(row)? })
+}
+
+fn count(row: &Row) -> Result<usize, StoreError> {
+    let calls = row.number("calls")?;
+    usize::try_from(calls).map_err(|_| row.corrupt("calls", &calls))
 }

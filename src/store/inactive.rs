@@ -42,15 +42,14 @@ pub(super) async fn replaced(
 ) -> Result<(), StoreError> {
     let request = &by.request;
     let sql = active!(
-        "d.repository = $1 AND d.target = $2 AND d.id <> $3 AND EXISTS \
-         (SELECT 1 FROM deployments b WHERE b.id = $3 AND (d.place < b.place OR \
+        "d.repository = (SELECT b.repository FROM deployments b WHERE b.id = $1) AND d.target = $2 \
+         AND d.id <> $1 AND EXISTS \
+         (SELECT 1 FROM deployments b WHERE b.id = $1 AND (d.place < b.place OR \
          (d.place = b.place AND d.id < b.id)))"
     );
+    // By the name that the repository has now: it may have been renamed since this was claimed.
     let older = settled(store, write, sql, |query| {
-        query
-            .bind(request.release.repository.to_string())
-            .bind(request.target.to_string())
-            .bind(by.id.to_string())
+        query.bind(by.id.to_string()).bind(request.target.to_string())
     });
     let older = older.await?;
     let tag = &request.release.tag;

@@ -62,8 +62,10 @@ impl Store {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let mut write = self.begin_durable(DOING).await?;
-        repositories::recognize(self, &mut write, request.identity, &request.release.repository)
-            .await?;
+        let named = &request.release.repository;
+        let name = repositories::recognize(self, &mut write, request.identity, named, now).await?;
+        let renamed = (name != *named).then(|| request.clone().of_repository(name));
+        let request = renamed.as_ref().unwrap_or(request);
         lane::ensure(&mut write, &request.release.repository, &request.target).await?;
         if !insert(&mut write, delivery.as_str(), request, id, now).await? {
             // Nothing to commit where it is a duplicate: its lane is there already.

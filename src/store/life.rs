@@ -22,6 +22,7 @@ use crate::store::queue::{Claim, Held};
 use crate::store::row::{count, storable, to_json};
 use crate::store::{
     ClaimConflict, Store, StoreError, Write, claims, holds, inactive, lane, locks, owners,
+    repositories,
 };
 
 /// What a worker has found out so far. What is not known leaves what was.
@@ -131,10 +132,11 @@ impl Store {
         known: &Known,
         now: Timestamp,
     ) -> Result<PushTurn, StoreError> {
+        let mut write = self.begin("beginning a push").await?;
+        let renamed = self.lock_lane(&mut write, claim).await?;
+        let claim = renamed.as_ref().unwrap_or(claim);
         let request = &claim.deployment.request;
         let (repository, target) = (&request.release.repository, &request.target);
-        let mut write = self.begin("beginning a push").await?;
-        lane::lock(self, &mut write, repository, target).await?;
         let lane = lane::read(&mut write, repository, target).await?;
         let turn = match superseding(&lane, &claim.deployment) {
             Some(newer) => PushTurn::Superseded { by: newer.id },
@@ -177,6 +179,24 @@ impl Store {
         }
         write.commit().await?;
         Ok(turn)
+    }
+
+    /// Locks the lane of a claim; the claim under the name that its repository has by then, if that is another.
+    async fn lock_lane(
+        &self,
+        write: &mut Write,
+        claim: &Claim,
+    ) -> Result<Option<Claim>, StoreError> {
+        let Claim { deployment, .. } = claim;
+        let (request, name) = (&deployment.request, &deployment.request.release.repository);
+        lane::lock(self, write, name, &request.target).await?;
+        // Whoever renames a repository has its lanes first.
+        let now = repositories::name_of(write, &deployment.id).await?.filter(|now| now != name);
+        let Some(now) = now else { return Ok(None) };
+        lane::lock(self, write, &now, &request.target).await?;
+        let request = request.clone().of_repository(now);
+        let deployment = Deployment { request, ..deployment.clone() };
+        Ok(Some(Claim { deployment, ..claim.clone() }))
     }
 
     /// Ends this attempt; another is made at the given time, by whoever is free then.

@@ -26,7 +26,7 @@ mod connect; // a URL becomes a pool
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
 mod error;
-mod forge_calls; // what the forge was told within an hour
+mod forge_calls; // the calls of the forge's hourly quota
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
 mod idempotency_keys; // acts that may be repeated, and their answers
@@ -65,7 +65,7 @@ pub use crate::store::confirm::Confirmation;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
-pub use crate::store::forge_calls::ForgeCall;
+pub use crate::store::forge_calls::ForgeCalls;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };

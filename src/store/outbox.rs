@@ -352,7 +352,10 @@ pub(super) fn sink(row: &Row) -> Result<Sink, StoreError> {
 }
 
 pub(super) fn status(row: &Row) -> Result<ForgeStatus, StoreError> {
+    Ok(ForgeStatus::new(state(row)?, &row.text("description")?))
+}
+
+pub(super) fn state(row: &Row) -> Result<ForgeState, StoreError> {
     let word = row.text("state")?;
-    let state = ForgeState::parse(&word).ok_or_else(|| row.corrupt("state", &word))?;
-    Ok(ForgeStatus::new(state, &row.text("description")?))
+    ForgeState::parse(&word).ok_or_else(|| row.corrupt("state", &word))
 }

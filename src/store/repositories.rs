@@ -1,22 +1,33 @@
-//! Which repository has which name: a forge's number stays when a repository is renamed. What is a
-//! repository's is under its name everywhere; when the name changes, it changes here, in one transaction.
+//! Keeps what is a repository's under its newest name: a forge's number stays when a repository is renamed.
+//! What is a repository's is under its name everywhere; when the name changes, it changes here, in one
+//! transaction.
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::model::event::RepositoryIdentity;
-use crate::model::id::RepoName;
+use crate::model::id::{DeployId, RepoName};
 use crate::store::row::Row;
 use crate::store::{Store, StoreError, Write};
 
 const DOING: &str = "finding out which repository a name stands for";
 
+/// A name that was heard within this time need not be noted once more.
+const HEARD_LATELY: SignedDuration = SignedDuration::from_hours(1);
+
 /// What is remembered of a repository.
-struct Known {
+struct RememberedRepository {
+    number: i64,
     name: RepoName,
     owner: Option<i64>,
+    /// When the event happened that gave it this name, or took another one away; none of earlier versions.
+    seen_at: Option<Timestamp>,
 }
 
-/// Every table that has a repository's name, but `lanes`: with what keeps a row from its new name.
-const RENAMED: [&str; 5] = [
-    "UPDATE owners SET repository = $2 WHERE LOWER(repository) = LOWER($1)",
+/// Whose apps are.
+const OWNERS: &str = "UPDATE owners SET repository = $2 WHERE LOWER(repository) = LOWER($1)";
+
+/// Every other table that has a repository's name, but `lanes`: with what keeps a row from its new name.
+const RECORDS: [&str; 4] = [
     "UPDATE deployments SET repository = $2 WHERE repository = $1 AND NOT EXISTS \
      (SELECT 1 FROM deployments n WHERE n.repository = $2 AND n.forge_id = deployments.forge_id)",
     "UPDATE claims SET repository = $2 WHERE repository = $1",
@@ -25,59 +36,122 @@ const RENAMED: [&str; 5] = [
     "DELETE FROM previews WHERE repository = $1 AND repository <> $2",
 ];
 
-/// Takes note of the name that an event gives a repository.
+impl Store {
+    /// Takes note of the name that an event gives a repository.
+    pub async fn recognize_repository(
+        &self,
+        identity: RepositoryIdentity,
+        name: &RepoName,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        // Mostly it is known: that takes no turn to write.
+        let known = sqlx::query(BY_NUMBER)
+            .bind(identity.repository)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(StoreError::doing(DOING))?;
+        let known = known.map(|row| remembered(&Row::new(row))).transpose()?;
+        let is_fresh = |one: &RememberedRepository| {
+            let at = identity.at.unwrap_or(now);
+            one.name == *name
+                && one.seen_at.is_some_and(|seen| at.duration_since(seen) < HEARD_LATELY)
+        };
+        if known.as_ref().is_some_and(is_fresh) {
+            return Ok(());
+        }
+        let mut write = self.begin(DOING).await?;
+        recognize(self, &mut write, Some(identity), name, now).await?;
+        write.commit().await
+    }
+}
+
+/// Takes note of the name that an event gives a repository; the name that it has now, which is another one
+/// if the event is from before a change.
 ///
-/// One that was renamed keeps what it has, under its new name. One that went to another owner does
-/// not: whose apps they are now, a person says. A new repository with the name of another one gets nothing
-/// of what that one had.
+/// One that was renamed keeps what it has, under its new name. One that went to another owner takes its
+/// history with it, and no app: whose they are now, a person says. A new repository with the name of another
+/// one gets nothing of what that one had.
 pub(super) async fn recognize(
     store: &Store,
     write: &mut Write,
     identity: Option<RepositoryIdentity>,
     name: &RepoName,
-) -> Result<(), StoreError> {
-    let Some(RepositoryIdentity { repository, owner }) = identity else { return Ok(()) };
-    let known = find(write, repository).await?;
-    if known.as_ref().is_some_and(|known| known.name == *name) {
-        return Ok(());
+    now: Timestamp,
+) -> Result<RepoName, StoreError> {
+    let Some(RepositoryIdentity { repository: number, owner, at }) = identity else {
+        return Ok(name.clone());
+    };
+    let at = at.unwrap_or(now);
+    let known = find(write, number).await?;
+    match &known {
+        // An event from before it was renamed came late.
+        Some(known) if known.name != *name && known.seen_at.is_some_and(|seen| at < seen) => {
+            return Ok(known.name.clone());
+        }
+        Some(known) if known.name == *name => {
+            note(write, number, name, owner, known.seen_at.max(Some(at))).await?;
+            return Ok(name.clone());
+        }
+        Some(_) | None => {}
     }
-    retire_namesakes(store, write, repository, name).await?;
-    if let Some(Known { name: former, owner: former_owner }) = &known {
+    let mut name = name.clone();
+    for other in namesakes(write, number, &name).await? {
+        if other.seen_at.is_some_and(|seen| at < seen) {
+            // By now the name is that one's, and this event is from before.
+            name = retired_name(&name, number)?;
+            break;
+        }
+        retire(store, write, &other, at).await?;
+    }
+    if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &known {
         let same_owner = owner.is_some() && owner == *former_owner;
-        if same_owner || former.has_owner_of(name) {
-            rename(store, write, former, name).await?;
+        if same_owner || former.has_owner_of(&name) {
+            rename(store, write, former, &name).await?;
             tracing::info!(%former, %name, "a repository was renamed, and keeps its apps");
         } else {
+            // Or whoever makes a new one of the former name would have them.
+            let retired = retired_name(former, number)?;
+            execute(write, OWNERS, former, &retired).await?;
+            rename_records(store, write, former, &name).await?;
             tracing::warn!(
-                %former, %name,
+                %former, %name, %retired,
                 "a repository went to another owner: a person says whose its apps are (`owners move`)"
             );
         }
     }
-    note(write, repository, name, owner).await
+    note(write, number, &name, owner, Some(at)).await?;
+    Ok(name)
 }
 
-async fn find(write: &mut Write, number: i64) -> Result<Option<Known>, StoreError> {
-    let row = sqlx::query("SELECT name AS id, name, owner FROM repositories WHERE number = $1")
+const BY_NUMBER: &str =
+    "SELECT name AS id, name, number, owner, seen_at FROM repositories WHERE number = $1";
+
+async fn find(write: &mut Write, number: i64) -> Result<Option<RememberedRepository>, StoreError> {
+    let row = sqlx::query(BY_NUMBER)
         .bind(number)
         .fetch_optional(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
-    let Some(row) = row.map(Row::new) else { return Ok(None) };
-    Ok(Some(Known { name: row.id("name")?, owner: row.maybe_number("owner")? }))
+    row.map(|row| remembered(&Row::new(row))).transpose()
 }
 
-/// A name has one repository at a time: whoever had it before has another one by now, or is gone. What
-/// was theirs waits under a name that nobody has, until they come with their new one, or a person says
-/// whose it is.
-async fn retire_namesakes(
-    store: &Store,
+fn remembered(row: &Row) -> Result<RememberedRepository, StoreError> {
+    Ok(RememberedRepository {
+        number: row.number("number")?,
+        name: row.id("name")?,
+        owner: row.maybe_number("owner")?,
+        seen_at: row.maybe_time("seen_at")?,
+    })
+}
+
+/// Other repositories that had the name when they were last heard of.
+async fn namesakes(
     write: &mut Write,
     number: i64,
     name: &RepoName,
-) -> Result<(), StoreError> {
+) -> Result<Vec<RememberedRepository>, StoreError> {
     let rows = sqlx::query(
-        "SELECT name AS id, name, number FROM repositories \
+        "SELECT name AS id, name, number, owner, seen_at FROM repositories \
          WHERE LOWER(name) = LOWER($1) AND number <> $2",
     )
     .bind(name.as_str())
@@ -85,20 +159,48 @@ async fn retire_namesakes(
     .fetch_all(write.sql())
     .await
     .map_err(StoreError::doing(DOING))?;
-    for row in rows.into_iter().map(Row::new) {
-        let (theirs, other): (RepoName, i64) = (row.id("name")?, row.number("number")?);
-        // A name that is as long as one may be has no room for more.
-        let retired = RepoName::parse(format!("{theirs}.former-{other}"))
-            .or_else(|_| RepoName::parse(format!("{}/former-{other}", theirs.owner())))
-            .map_err(|error| row.corrupt("name", &error))?;
-        rename(store, write, &theirs, &retired).await?;
-        tracing::warn!(%theirs, %retired, "another repository has this name now, and none of its apps");
-        note(write, other, &retired, None).await?;
-    }
-    Ok(())
+    rows.into_iter().map(|row| remembered(&Row::new(row))).collect()
+}
+
+/// A name has one repository at a time: whoever had it before has another one by now, or is gone. What
+/// was theirs waits under a name that nobody has, until they come with their new one, or a person says
+/// whose it is.
+async fn retire(
+    store: &Store,
+    write: &mut Write,
+    other: &RememberedRepository,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let RememberedRepository { number, name, .. } = other;
+    let retired = retired_name(name, *number)?;
+    rename(store, write, name, &retired).await?;
+    tracing::warn!(%name, %retired, "another repository has this name now, and none of its apps");
+    note(write, *number, &retired, None, Some(at)).await
+}
+
+/// A name that no repository has.
+fn retired_name(name: &RepoName, number: i64) -> Result<RepoName, StoreError> {
+    // A name that is as long as one may be has no room for more.
+    RepoName::parse(format!("{name}.former-{number}"))
+        .or_else(|_| RepoName::parse(format!("{}/former-{number}", name.owner())))
+        .map_err(|error| StoreError::Corrupt {
+            row: name.to_string(),
+            column: "name",
+            reason: error.to_string(),
+        })
 }
 
 async fn rename(
+    store: &Store,
+    write: &mut Write,
+    from: &RepoName,
+    to: &RepoName,
+) -> Result<(), StoreError> {
+    execute(write, OWNERS, from, to).await?;
+    rename_records(store, write, from, to).await
+}
+
+async fn rename_records(
     store: &Store,
     write: &mut Write,
     from: &RepoName,
@@ -110,24 +212,28 @@ async fn rename(
         .fetch_all(write.sql())
         .await
         .map_err(StoreError::doing(DOING))?;
-    sqlx::query(
-        "INSERT INTO lanes (repository, target) SELECT $2, target FROM lanes WHERE repository = $1 \
-         ON CONFLICT DO NOTHING",
-    )
-    .bind(from.as_str())
-    .bind(to.as_str())
-    .execute(write.sql())
-    .await
-    .map_err(StoreError::doing(DOING))?;
-    for sql in RENAMED {
-        sqlx::query(sql)
-            .bind(from.as_str())
-            .bind(to.as_str())
-            .execute(write.sql())
-            .await
-            .map_err(StoreError::doing(DOING))?;
+    let lanes = "INSERT INTO lanes (repository, target) SELECT $2, target FROM lanes \
+         WHERE repository = $1 ON CONFLICT DO NOTHING";
+    execute(write, lanes, from, to).await?;
+    for sql in RECORDS {
+        execute(write, sql, from, to).await?;
     }
     Ok(())
+}
+
+async fn execute(
+    write: &mut Write,
+    sql: &'static str,
+    from: &RepoName,
+    to: &RepoName,
+) -> Result<(), StoreError> {
+    sqlx::query(sql)
+        .bind(from.as_str())
+        .bind(to.as_str())
+        .execute(write.sql())
+        .await
+        .map(drop)
+        .map_err(StoreError::doing(DOING))
 }
 
 async fn note(
@@ -135,17 +241,33 @@ async fn note(
     number: i64,
     name: &RepoName,
     owner: Option<i64>,
+    seen_at: Option<Timestamp>,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO repositories (number, name, owner) VALUES ($1, $2, $3) \
-         ON CONFLICT (number) DO UPDATE SET name = excluded.name, \
+        "INSERT INTO repositories (number, name, owner, seen_at) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (number) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at, \
          owner = COALESCE(excluded.owner, repositories.owner)",
     )
     .bind(number)
     .bind(name.as_str())
     .bind(owner)
+    .bind(seen_at.map(Timestamp::as_millisecond))
     .execute(write.sql())
     .await
     .map(drop)
     .map_err(StoreError::doing(DOING))
+}
+
+/// The name under which a deployment's repository is known now: it may have been renamed while it is worked
+/// on.
+pub(super) async fn name_of(
+    write: &mut Write,
+    deployment: &DeployId,
+) -> Result<Option<RepoName>, StoreError> {
+    let row = sqlx::query("SELECT id, repository FROM deployments WHERE id = $1")
+        .bind(deployment.as_str())
+        .fetch_optional(write.sql())
+        .await
+        .map_err(StoreError::doing(DOING))?;
+    row.map(|row| Row::new(row).id("repository")).transpose()
 }

@@ -1,9 +1,7 @@
-//! What secrets look like in a text, and the text without them.
+//! Recognises secrets in a text: by the form of a token, or by the name of the variable that holds it.
 //!
-//! Knows forms of tokens, names that are given to secrets, and where YAML has a value; and no place where
-//! texts are shown. Pure.
+//! Knows no place where texts are shown; `secret_mask` beside it masks the text of a YAML file. Pure.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// What looks like a secret.
@@ -132,9 +130,23 @@ fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// Names that are given to secrets, as whole words of a variable's name.
-const NAMES: &[&str] =
-    &["PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN", "CREDENTIAL", "CREDENTIALS", "APIKEY"];
+/// Names that are given to secrets, as words of a variable's name or as the end of one: `PGPASSWORD`.
+const NAMES: &[&str] = &[
+    "PASSWORD",
+    "PASSWORDS",
+    "PASSWD",
+    "PASSPHRASE",
+    "SECRET",
+    "TOKEN",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "APIKEY",
+    "PRIVATEKEY",
+    "ACCESSKEY",
+    "SECRETKEY",
+];
+/// The same as the last of several words, or as the only one: `DB_PWD`.
+const LAST_NAMES: &[&str] = &["PASS", "PWD"];
 /// The same of two words.
 const PAIRS: &[(&str, &str)] = &[
     ("API", "KEY"),
@@ -179,12 +191,40 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
 }
 
 /// Whether a variable or a key is called after a secret.
-fn is_secret_name(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    let words: Vec<&str> = upper.split(['_', '-', '.']).collect();
+pub fn is_secret_name(name: &str) -> bool {
+    let words = words_of_name(name);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_name = |word: &&str| NAMES.iter().any(|name| word.ends_with(name));
     let is_pair = |pair: &[&str]| matches!(pair, [a, b] if PAIRS.contains(&(*a, *b)));
-    let is_secret = words.iter().any(|word| NAMES.contains(word)) || words.windows(2).any(is_pair);
-    is_secret && !words.last().is_some_and(|word| ABOUT.contains(word))
+    let Some(last) = words.last() else { return false };
+    // `PWD` alone is where a shell stands.
+    let is_last = LAST_NAMES.contains(last) && name != "PWD";
+    let is_secret = is_last || words.iter().any(is_name) || words.windows(2).any(is_pair);
+    is_secret && !ABOUT.contains(last)
+}
+
+/// The words of a name, in capitals: `dbPassword`, `DB_PASSWORD` and `db-password` have the same.
+fn words_of_name(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut signs = name.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = signs.next() {
+        let is_next_small = signs.peek().is_some_and(char::is_ascii_lowercase);
+        let is_begin = c.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                || (before.is_ascii_uppercase() && is_next_small));
+        let is_between = matches!(c, '_' | '-' | '.' | ' ');
+        if is_begin || is_between {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| !is_between) {
+            word.push(c.to_ascii_uppercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Neither a switch nor a number, nor an address, a path or a reference to something else.
@@ -200,7 +240,7 @@ fn is_value(value: &str) -> bool {
 }
 
 /// Eight characters or more of several kinds, with no words in between.
-fn is_random(value: &str) -> bool {
+pub(super) fn is_random(value: &str) -> bool {
     let plain = value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_graphic())
         && !value.contains("://")
@@ -246,146 +286,33 @@ fn entropy(text: &str) -> f64 {
     shares.map(|share| -share * share.log2()).sum()
 }
 
-/// The text with a star for each character of what is a secret by its form, for a message.
-pub fn mask_secrets(text: &str) -> Cow<'_, str> {
-    let mut spans: Vec<Range<usize>> =
-        find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
-    spans.extend(private_keys(text));
-    stars(text, &spans)
-}
-
-/// A file's text with stars for secrets and for the values of variables, for whoever sees the lines around a
-/// place. The place itself, in bytes, is shown unless it looks like a secret. Lines and columns stay.
-pub fn mask_values<'a>(text: &'a str, place: &Range<usize>) -> Cow<'a, str> {
-    let mut spans: Vec<Range<usize>> = private_keys(text).collect();
-    let mut before = "";
-    let mut start = 0;
-    let mut block: Option<usize> = None;
-    for line in text.split_inclusive('\n') {
-        let indent = line.len() - line.trim_start_matches([' ', '-']).len();
-        let shift = |span: Range<usize>| start + span.start..start + span.end;
-        if block.is_some_and(|key| indent > key || line.trim().is_empty()) {
-            spans.push(shift(0..line.len()));
-        } else {
-            block = None;
-            spans.extend(find_secrets(line).iter().map(|found| shift(span_in(line, found.text))));
-            for Entry { key, value } in entries(line) {
-                let text = line.get(value.clone()).unwrap_or_default().trim_matches(['"', '\'']);
-                let is_variable = key == "value";
-                if !(is_variable || is_secret_name(key)) || text.starts_with(['{', '[', '&', '*']) {
-                    continue;
-                }
-                if text.starts_with(['|', '>']) {
-                    block = Some(indent);
-                    continue;
-                }
-                let span = shift(value);
-                let is_shown = span.start <= place.start && place.end <= span.end;
-                let is_secret = !is_variable
-                    || is_random(text)
-                    || [before, line].iter().any(|line| names_a_secret(line));
-                if !is_shown || is_secret {
-                    spans.push(span);
-                }
-            }
-        }
-        before = line;
-        start += line.len();
-    }
-    stars(text, &spans)
-}
-
-/// A key of a line of YAML, and where its value is, as far as the line goes.
-struct Entry<'a> {
-    key: &'a str,
-    value: Range<usize>,
-}
-
-/// The entries of a line: of a block, or of maps in braces.
-fn entries(line: &str) -> Vec<Entry<'_>> {
-    let mut found = Vec::new();
+/// Where private keys are, from their first line to their last.
+pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
+    const LONGEST_LABEL: usize = 100;
+    let mut spans = Vec::new();
     let mut from = 0;
-    while let Some(colon) = line.get(from..).and_then(|rest| rest.find(':')).map(|at| from + at) {
-        from = colon + 1;
-        let rest = line.get(from..).unwrap_or_default();
-        if !(rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r'])) {
+    while let Some(start) = text.get(from..).and_then(|rest| rest.find("-----BEGIN ")) {
+        let start = from + start;
+        from = start + "-----BEGIN ".len();
+        let rest = text.get(from..).unwrap_or_default();
+        let Some((label, body)) = rest.split_once("-----") else { break };
+        if label.len() > LONGEST_LABEL || label.contains('\n') {
             continue;
         }
-        let head = line.get(..colon).unwrap_or_default().trim_end_matches(['"', '\'', ' ']);
-        let begin = head
-            .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
-            .map_or(0, |at| {
-                at + head.get(at..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8)
-            });
-        let key = head.get(begin..).unwrap_or_default().trim_start_matches('-');
-        let start = from + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
-        let is_flow = line.get(..colon).unwrap_or_default().contains('{');
-        let value = start..start + scalar(line.get(start..).unwrap_or_default(), is_flow);
-        // What is in quotes has no keys.
-        if line.get(value.clone()).is_some_and(|text| text.starts_with(['"', '\''])) {
-            from = value.end.max(from);
-        }
-        found.push(Entry { key, value });
-    }
-    found
-}
-
-/// How long the scalar is that a text begins with.
-fn scalar(text: &str, is_flow: bool) -> usize {
-    let first = text.chars().next();
-    if let Some(quote @ ('"' | '\'')) = first {
-        let mut escaped = false;
-        for (at, c) in text.char_indices().skip(1) {
-            match c {
-                _ if escaped => escaped = false,
-                '\\' if quote == '"' => escaped = true,
-                c if c == quote => return at + 1,
-                _ => {}
-            }
-        }
-        return text.trim_end().len();
-    }
-    let end = if is_flow { text.find([',', '}']) } else { text.find(" #") };
-    text.get(..end.unwrap_or(text.len())).unwrap_or_default().trim_end().len()
-}
-
-/// Whether a line has the name of a variable that is called after a secret.
-fn names_a_secret(line: &str) -> bool {
-    entries(line).into_iter().any(|Entry { key, value }| {
-        let name = line.get(value).unwrap_or_default().trim_matches(['"', '\'']);
-        key == "name" && is_secret_name(name)
-    })
-}
-
-/// Where private keys are, from their first line to their last.
-fn private_keys(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.match_indices("-----BEGIN ").filter_map(|(start, _)| {
-        let rest = text.get(start..)?;
-        let (label, body) = rest.strip_prefix("-----BEGIN ")?.split_once("-----")?;
-        let end = rest.find("-----END ").unwrap_or(rest.len());
         // With something after the line: a message may say how a key begins.
-        let is_key = label.contains("PRIVATE KEY") && label.len() < 100 && body.trim().len() >= 20;
-        is_key.then_some(start..start + end)
-    })
+        let body = body.trim_start();
+        if label.contains("PRIVATE KEY") && body.len() >= 20 {
+            from = rest.find("-----END ").map_or(text.len(), |end| from + end);
+            spans.push(start..from);
+        }
+    }
+    spans
 }
 
 /// Where a part of a text is in it.
-fn span_in(text: &str, part: &str) -> Range<usize> {
+pub(super) fn span_in(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()
-}
-
-fn stars<'a>(text: &'a str, spans: &[Range<usize>]) -> Cow<'a, str> {
-    if spans.is_empty() {
-        return text.into();
-    }
-    let hidden = |at: usize| spans.iter().any(|span| span.contains(&at));
-    let star = |(at, c): (usize, char)| match c {
-        '\n' | '\r' => c,
-        _ if hidden(at) => '*',
-        _ => c,
-    };
-    text.char_indices().map(star).collect::<String>().into()
 }
 
 #[cfg(test)]

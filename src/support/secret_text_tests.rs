@@ -1,4 +1,7 @@
+use std::borrow::Cow;
+
 use super::*;
+use crate::support::secret_mask::{mask_secrets, mask_values};
 
 // Put together here, so that nobody's scanner takes this file for a leak.
 fn token() -> String {
@@ -54,4 +57,173 @@ fn the_place_itself_is_shown_unless_it_looks_like_a_secret() {
     );
     let random = "hT5-kq9!Lw2z";
     assert!(!at(&format!("- {{name: A, value: {random}}}"), random).contains(random));
+}
+
+/// Every way in which YAML, or a mistake in it, can write a variable's value: the value is never shown.
+#[test]
+fn no_way_of_writing_a_value_shows_it() {
+    let quoted =
+        ["*Tr0ub4dor", "&s3cret9", "{pa55word", "[pa55word", "|abc", ">x", "a: b, c", "it''s"];
+    let mut texts: Vec<(String, &str)> = quoted
+        .into_iter()
+        .flat_map(|value| {
+            let texts = ["- {name: 1X, value: \"V\"}", "- name: 1X\n  value: 'V'\n", "value: V\n"];
+            texts.map(|text| (text.replace('V', value), value))
+        })
+        .collect();
+    let others = [
+        "value: &pw hunter2\n",
+        "value: !!str hunter2\n",
+        "value: &pw !!str \"hunter2\"\n",
+        "x: &pw hunter2\nenv:\n- {name: A, value: *pw}\n",
+        "env: [{\"name\":\"1X\",\"value\":\"hunter2\"}]",
+        "env: [{\"name\": \"1X\", \"value\":hunter2}]",
+        "- name: A\n  value:\n    hunter2\n",
+        "- name: A\n  value: # mine\n\n# more\n    hunter2\n",
+        "- name: A\n  value: one\n    hunter2\n",
+        "- name: A\n  value: \"one\n    hunter2\"\n",
+        "- name: A\n  value: 'one\n\n    hunter2'\n",
+        "- name: A\n  value: \"one\nhunter2\"\n",
+        "- value: |\n    password: x\n    hunter2\n  name: A\n",
+        "- value: >-\n    one\n\n    hunter2\n",
+        "env: [{name: A, value:\n hunter2}]",
+        "env: [{name: A, value:\nhunter2}]",
+        "env: [\n  {name: A,\n  value:\n  hunter2}]",
+        "env: [\n  {name: A,\n  value: hunter2, plain: false}]",
+        "env: [{name: A, value:\n \"one, hunter2\"}]",
+        "env: [{name: A, value: \"one,\n hunter2\"}]",
+        "value: \"one\"hunter2\"\n",
+        "value:hunter2\n",
+        "value:\"hunter2\"\n",
+        "value: [a, hunter2]\n",
+        "value: {a: hunter2}\n",
+        "value:\n- hunter2\n",
+        "? value\n: hunter2\n",
+        "&key value: hunter2\n",
+        "- name: \"A\n  value: \"hunter2\"\n",
+        "- value: \"x\n- name: B\n  value: \"hunter2\"\n",
+        "-\tname: A\n\tvalue:\n\thunter2\n",
+        "dbPassword: hunter2\n",
+        "clientSecret: hunter2\n",
+        "PGPASSWORD: hunter2\n",
+        "REDIS_PASS: hunter2\n",
+        "DB_PWD: hunter2\n",
+        "db-password:\n  hunter2\n",
+        "passwords: [hunter2, x]\n",
+        "credentials:\n- a: 1\n- hunter2\n",
+        "\"db password\": hunter2\n",
+    ];
+    texts.extend(others.map(|text| (text.to_owned(), "hunter2")));
+    for (text, value) in texts {
+        let shown = shown(&text);
+        assert!(!shown.contains(value), "{text}\n{shown}");
+        assert_eq!(shown.chars().count(), text.chars().count(), "{text}\n{shown}");
+        assert_eq!(shown.lines().count(), text.lines().count(), "{text}\n{shown}");
+    }
+}
+
+#[test]
+fn what_is_no_value_stays_in_an_excerpt() {
+    for text in [
+        "secret:\n  name: db\n  key: password\n",
+        "- name: A\n  secret: {name: db, key: x}\n- name: B\n",
+        "tokenUrl: https://example.com\nproxy_pass: \n",
+        "image: {repository: ghcr.io/acme/token:1.4}\n",
+        "ingress: [{host: a.example.com, paths: [{path: /}]}]\nslug: shop\n",
+    ] {
+        assert_eq!(shown(text), text);
+    }
+    let text = "env: [{name: A, value: x},\n      {name: B, value: y}]\nslug: shop\n";
+    assert_eq!(shown(text), text.replace("value: x", "value: *").replace("value: y", "value: *"));
+    let text = "- value: |\n    one\n- name: B\nslug: shop\n";
+    assert_eq!(shown(text), text.replace("    one", "*******"));
+}
+
+/// However far the name is from the value, and on which side of it.
+#[test]
+fn the_place_itself_is_not_shown_in_a_map_with_the_name_of_a_secret() {
+    for text in [
+        "- name: DB_PASSWORD\n  plain: false\n\n  value: hunter2\n",
+        "- value: hunter2\n  plain: false\n  name: DB_PASSWORD\n",
+        "- plain: false\n  value: hunter2\n  name: dbPassword\n- name: A\n",
+        "- {value: hunter2, plain: false, name: DB_PASSWORD}\n",
+        "- {name: DB_PASSWORD,\n   plain: false,\n   value: hunter2}\n",
+        "- name: PGPASSWORD\n  secret:\n    name: x\n  value: hunter2\n",
+    ] {
+        let start = text.find("hunter2").unwrap();
+        let shown = mask_values(text, &(start..start + 7));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    let text = "- name: DB_PASSWORD\n  value: x\n- name: PORT\n  value: hunter2\n- name: API_KEY\n";
+    let start = text.find("hunter2").unwrap();
+    assert!(mask_values(text, &(start..start + 7)).contains("hunter2"), "its own name counts");
+}
+
+/// A mask that asks every value at every character does not come to an end here.
+#[test]
+fn a_long_file_is_masked_in_time_in_proportion_to_it() {
+    let long = [
+        "- {name: A, value: x}\n",
+        "- {name: A, value: \"x\n",
+        "- {name: A, value: 'x''\n",
+        "- {name: A, value:\n",
+        "-----BEGIN X PRIVATE KEY-----\n",
+        "-----BEGIN ",
+        "credentials:\n ",
+        "value: &a *a\n",
+        "a: &a {b: [",
+    ];
+    for part in long {
+        let text = part.repeat(2_000_000 / part.len());
+        assert_eq!(shown(&text).len(), text.len());
+    }
+}
+
+#[test]
+fn names_of_secrets_are_known_in_every_way_of_writing_them() {
+    for name in [
+        "DB_PASSWORD",
+        "dbPassword",
+        "DBPassword",
+        "PGPASSWORD",
+        "pgpassword",
+        "REDIS_PASS",
+        "redisPass",
+        "DB_PWD",
+        "mysqlPwd",
+        "clientSecret",
+        "AUTHTOKEN",
+        "authToken",
+        "apiKey",
+        "APIKEY",
+        "API_KEY",
+        "private-key",
+        "signingKey",
+        "SECRET_KEY_BASE",
+        "password",
+        "pass",
+        "awsSecretAccessKey",
+    ] {
+        assert!(is_secret_name(name), "{name}");
+    }
+    for name in [
+        "PWD",
+        "OLDPWD",
+        "COMPASS",
+        "BYPASS",
+        "PASS_RATE",
+        "passThrough",
+        "TOKEN_URL",
+        "tokenUrl",
+        "PASSWORD_FILE",
+        "passwordFile",
+        "PUBLIC_KEY",
+        "KEY",
+        "MONKEY",
+        "secretName",
+        "NAME",
+        "",
+    ] {
+        assert!(!is_secret_name(name), "{name}");
+    }
 }

@@ -259,7 +259,7 @@ impl Waml {
         violations: &mut Vec<Violation>,
     ) -> Option<Self> {
         let root = yaml::parse(file_name, bytes, budget, violations)?;
-        ignored::comments(&root, &String::from_utf8_lossy(bytes), violations);
+        ignored::comments(&root, READER.place(), &String::from_utf8_lossy(bytes), violations);
         Self::of(root, violations)
     }
 

@@ -198,6 +198,35 @@ fn a_value_that_is_only_a_comment_is_told() {
     }
 }
 
+/// A password that begins with `#` and was not quoted is no word for a message.
+#[test]
+fn a_comment_that_was_meant_as_a_secret_is_not_shown() {
+    let text = format!(
+        "{HEAD}deploy:\n  t:\n    env:\n    - name: DB_PASSWORD\n      value: #Pa55w0rd!\n    \
+         labels:\n      dbPassword: #Pa55w0rd!\n"
+    );
+    let waml = Waml::parse(".weave.yaml", text.as_bytes()).unwrap();
+    let ignored: Vec<_> = waml.violations.iter().filter(|one| one.rule == "ignored").collect();
+    assert_eq!(ignored.len(), 2, "{:?}", waml.violations);
+    for one in ignored {
+        assert!(one.message.ends_with("is empty: what stands behind it is a comment"), "{one}");
+        assert_eq!(one.help.as_deref(), Some("quote the value"));
+    }
+    assert!(!format!("{:?}", waml.violations).contains("Pa55w0rd"));
+}
+
+/// There a comment is a comment, and quoting it would make a right file a wrong one.
+#[test]
+fn a_comment_where_no_text_is_wanted_is_none_that_was_meant_as_a_value() {
+    for fine in [
+        "deploy:\n  t: #same as prod\n",
+        "defaults:\n- match: '*'\n  probes:\n    liveness: #off\ndeploy:\n  t: {}\n",
+        "defaults:\n- match: '*'\n  scaling:\n    replicas: #3\ndeploy:\n  t: {}\n",
+    ] {
+        assert_eq!(hints(&format!("{HEAD}{fine}")), [], "{fine}");
+    }
+}
+
 #[test]
 fn defaults_for_no_target_are_told() {
     let text = format!(

@@ -51,6 +51,11 @@ impl<'s> Place<'s> {
         }
     }
 
+    /// Whether a text is wanted here.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self.whole(), Shape::Text(_))
+    }
+
     /// Behind names and `null`.
     fn whole(self) -> &'s Shape {
         match self.shapes.resolve(self.shape) {

@@ -3,26 +3,33 @@
 
 use crate::model::id::TargetName;
 use crate::model::violation::{Position, Violation};
+use crate::support::secret_text::is_secret_name;
 use crate::waml::collect;
 use crate::waml::document::Defaults;
+use crate::waml::identities::Place;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::suggest;
 
 /// The rule that this module's warnings name.
 const RULE: &str = "ignored";
 
-/// Warns of keys behind which a comment stands where a value was meant: `slack: #squad`. A comment for
-/// people has a space behind its `#`.
-pub(crate) fn comments(root: &Node, text: &str, violations: &mut Vec<Violation>) {
+/// Warns of keys that want a text and behind which a comment stands: `slack: #squad`. A comment for people
+/// has a space behind its `#`; where no text is wanted, it is one in any case.
+pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &mut Vec<Violation>) {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
-    visit(root, &mut Path::root(), &mut |path, key| {
+    visit(root, place, &mut Path::root(), &mut |path, key| {
         let Some(comment) = comment_behind(key, &lines) else { return };
-        let shown: String = comment.chars().take(60).collect();
         let name = key_of(path);
-        let violation =
-            Violation::warning(RULE, format!("`{path}` is empty: `{shown}` is a comment"))
-                .expected("a comment stands behind it")
-                .help(format!("quote the value: `{name}: \"{shown}\"`"));
+        // A password may begin with `#`.
+        let (what, quoted) = if name == "value" || is_secret_name(name) {
+            ("what stands behind it".to_owned(), String::new())
+        } else {
+            let shown: String = comment.chars().take(60).collect();
+            (format!("`{shown}`"), format!(": `{name}: \"{shown}\"`"))
+        };
+        let violation = Violation::warning(RULE, format!("`{path}` is empty: {what} is a comment"))
+            .expected("a comment stands behind it")
+            .help(format!("quote the value{quoted}"));
         collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
     });
 }
@@ -34,24 +41,25 @@ fn key_of(path: &Path) -> &str {
     }
 }
 
-/// Calls `found` with every key that has no value.
-fn visit(node: &Node, path: &mut Path, found: &mut impl FnMut(&Path, &Position)) {
+/// Calls `found` with every key that wants a text and has no value.
+fn visit(node: &Node, place: Place<'_>, path: &mut Path, found: &mut impl FnMut(&Path, &Position)) {
     match &node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map {
+                let place = place.key(key);
                 path.0.push(Step::Key(key.clone()));
-                if entry.node.is_null() {
+                if entry.node.is_null() && place.is_text() {
                     found(path, &entry.key);
                 }
-                visit(&entry.node, path, found);
+                visit(&entry.node, place, path, found);
                 path.0.pop();
             }
         }
         Value::List(list) => {
             for (index, node) in list.iter().enumerate() {
                 path.0.push(Step::Index(index));
-                visit(node, path, found);
+                visit(node, place.element(), path, found);
                 path.0.pop();
             }
         }

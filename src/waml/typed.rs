@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
-use crate::support::secret_text::mask_secrets;
+use crate::support::secret_mask::mask_secrets;
 use crate::waml::collect;
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};

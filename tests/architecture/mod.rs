@@ -23,7 +23,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("git", &["model", "support"]),
     ("forge", &["model", "support"]),
     ("notify", &["model", "support"]),
-    ("store", &["model"]),
+    ("store", &["model", "support"]),
     ("outbound", &[]),
     ("facts", &["model", "outbound"]),
     (

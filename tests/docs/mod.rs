@@ -153,6 +153,53 @@ fn the_configuration_under_deploy_is_one_that_the_service_takes() {
     }
 }
 
+/// Copied as it stands, an example must not make a second record in the folder where somebody happens to be.
+#[test]
+fn every_example_of_a_command_on_the_record_names_the_configuration() {
+    const COMMANDS: [&str; 8] =
+        ["backup", "restore", "rebuild", "lock", "unlock", "locks", "owners", "audit"];
+    let folders = ["docs", "deploy"].map(|folder| root().join(folder));
+    let pages = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let pages = pages.map(|entry| entry.unwrap().path());
+    let mut examples = 0;
+    for page in pages.filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+        let text = fs::read_to_string(&page).unwrap();
+        let mut in_block = false;
+        for line in text.lines() {
+            in_block ^= line.starts_with("```");
+            if !(in_block || line.starts_with("    ")) {
+                continue;
+            }
+            let words =
+                line.split("the-deployer ").skip(1).filter_map(|rest| rest.split(' ').next());
+            for word in words.filter(|word| COMMANDS.contains(word)) {
+                assert!(line.contains(" --config "), "{}: {line} ({word})", page.display());
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples >= 8, "{examples}");
+}
+
+/// What the service has, the pod that takes its place has too.
+#[test]
+fn the_pod_for_commands_without_the_service_is_like_the_services() {
+    let read = |path: &str| -> serde_json::Value {
+        serde_yaml::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
+    };
+    let deployment = read("deploy/kubernetes/deployment.yaml");
+    let (theirs, ours) = (
+        &deployment["spec"]["template"]["spec"],
+        &read("deploy/kubernetes/offline/pod.yaml")["spec"],
+    );
+    for key in ["volumes", "securityContext", "automountServiceAccountToken"] {
+        assert_eq!(ours[key], theirs[key], "{key}");
+    }
+    for key in ["image", "securityContext", "volumeMounts"] {
+        assert_eq!(ours["containers"][0][key], theirs["containers"][0][key], "{key}");
+    }
+}
+
 #[test]
 fn the_configuration_on_the_page_about_argo_cd_is_one_that_the_service_takes() {
     let page = fs::read_to_string(root().join("docs/argocd.md")).unwrap();

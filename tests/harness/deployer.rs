@@ -114,6 +114,11 @@ impl Deployer {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
+    /// The address of its database, where that is PostgreSQL's.
+    pub(crate) fn postgresql(&self) -> Option<&str> {
+        self.variables.get(STORAGE).map(String::as_str)
+    }
+
     /// A file beside its configuration; the path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);

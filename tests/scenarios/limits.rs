@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::harness::deployer::Deployer;
+use crate::harness::deployer::{Deployer, on_postgresql};
 use crate::harness::github::Fault;
 use crate::scenarios::{TARGET, app, took};
 
@@ -134,7 +134,7 @@ async fn the_last_requests_of_an_hour_are_for_deployments() {
 
 /// Sixty apps are deployed, and replaced at once: more is to be told than GitHub takes in an hour. Each is told its
 /// end within it, and what it replaced that it is no longer live. How two hundred fit into an hour is tried where it
-/// is decided, in `controller/outbox/allowance.rs`.
+/// is decided, in `controller/outbox/quota.rs`.
 #[tokio::test]
 async fn replacing_deployments_are_told_within_the_hour_and_githubs_hour_is_not_overdrawn() {
     let deployer = Deployer::start_as_app().await;
@@ -154,7 +154,9 @@ async fn replacing_deployments_are_told_within_the_hour_and_githubs_hour_is_not_
         }
     }
     deployer.settle().await;
-    eprintln!("at most {} writes in an hour", deployer.github.busiest_hour());
+    let busiest = deployer.github.busiest_hour();
+    assert!(busiest <= 500, "{busiest} writes in an hour");
+    assert!(busiest >= 300, "the hour was never scarce: {busiest} writes");
     deployer.settled().await;
 }
 
@@ -179,6 +181,26 @@ async fn that_github_limits_us_is_said_with_its_end() {
     assert!(!get("/readyz").await.contains("limits us"));
     assert_eq!(deployer.github.told(id).last().unwrap(), "success");
     deployer.settled().await;
+}
+
+/// Whoever asks how the service is costs no question about what waits: here it would have no answer.
+#[tokio::test]
+async fn a_probe_does_not_wait_for_the_outbox() {
+    on_postgresql(async |deployer| {
+        app(deployer, "shop").deploys(TARGET, "v1").await;
+        deployer.settle().await;
+        let pool = sqlx::AnyPool::connect(deployer.postgresql().unwrap()).await.unwrap();
+        let mut lock = pool.begin().await.unwrap();
+        let sql = "LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE";
+        sqlx::raw_sql(sql).execute(&mut *lock).await.unwrap();
+        let url = format!("http://{}/readyz", deployer.hands().address());
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(4), reqwest::get(url));
+        let answer = answer.await.expect("it asks the outbox").unwrap();
+        assert_eq!(answer.status(), 200);
+        lock.rollback().await.unwrap();
+        pool.close().await;
+    })
+    .await;
 }
 
 /// Each owner's installation of the App is an account of its own.

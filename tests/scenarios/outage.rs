@@ -136,16 +136,21 @@ async fn a_success_that_is_applied_late_makes_nothing_active_again() {
     let before = deployer.github.told(first);
     assert_eq!(before.last().unwrap(), "success");
     let second = shop.deploys(TARGET, "v2").await;
-    deployer.settle().await;
+    // After its queued and its in_progress.
+    let words = format!("POST deployments/{second}/statuses");
+    deployer.github.fails_after(2, &words, Fault::DoneLate(200));
+    deployer.works_for(SignedDuration::from_mins(1)).await;
+    assert_eq!(deployer.github.told(second), ["queued", "in_progress", "success"]);
     let third = shop.deploys(TARGET, "v3").await;
-    deployer.hands().step().await.unwrap();
-    // Of the third: queued, in_progress, success; then inactive of the second.
-    deployer.github.fails(1, "POST deployments statuses", Fault::DoneLate(200));
-    deployer.settle().await;
+    deployer.works_for(SignedDuration::from_mins(1)).await;
+    assert_eq!(deployer.github.told(second).last().unwrap(), "inactive", "it is replaced");
     deployer.works_for(SignedDuration::from_mins(15)).await;
-    for (id, end) in [(first, "inactive"), (second, "inactive"), (third, "success")] {
+    let ends = &deployer.github.told(second)[2..];
+    assert_eq!(ends, ["success", "inactive", "success", "inactive"], "it came late, and was seen");
+    for (id, end) in [(first, "inactive"), (third, "success")] {
         assert_eq!(deployer.github.told(id).last().unwrap(), end);
     }
+    deployer.settle().await;
     deployer.settled().await;
 }
 

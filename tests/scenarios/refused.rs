@@ -65,31 +65,32 @@ async fn what_github_never_takes_is_not_sent_again() {
     deployer.github.settled();
 }
 
-/// A token has ended: one message asks now and then, the others wait for it.
+/// A token has ended, or the App's key was deleted: one message asks now and then, the others wait for it.
 #[tokio::test]
 async fn a_token_that_has_ended_is_said_and_not_tried_by_every_message() {
-    let deployer = Deployer::start().await;
-    let mut ids = Vec::new();
-    for number in 0..20 {
-        ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+    for (deployer, why) in [
+        (Deployer::start().await, "the token is wrong, expired or revoked"),
+        (Deployer::start_as_app().await, "it does not take the App's signature"),
+    ] {
+        let mut ids = Vec::new();
+        for number in 0..20 {
+            ids.push(app(&deployer, &format!("app-{number}")).deploys(TARGET, "v1").await);
+        }
+        while deployer.hands().step().await.unwrap() {}
+        deployer.github.revokes_tokens();
+        deployer.github.deletes_keys();
+        deployer.works_for(SignedDuration::from_hours(1)).await;
+        let asked = deployer.github.count("POST");
+        assert!(asked <= 15, "{asked} requests in an hour, each of them in vain");
+        let late = app(&deployer, "late").deploys(TARGET, "v1").await;
+        deployer.works().await;
+        let record = deployer.deployment(late).await;
+        assert!(record.summary.contains(why), "{}", record.summary);
+        let messages = deployer.hands().store().messages(&record.id).await.unwrap();
+        assert!(messages.iter().any(|told| told.sink == Sink::Forge && told.sent_at.is_none()));
+        for id in ids.into_iter().chain([late]) {
+            deployer.github.left_open(id);
+        }
+        deployer.github.settled();
     }
-    while deployer.hands().step().await.unwrap() {}
-    deployer.github.revokes_tokens();
-    deployer.works_for(SignedDuration::from_hours(1)).await;
-    let asked = deployer.github.count("POST");
-    assert!(asked <= 15, "{asked} requests in an hour, each of them in vain");
-    let late = app(&deployer, "late").deploys(TARGET, "v1").await;
-    deployer.works().await;
-    let record = deployer.deployment(late).await;
-    assert!(
-        record.summary.contains("the token is wrong, expired or revoked"),
-        "{}",
-        record.summary
-    );
-    let messages = deployer.hands().store().messages(&record.id).await.unwrap();
-    assert!(messages.iter().any(|told| told.sink == Sink::Forge && told.sent_at.is_none()));
-    for id in ids.into_iter().chain([late]) {
-        deployer.github.left_open(id);
-    }
-    deployer.github.settled();
 }

@@ -69,7 +69,45 @@ async fn a_transferred_repository_needs_a_person() {
             assert!(said.message.contains("belongs to example/shop"), "{said:?}");
             assert!(said.help.as_ref().unwrap().contains("owners move devx/shop"), "{said:?}");
         }
-        assert_eq!(owner(deployer).await, "example/shop");
+        let owner = owner(deployer).await;
+        assert!(owner.starts_with("example/shop.former-"), "nobody has that name: {owner}");
     })
     .await;
+}
+
+/// Nor does the name that became free lead to the app.
+#[tokio::test]
+async fn a_new_repository_with_the_name_of_a_transferred_one_gets_nothing() {
+    on_both(async |deployer| {
+        let shop = app(deployer, "shop");
+        shop.deploys(TARGET, "v1").await;
+        deployer.settle().await;
+        shop.renamed_to("elsewhere/shop");
+        shop.deploys(TARGET, "v2").await;
+        deployer.settle().await;
+        let stranger = app(deployer, "shop");
+        let taken = stranger.deploys(TARGET, "v3").await;
+        deployer.settle().await;
+        let record = deployer.deployment(taken).await;
+        assert_eq!(record.state, State::Failed, "{}", record.summary);
+        assert!(record.summary.contains("[owner]"), "{}", record.summary);
+    })
+    .await;
+}
+
+/// A pull request is an event with the new name, too; it may come before the next deployment.
+#[tokio::test]
+async fn a_preview_after_a_rename_is_of_the_repositorys_own_app() {
+    let deployer = Deployer::start_as_app().await;
+    let shop = app(&deployer, "shop");
+    shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    shop.renamed_to("example/web-shop");
+    let changed = crate::harness::events::waml("shop").replace("minReplicas: 3", "minReplicas: 4");
+    shop.opens_pull_request("more", &[(".weave.yaml", &changed)]).await;
+    deployer.settle().await;
+    let runs = shop.check_runs(&shop.tip("more"));
+    assert_eq!(runs[0]["output"]["title"], "1 target changes", "{runs:?}");
+    assert_eq!(owner(&deployer).await, "example/web-shop");
+    deployer.settled().await;
 }

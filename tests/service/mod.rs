@@ -23,6 +23,7 @@ mod lifecycle; // first start, end, logs and metrics
 mod mistyped; // did you mean
 mod manifests; // a manifest repository that is not as it should be
 mod rebuild; // a cluster from the repository alone
+mod offline; // commands without the service
 mod overload; // attacks without the secret
 mod record; // the record kept, put back, made again
 mod asked; // what the service itself is asked for

@@ -19,6 +19,7 @@ mod listing;
 mod locks; // who is stopped
 mod outbox;
 mod owners; // whose apps are
+mod repositories; // names that change
 mod retention; // what is old and not needed
 mod rollbacks; // a rollback's place, and its hold
 mod pushes; // who is told of commits

@@ -33,7 +33,8 @@ impl ports::Condition for Backend {
     }
 
     async fn remark(&self) -> Option<String> {
-        let hour = self.controller.hour_used_up_until().await.ok().flatten();
+        // Nothing is asked here: everybody may ask how the service is, as often as they like.
+        let hour = self.controller.hour_used_up_until();
         limits::sentence(self.world.forge.limited(), hour)
     }
 

@@ -2,7 +2,9 @@
 
 use crate::app::backend::Backend;
 use crate::controller::inbox::Received;
-use crate::model::event::{CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, Event, NamedRepository, PullRequest, Push, Refusal,
+};
 use crate::model::id::DeliveryId;
 use crate::server::ports::{self, Accepted, Delivery, Fault, Noted};
 use crate::store;
@@ -22,6 +24,14 @@ impl ports::Inbox for Backend {
             Received::New(id) => Ok(Accepted::New(id)),
             Received::Known(id) => Ok(Accepted::Duplicate(id)),
             Received::Nothing => Err(Fault::new("a deployment was not taken for one")),
+        }
+    }
+
+    async fn recognize(&self, named: &NamedRepository) {
+        let NamedRepository { name, identity } = named;
+        let now = self.world.clock.now();
+        if let Err(error) = self.store.recognize_repository(*identity, name, now).await {
+            tracing::warn!(repository = %name, %error, "a repository's name could not be noted");
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::app::backup::refuse_elsewhere;
 use crate::app::code_host::{forge, people};
 use crate::app::repositories::repository_settings;
 use crate::app::{CONNECT, StartError, boxed};
@@ -28,7 +29,9 @@ use crate::model::revision::Digest;
 use crate::model::rollback::{Hold, Holds};
 use crate::pipeline::reading::application::whose;
 pub use crate::store::Rebuilt;
+use crate::store::embedded::EmbeddedError;
 use crate::store::{Owned, Remembered, RememberedDeployment, Store};
+use crate::support::ownership;
 
 /// How a rebuild goes about it.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +69,9 @@ pub enum NotRebuilt {
     /// A part cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The record is another service's.
+    #[error(transparent)]
+    Elsewhere(#[from] EmbeddedError),
     /// The record is not empty.
     #[error("the record has {0} deployments already: --merge adds those that it does not have")]
     NotEmpty(u64),
@@ -88,6 +94,7 @@ pub async fn rebuild(
 ) -> Result<Report, NotRebuilt> {
     // A second call finds the provider in place, which is as good.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    refuse_elsewhere(&settings.storage)?;
     let store = Store::open(&settings.storage.url).await.map_err(boxed("the database"))?;
     let rebuilt = into(&store, settings, options, clock).await;
     store.close().await;
@@ -148,6 +155,10 @@ async fn past_of(
     // Nothing is committed, so nothing is signed.
     let writer =
         writer::Settings { alone: false, signing: None, clone_dir: clone.clone(), ..writer };
+    // What is made here is the service's, which goes on with it.
+    if let Some(folder) = clone.parent() {
+        ownership::create_folders(folder).map_err(boxed("the folder of clones"))?;
+    }
     let repository = ManifestRepository::open(writer).await.map_err(&failed)?;
     let past = repository.past(&one.branch).await;
     repository.close().await;

@@ -8,7 +8,7 @@ pub(super) mod slack; // people: the team's channel, and who started it
 use jiff::Timestamp;
 
 use crate::app::outside::World;
-use crate::controller::outside::{Delivered, NotDelivered};
+use crate::controller::outside::{Delivered, EndCheck, NotDelivered};
 use crate::model::notice::Sink;
 use crate::store::Message;
 
@@ -18,23 +18,32 @@ pub(super) async fn tell(
     message: &Message,
     now: Timestamp,
 ) -> Result<Delivered, NotDelivered> {
-    match &message.sink {
-        Sink::Forge => forge::by_account(world, forge::status(world, message).await, now),
-        Sink::Commit => forge::by_account(world, forge::commit(world, message).await, now),
-        Sink::Check => forge::by_account(world, forge::check(world, message).await, now),
-        Sink::Events(name) => events::send(world, message, name, now).await,
-        Sink::ArgoCd(cluster) => argocd::send(world, message, cluster, now).await,
-        Sink::Channel => slack::channel(world, message, now).await,
-        Sink::Person => slack::person(world, message, now).await,
-    }
+    let told = match &message.sink {
+        Sink::Forge => forge::status(world, message).await,
+        Sink::Commit => forge::commit(world, message).await,
+        Sink::Check => forge::check(world, message).await,
+        Sink::Events(name) => return events::send(world, message, name, now).await,
+        Sink::ArgoCd(cluster) => return argocd::send(world, message, cluster, now).await,
+        Sink::Channel => return slack::channel(world, message, now).await,
+        Sink::Person => return slack::person(world, message, now).await,
+    };
+    let later = |at| Delivered::Later { at };
+    forge::defer_limited_account(world, told, now, later)
 }
 
-/// Tells the message's sink again what is not shown any more, although it was told last; whether it was
-/// so. Only what the forge shows of a deployment and a commit can be overtaken.
-pub(super) async fn confirm(world: &World, message: &Message) -> Result<bool, NotDelivered> {
-    match &message.sink {
+/// Tells the message's sink again what is not shown any more, although it was told last. Only what the forge
+/// shows of a deployment and a commit can be overtaken.
+pub(super) async fn confirm(
+    world: &World,
+    message: &Message,
+    now: Timestamp,
+) -> Result<EndCheck, NotDelivered> {
+    let checked = match &message.sink {
         Sink::Forge => forge::confirm_status(world, message).await,
         Sink::Commit => forge::confirm_commit(world, message).await,
-        Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => Ok(false),
-    }
+        Sink::Check | Sink::Channel | Sink::Person | Sink::Events(_) | Sink::ArgoCd(_) => {
+            return Ok(EndCheck::Shown);
+        }
+    };
+    forge::defer_limited_account(world, checked, now, |until| EndCheck::Deferred { until })
 }

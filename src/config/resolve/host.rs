@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
+
 use crate::config::file;
 use crate::config::mask::has_credentials;
+use crate::config::offline::Purpose;
 use crate::config::resolve::Resolver;
 use crate::config::settings::{Credentials, Forge, Webhook, WebhookSecret};
 use crate::forge::github::auth::key::{AppKey, KeyError};
@@ -47,7 +50,11 @@ impl Resolver<'_> {
         self.without_credentials("forge.github.api_url", &api_url);
         let is_app = app.is_some();
         let credentials = self.credentials(token, app);
-        let secret = self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF);
+        let secret = match self.purpose {
+            Purpose::Serve => self.secret("forge.github.webhook_secret", webhook_secret, ONE_OF),
+            // No event comes in.
+            Purpose::Record | Purpose::Rebuild => Some(SecretString::default()),
+        };
         let rules = Rules {
             repositories: self.repositories(repositories, organizations),
             environments: self.environments(environments),
@@ -132,6 +139,9 @@ impl Resolver<'_> {
         let root = root.map_or_else(|| folder.join("repos"), PathBuf::from);
         let secret = match webhook_secret {
             None => WebhookSecret::Kept(folder.join("webhook-secret")),
+            Some(_) if self.purpose != Purpose::Serve => {
+                WebhookSecret::Given(SecretString::default())
+            }
             Some(secret) => {
                 WebhookSecret::Given(self.secret("forge.local.webhook_secret", secret, ONE_OF)?)
             }

@@ -1,9 +1,10 @@
 //! What is looked up outside: registries, and where each cluster's secrets are.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::config::file::{self, SecretsIn};
 use crate::config::resolve::Resolver;
+use crate::config::secret;
 use crate::config::settings::{Credential, Lookups, Registry, SecretsLookup};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
@@ -169,7 +170,8 @@ impl Resolver<'_> {
     }
 
     pub(super) fn credential(&mut self, path: &str, secret: file::Secret) -> Option<Credential> {
-        let file = secret.file.clone().map(PathBuf::from);
+        let file = secret.file.as_deref();
+        let file = file.map(|file| secret::locate(Path::new(file), self.variables));
         self.secret(path, secret, ONE_OF).map(|secret| Credential { secret, file })
     }
 }

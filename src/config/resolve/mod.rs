@@ -9,6 +9,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::config::file::{self, File};
+use crate::config::offline::Purpose;
 use crate::config::report::Report;
 use crate::config::resolve::access::App;
 use crate::config::secret::{self, Source};
@@ -52,6 +53,8 @@ pub(super) struct Resolver<'a> {
     pub(super) variables: &'a BTreeMap<String, String>,
     /// The storage folder where none is configured.
     pub(super) home: &'a Path,
+    /// What the settings are for.
+    pub(super) purpose: Purpose,
 }
 
 impl Resolver<'_> {
@@ -140,7 +143,7 @@ impl Resolver<'_> {
         Some(Server { listen, external_url, shutdown_grace: grace, trusted_proxies })
     }
 
-    fn storage(&mut self, storage: file::Storage) -> Storage {
+    pub(super) fn storage(&mut self, storage: file::Storage) -> Storage {
         let file::Storage { url, folder, retention_days } = storage;
         let folder = folder.map_or_else(|| self.home.to_owned(), PathBuf::from);
         let own = || format!("sqlite:{}", folder.join("state.db").display());
@@ -214,7 +217,9 @@ impl Resolver<'_> {
     fn secret(&mut self, path: &str, secret: file::Secret, help: &str) -> Option<SecretString> {
         let file::Secret { file, env } = secret;
         let (source, key) = match (file, env) {
-            (Some(file), None) => (Source::File(file.into()), "file"),
+            (Some(file), None) => {
+                (Source::File(secret::locate(Path::new(&file), self.variables)), "file")
+            }
             (None, Some(name)) => (Source::Variable(name), "env"),
             (Some(_), Some(_)) => {
                 self.report.wrong(path, "this secret is given twice", help);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::controller::outbox::allowance::Grant;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::pace::later;
+use crate::controller::outbox::quota::QuotaDecision;
 use crate::controller::outcome::{LONGEST_WISH, Patience};
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
@@ -50,11 +50,13 @@ pub(super) fn overtaken(message: &Message, now: Timestamp) -> Option<String> {
 }
 
 /// What is recorded of a message for which the forge's hour has no call left; nothing where it has.
-pub(super) fn not_granted(message: &Message, grant: Grant) -> Option<Answer> {
-    match grant {
-        Grant::Go => None,
-        Grant::Leave(reason) => Some(Answer::Skipped(reason)),
-        Grant::Wait(at) => Some(Answer::Again { at, unsure: message.unsure, failed: false }),
+pub(super) fn not_granted(message: &Message, decision: QuotaDecision) -> Option<Answer> {
+    match decision {
+        QuotaDecision::Send => None,
+        QuotaDecision::Shed(reason) => Some(Answer::Skipped(reason)),
+        QuotaDecision::Defer(at) => {
+            Some(Answer::Again { at, unsure: message.unsure, failed: false })
+        }
     }
 }
 
@@ -68,6 +70,9 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
     match delivered {
         Delivered::Yes { reference } => Answer::Sent { reference },
         Delivered::Nothing(reason) => Answer::Skipped(reason),
+        Delivered::Later { .. } if has_waited_long(message, now) => {
+            given_up(message, "the other side wants it later and later")
+        }
         Delivered::Later { at } => {
             // Not at this same moment, or it would be asked for ever.
             let at = at.max(later(now, SignedDuration::from_millis(1)));
@@ -110,14 +115,17 @@ pub(super) fn not_delivered(
 
 /// The other side asks for time, which is nobody's failure.
 fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Timestamp) -> Answer {
-    let waited = now.duration_since(message.at);
-    if waited > LONGEST_WAIT && message.attempts > TRIED_OFTEN {
+    if has_waited_long(message, now) {
         return given_up(message, reason);
     }
     let wish = SignedDuration::try_from(wish.min(LONGEST_WISH)).unwrap_or(SignedDuration::ZERO);
     // A wish of no time at all would be asked for ever.
     let at = later(now, wish.max(SignedDuration::from_millis(1)));
     Answer::Again { at, unsure, failed: false }
+}
+
+fn has_waited_long(message: &Message, now: Timestamp) -> bool {
+    now.duration_since(message.at) > LONGEST_WAIT && message.attempts > TRIED_OFTEN
 }
 
 fn given_up(message: &Message, reason: &str) -> Answer {
@@ -243,6 +251,18 @@ mod tests {
         let now = delivered(&message, Delivered::Later { at: at(7) }, at(7));
         let Answer::Again { at: next, .. } = now else { panic!("{now:?}") };
         assert!(next > at(7), "never at the same moment");
+    }
+
+    #[test]
+    fn a_message_that_asks_for_later_for_more_than_a_week_is_given_up() {
+        let week = 7 * 24 * 3600;
+        let later = |attempts, now| {
+            let message = Message { attempts, ..message(Sink::Forge) };
+            delivered(&message, Delivered::Later { at: at(now + 9) }, at(now))
+        };
+        assert!(matches!(later(21, 2 * week), Answer::Parked(_)));
+        assert_eq!(later(20, 2 * week), again(2 * week + 9, false), "tried too seldom");
+        assert_eq!(later(99, week), again(week + 9, false));
     }
 
     #[test]

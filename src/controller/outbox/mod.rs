@@ -8,9 +8,9 @@
 //! ```
 //!
 //! How often each is tried is decided in `answer.rs`, whether anything is tried at all in `door.rs`,
-//! how fast in `pace.rs`, and what is worth a call where there are so many an hour in `allowance.rs`.
+//! how fast in `pace.rs`, and what is worth a call where there are so many an hour in `quota.rs`.
 
-mod allowance; // what is worth a call, pure
+mod quota; // which messages an hour's calls are spent on, pure
 pub mod answer; // what becomes of a message, pure
 mod confirm; // ends are looked at again
 mod door; // open or closed, pure
@@ -18,6 +18,7 @@ pub mod pace; // how fast, pure
 mod senders; // one for each family
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,13 +27,16 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::controller::Parts;
-use crate::controller::outbox::allowance::Loads;
 use crate::controller::outbox::door::Heard;
+use crate::controller::outbox::quota::HourlyQuota;
 pub(super) use crate::controller::outbox::senders::{Sender, Senders};
 use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
 use crate::support::lease::Lease;
+
+/// A time that is over, for what stands in memory while the forge's hour has room.
+pub(super) const HOUR_HAS_ROOM: i64 = 0;
 
 /// How many messages are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 8;
@@ -67,13 +71,19 @@ impl<O: Outside> Parts<O> {
 
     /// Sends what may be sent now to one family; how many were dealt with.
     pub(super) async fn send_to(&self, sender: &Sender) -> Result<usize, StoreError> {
+        let sent = self.send_messages(sender).await?;
+        // Only now: what is told is worth more than a second look at what was told.
         let looks = sender.family == Family::Forge;
         let confirmed = if looks { self.confirm_some(sender).await? } else { 0 };
+        Ok(sent + confirmed)
+    }
+
+    async fn send_messages(&self, sender: &Sender) -> Result<usize, StoreError> {
         let asked_at = self.clock.moment();
         let now = asked_at.wall;
         let admitted = sender.admit(TAKEN, now);
         if admitted == 0 {
-            return Ok(confirmed);
+            return Ok(0);
         }
         let length = self.settings.lease;
         let taken = self.store.take_messages(&sender.family, now, length, admitted).await;
@@ -81,10 +91,10 @@ impl<O: Outside> Parts<O> {
         let came = taken.as_ref().map_or(0, |taken| u32::try_from(taken.len()).unwrap_or(admitted));
         sender.turned_back(admitted.saturating_sub(came));
         let taken = taken?;
-        let loads = if taken.is_empty() { None } else { self.loads(&sender.family, now).await? };
-        let loads = loads.map(Mutex::new);
+        let quota = if taken.is_empty() { None } else { self.quota(&sender.family, now).await? };
+        let quota = quota.map(Mutex::new);
         let messages = taken.into_iter();
-        let told = messages.map(|message| self.tell(sender, message, &lease, loads.as_ref()));
+        let told = messages.map(|message| self.tell(sender, message, &lease, quota.as_ref()));
         let told = stream::iter(told);
         let at_once = if sender.family.in_order() { 1 } else { AT_ONCE };
         let mut told = told.buffer_unordered(at_once);
@@ -96,7 +106,7 @@ impl<O: Outside> Parts<O> {
             }
         };
         let ((), dealt_with) = tokio::join!(telling, self.record_told(sender, answers));
-        Ok(confirmed + dealt_with?)
+        dealt_with
     }
 
     /// Records what has been told at once, and together what was told together; how many were tried.
@@ -118,20 +128,34 @@ impl<O: Outside> Parts<O> {
     }
 
     /// What a family that takes so many calls an hour was told and is to be told; none of others.
-    async fn loads(&self, family: &Family, now: Timestamp) -> Result<Option<Loads>, StoreError> {
+    async fn quota(
+        &self,
+        family: &Family,
+        now: Timestamp,
+    ) -> Result<Option<HourlyQuota>, StoreError> {
         let hourly = self.settings.rates.forge_hourly.filter(|_| *family == Family::Forge);
         let Some(hourly) = hourly.filter(|_| self.outside.has_limits()) else { return Ok(None) };
         let calls = self.store.forge_calls(now).await?;
-        Ok(Some(Loads::new(hourly, &calls, now)))
+        Ok(Some(HourlyQuota::new(hourly, &calls, now)))
     }
 
-    /// Until when the forge's hour is used up, by what it was told.
-    pub(in crate::controller) async fn hour_used_up_until(
+    /// Counts what the forge was told within the hour, and remembers until when that hour is used up: whoever
+    /// asks how the service is gets the count, and costs none.
+    pub(in crate::controller) async fn count_forge_hour(
         &self,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let loads = self.loads(&Family::Forge, now).await?;
-        Ok(loads.and_then(|loads| loads.spent_until()))
+        let quota = self.quota(&Family::Forge, now).await?;
+        let until = quota.and_then(|quota| quota.spent_until());
+        let stored = until.map_or(HOUR_HAS_ROOM, Timestamp::as_millisecond);
+        self.hour_used_up_until.store(stored, Ordering::Relaxed);
+        Ok(until)
+    }
+
+    /// Until when the forge's hour is used up, by the last count.
+    pub(in crate::controller) fn hour_used_up_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let stored = self.hour_used_up_until.load(Ordering::Relaxed);
+        Timestamp::from_millisecond(stored).ok().filter(|until| *until > now)
     }
 
     async fn tell(
@@ -139,7 +163,7 @@ impl<O: Outside> Parts<O> {
         sender: &Sender,
         message: Message,
         lease: &Lease,
-        loads: Option<&Mutex<Loads>>,
+        quota: Option<&Mutex<HourlyQuota>>,
     ) -> Dealt {
         let now = self.clock.now();
         if let Some(reason) = answer::overtaken(&message, now) {
@@ -152,9 +176,10 @@ impl<O: Outside> Parts<O> {
             sender.turned_back(1);
             return Dealt { answer: answer::untried(&message), message, tried: false };
         }
-        if let Some(loads) = loads {
-            let grant = loads.lock().unwrap_or_else(PoisonError::into_inner).grant(&message, now);
-            if let Some(answer) = answer::not_granted(&message, grant) {
+        if let Some(quota) = quota {
+            let decision =
+                quota.lock().unwrap_or_else(PoisonError::into_inner).decide(&message, now);
+            if let Some(answer) = answer::not_granted(&message, decision) {
                 sender.turned_back(1);
                 return Dealt { message, answer, tried: true };
             }

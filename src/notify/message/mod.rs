@@ -17,6 +17,7 @@ pub mod text; // texts of others, made harmless and cut
 
 use crate::model::deployment::Deployment;
 use crate::model::id::{DeployId, ImageTag};
+use crate::model::rollback::Holds;
 
 pub use crate::notify::message::block::Block;
 
@@ -35,6 +36,8 @@ pub struct News<'a> {
     pub links: Links<'a>,
     /// The newest release that arrived before it and was not rolled back from.
     pub last_good: Option<LastGood>,
+    /// Whom a hold keeps from deploying to the target.
+    pub holds: Holds,
     /// The channel that should have had it, where it went elsewhere.
     pub astray: Option<Astray>,
     /// Its place in the outbox, which Slack keeps with the message so that it can be found again.

@@ -2,7 +2,7 @@
 
 use crate::model::deployment::Deployment;
 use crate::model::event::Recipient;
-use crate::model::rollback::Rollback;
+use crate::model::rollback::{Holds, Rollback};
 use crate::model::violation::{Position, Violation};
 use crate::notify::message::block::{Block, Button};
 use crate::notify::message::text::shown;
@@ -112,18 +112,26 @@ pub(super) fn mention(person: &Person) -> String {
     }
 }
 
-/// What a rollback keeps from being deployed, and how that ends; nothing where it took no hold.
-pub(super) fn hold(deployment: &Deployment) -> Option<Block> {
+/// What a rollback keeps from being deployed, and how that ends; nothing where it took no hold, or the target
+/// has none.
+pub(super) fn hold(deployment: &Deployment, holds: Holds) -> Option<Block> {
     let Rollback { away, .. } = deployment.rollback.as_ref().filter(|rollback| rollback.hold)?;
     let away = away.as_ref().map_or_else(String::new, |away| {
         format!(" {} is refused to people too.", shown(away.tag.as_str(), LONGEST_NAME))
     });
     let app = deployment.app.as_ref().map(|app| format!(" --app {app}")).unwrap_or_default();
-    Some(Block::section(&format!(
-        "Deployments by programs are held: they are refused.{away} That ends when a person deploys another \
-         release, or with `bart unhold {}{app} --reason TEXT`.",
-        deployment.request.target
-    )))
+    let unhold = format!("`bart unhold {}{app} --reason TEXT`", deployment.request.target);
+    let text = match holds {
+        Holds::Off => return None,
+        Holds::Automation => format!(
+            "Deployments by programs are held: they are refused.{away} That ends when a person deploys another \
+             release, or with {unhold}."
+        ),
+        Holds::Everybody => {
+            format!("All deployments are held: they are refused. That ends with {unhold} only.")
+        }
+    };
+    Some(Block::section(&text))
 }
 
 /// Says where the message was meant to go, and what to do.

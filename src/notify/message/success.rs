@@ -24,7 +24,7 @@ pub(super) fn told(news: &News<'_>) -> Told {
         }
         Kind::Deployed | Kind::RolledBack | Kind::Rejected | Kind::GivenUp => summary.clone(),
     }));
-    head.extend(parts::hold(deployment));
+    head.extend(parts::hold(deployment, news.holds));
     head.push(parts::facts(news));
     let warnings = &deployment.violations;
     let item = |violation| parts::violation(violation, deployment, news.links);

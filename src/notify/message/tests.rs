@@ -7,6 +7,7 @@ use crate::model::deployment::Contact;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use crate::model::release::Release;
+use crate::model::rollback::Holds;
 use crate::model::violation::{Position, Violation};
 
 fn deployment(violations: &[Violation]) -> Deployment {
@@ -64,6 +65,7 @@ fn news(deployment: &Deployment) -> News<'_> {
             id: DeployId::parse("20261120-101112131-0a0b0c").unwrap(),
             tag: ImageTag::parse("v41").unwrap(),
         }),
+        holds: Holds::Automation,
         astray: None,
         stamp: Stamp { deployment: deployment.id.clone(), sink: "channel".to_owned(), seq: 1 },
     }
@@ -196,6 +198,15 @@ fn a_rollback_says_what_is_held_and_how_that_ends() {
     assert!(text.contains(held), "{text}");
     assert!(text.contains("*Rolled back because*\ncheckout fails"), "{text}");
     assert!(!text.contains("Last good") && !text.contains("*Reason*"), "{text}");
+    let said_where = |holds, deployment: &Deployment| {
+        let kind = Kind::RolledBack;
+        letter(&News { kind, holds, last_good: None, ..news(deployment) }).plain
+    };
+    let everybody = said_where(Holds::Everybody, &deployment);
+    let held = "All deployments are held: they are refused. That ends with `bart unhold prod-cluster-1 --app \
+                devx/shop --reason TEXT` only.";
+    assert!(everybody.contains(held) && !everybody.contains("a person deploys"), "{everybody}");
+    assert!(!said_where(Holds::Off, &deployment).contains("bart unhold"), "nobody is held there");
     deployment.rollback.as_mut().unwrap().hold = false;
     assert!(!said(&deployment).contains("held: they are"), "there is no hold");
 }

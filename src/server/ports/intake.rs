@@ -1,6 +1,8 @@
 //! What comes in from the forge.
 
-use crate::model::event::{CheckRerun, DeploymentRequest, PullRequest, Push, Refusal, Unused};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, NamedRepository, PullRequest, Push, Refusal, Unused,
+};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::server::ports::Fault;
 
@@ -21,6 +23,10 @@ pub trait Inbox: Send + Sync + 'static {
         delivery: DeliveryId,
         request: DeploymentRequest,
     ) -> impl Future<Output = Result<Accepted, Fault>> + Send;
+
+    /// Takes note of the name that a repository has. A hint, as every event gives it: one that is lost costs
+    /// the time until the next.
+    fn recognize(&self, named: &NamedRepository) -> impl Future<Output = ()> + Send;
 }
 
 /// What became of one delivery, for who counts.

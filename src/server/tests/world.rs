@@ -14,7 +14,9 @@ use crate::forge::github::webhook::rules::{PreviewRules, Rules};
 use crate::forge::github::webhook::signature::sign;
 use crate::model::audit::By;
 use crate::model::deployment::{Deployment, State as Life};
-use crate::model::event::{CheckRerun, DeploymentRequest, PullRequest, Push, Refusal, Rerun};
+use crate::model::event::{
+    CheckRerun, DeploymentRequest, NamedRepository, PullRequest, Push, Refusal, Rerun,
+};
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::lock::Lock;
 use crate::model::removal::RemovalRequest;
@@ -107,6 +109,8 @@ impl Inbox for Fake {
         inner.stored.push((delivery, queued(id.clone(), request)));
         Ok(Accepted::New(id))
     }
+
+    async fn recognize(&self, _: &NamedRepository) {}
 }
 
 fn queued(id: DeployId, request: DeploymentRequest) -> Deployment {

@@ -20,6 +20,8 @@ use crate::store::{StoreError, connect};
 #[derive(Debug, Clone)]
 pub struct Embedded {
     path: PathBuf,
+    /// Whether its place depends on where the program was started.
+    is_relative: bool,
 }
 
 /// What is in such a file.
@@ -43,6 +45,16 @@ pub enum EmbeddedError {
     NotThere {
         /// Where it should be.
         path: PathBuf,
+    },
+    /// The service runs in another folder.
+    #[error(
+        "there is no folder {folder}, and its path is relative: name the service's configuration with \
+         --config, and start this where the service starts (`WorkingDirectory=` of its unit), or give \
+         storage.folder an absolute path"
+    )]
+    Elsewhere {
+        /// Where the folder would be.
+        folder: PathBuf,
     },
     /// A backup replaces nothing.
     #[error("{path} is there already, and is not replaced: name a file that is not there")]
@@ -131,6 +143,7 @@ impl EmbeddedError {
         matches!(
             self,
             Self::Exists { .. }
+                | Self::Elsewhere { .. }
                 | Self::Newer { .. }
                 | Self::InUse { .. }
                 | Self::KnowsMore { .. }
@@ -163,7 +176,22 @@ impl Embedded {
     /// # Errors
     /// The URL of another database without what is secret in it: that one has tools of its own.
     pub fn of(url: &SecretString) -> Result<Self, String> {
-        connect::sqlite_file(url).map(|path| Self { path }).ok_or_else(|| connect::shown_url(url))
+        let is_relative = connect::is_relative(url);
+        let found = connect::sqlite_file(url).map(|path| Self { path, is_relative });
+        found.ok_or_else(|| connect::shown_url(url))
+    }
+
+    /// Refuses a place that depends on where the program was started and where no folder is: the service has
+    /// its folder elsewhere then.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::Elsewhere`]
+    pub fn refuse_elsewhere(&self) -> Result<(), EmbeddedError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        if self.is_relative && !folder.is_dir() {
+            return Err(EmbeddedError::Elsewhere { folder: folder.to_owned() });
+        }
+        Ok(())
     }
 
     /// Where it is.

@@ -10,11 +10,14 @@ use crate::store::embedded::{
     Contents, Embedded, EmbeddedError, beside, contents, make, proved, settle,
 };
 use crate::store::row::Row;
+use crate::support::ownership;
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// What the database has now.
+    /// Where the database is.
+    pub database: PathBuf,
+    /// What it has now.
     pub contents: Contents,
     /// Where the one before it lies; `None` where there was none.
     pub kept: Option<PathBuf>,
@@ -58,7 +61,7 @@ impl Embedded {
         if placed.is_err() {
             let _not_there = std::fs::remove_file(&part);
         }
-        Ok(Restored { contents: theirs, kept: placed? })
+        Ok(Restored { database: self.path().to_owned(), contents: theirs, kept: placed? })
     }
 
     /// What a backup has, if it is one that this version can use.
@@ -103,18 +106,31 @@ impl Embedded {
     ) -> Result<Option<PathBuf>, EmbeddedError> {
         let path = self.path();
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(EmbeddedError::file("make", folder))?;
+            ownership::create_folders(folder).map_err(EmbeddedError::file("make", folder))?;
         }
         let mut copy = make(part)?;
         let mut original = std::fs::File::open(file).map_err(EmbeddedError::file("read", file))?;
         std::io::copy(&mut original, &mut copy).map_err(EmbeddedError::file("write", part))?;
         drop(copy);
+        as_before(part, path).map_err(EmbeddedError::file("write", part))?;
         unsure(part).await?;
         settle(part)?;
         let kept = if path.exists() { Some(keep(path, suffix)?) } else { None };
         std::fs::rename(part, path).map_err(EmbeddedError::file("write", path))?;
         settle(path)?;
         Ok(kept)
+    }
+}
+
+/// Gives the new database the owner and the mode of the one before it, or the owner of its folder: the
+/// service has to come in again, whoever puts the backup back.
+fn as_before(part: &Path, path: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(before) => {
+            std::fs::set_permissions(part, before.permissions())?;
+            ownership::give_to_owner_of(part, &before)
+        }
+        Err(_none) => ownership::give_to_folder_owner(part),
     }
 }
 

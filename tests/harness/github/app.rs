@@ -25,6 +25,8 @@ pub(crate) struct Credentials {
 
 pub(super) struct App {
     pub(super) id: u64,
+    /// Its keys were deleted: nothing that they sign is taken.
+    pub(super) without_keys: bool,
     pub(super) installations: BTreeMap<i64, Installation>,
 }
 
@@ -84,7 +86,7 @@ impl Who {
 
 impl App {
     pub(super) fn new() -> Self {
-        Self { id: 424_242, installations: BTreeMap::new() }
+        Self { id: 424_242, without_keys: false, installations: BTreeMap::new() }
     }
 
     pub(super) fn at(&self, account: &str) -> Option<&Installation> {
@@ -138,6 +140,9 @@ pub(super) fn identify(state: &State, call: &Call) -> Result<Who, Answer> {
     if call.path.first().is_some_and(|part| part == "app")
         || call.path.last().is_some_and(|part| part == "installation")
     {
+        if state.app.without_keys {
+            return Err(Answer::refusal(401, "A JSON web token could not be decoded"));
+        }
         return jwt::verify(credential, state.app.id, state.now()).map(|()| Who::App);
     }
     match state.grants.get(credential) {

@@ -61,6 +61,8 @@ pub(super) struct Faults {
 }
 
 struct Order {
+    /// So many requests are let by first.
+    skip: u32,
     left: u32,
     /// Every word stands in the request's line.
     words: String,
@@ -69,7 +71,11 @@ struct Order {
 
 impl Faults {
     pub(super) fn order(&mut self, times: u32, words: &str, fault: Fault) {
-        self.orders.push(Order { left: times, words: words.to_owned(), fault });
+        self.order_after(0, times, words, fault);
+    }
+
+    pub(super) fn order_after(&mut self, skip: u32, times: u32, words: &str, fault: Fault) {
+        self.orders.push(Order { skip, left: times, words: words.to_owned(), fault });
     }
 
     pub(super) fn down(&mut self, until: Timestamp) {
@@ -108,6 +114,10 @@ impl Faults {
         let Some(order) = self.orders.iter_mut().find(fits) else {
             return Verdict::Work { delay: Duration::ZERO, cut: false };
         };
+        if order.skip > 0 {
+            order.skip -= 1;
+            return Verdict::Work { delay: Duration::ZERO, cut: false };
+        }
         order.left -= 1;
         verdict(order.fault, line, key, limits, now)
     }

@@ -114,6 +114,11 @@ impl World {
         self.state().faults.order(times, words, fault);
     }
 
+    /// The same of one request, after so many that are answered as they should be.
+    pub(crate) fn fails_after(&self, skip: u32, words: &str, fault: Fault) {
+        self.state().faults.order_after(skip, 1, words, fault);
+    }
+
     /// Ends when a fault that was ordered for these words has come to be.
     pub(crate) fn met(&self, words: &str) -> impl Future<Output = ()> + use<> {
         let (hub, words) = (self.hub.clone(), words.to_owned());
@@ -175,6 +180,11 @@ impl World {
     /// Every token that was given out ends now, as when a key leaks; and the personal one too.
     pub(crate) fn revokes_tokens(&self) {
         self.state().grants.clear();
+    }
+
+    /// Somebody deletes the App's keys.
+    pub(crate) fn deletes_keys(&self) {
+        self.state().app.without_keys = true;
     }
 
     /// The states that were told of a deployment, oldest first; GitHub's own `inactive` too.

@@ -1,8 +1,8 @@
 //! The check run that shows on the commit why it was not deployed, and that it was later.
 
 use crate::app::outside::World;
-use crate::app::tell::forge::{context, page, said_by_a_newer_one, trouble, unread, words};
-use crate::controller::outside::{Delivered, NotDelivered};
+use crate::app::tell::forge::{ReportError, context, page, said_by_a_newer_one, words};
+use crate::controller::outside::Delivered;
 use crate::forge::check::CheckRun;
 use crate::forge::error::ForgeError;
 use crate::model::deployment::{Deployment, ForgeState};
@@ -12,7 +12,7 @@ use crate::store::Message;
 pub(in crate::app::tell) async fn check(
     world: &World,
     message: &Message,
-) -> Result<Delivered, NotDelivered> {
+) -> Result<Delivered, ReportError> {
     if let Some(nothing) = said_by_a_newer_one(world, message).await? {
         return Ok(nothing);
     }
@@ -27,13 +27,12 @@ pub(in crate::app::tell) async fn check(
     match written(world, message, &run).await {
         Ok(id) => Ok(Delivered::Yes { reference: Some(id.to_string()) }),
         Err(error) if lacks_right(&error) => Ok(Delivered::Nothing(error.to_string())),
-        Err(error) => Err(trouble(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 
-async fn failure(world: &World, message: &Message) -> Result<Option<CheckRun>, NotDelivered> {
-    let record =
-        world.store.deployment(&message.deployment).await.map_err(|error| unread(&error))?;
+async fn failure(world: &World, message: &Message) -> Result<Option<CheckRun>, ReportError> {
+    let record = world.store.deployment(&message.deployment).await?;
     Ok(record.map(|deployment| {
         let said = words::failed(&deployment, &page(world, message), &world.waml.path);
         run(world, message, &deployment, said)
@@ -41,13 +40,12 @@ async fn failure(world: &World, message: &Message) -> Result<Option<CheckRun>, N
 }
 
 /// A success is shown only where a failure is: the commit status says it anyway.
-async fn success(world: &World, message: &Message) -> Result<Option<CheckRun>, NotDelivered> {
-    let before = world.store.last_check(message).await.map_err(|error| unread(&error))?;
+async fn success(world: &World, message: &Message) -> Result<Option<CheckRun>, ReportError> {
+    let before = world.store.last_check(message).await?;
     if !matches!(before, Some(ForgeState::Failure | ForgeState::Error)) {
         return Ok(None);
     }
-    let record =
-        world.store.deployment(&message.deployment).await.map_err(|error| unread(&error))?;
+    let record = world.store.deployment(&message.deployment).await?;
     Ok(record.map(|deployment| {
         let said = words::succeeded(&deployment, &page(world, message));
         run(world, message, &deployment, said)

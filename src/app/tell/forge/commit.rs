@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 
 use crate::app::outside::World;
-use crate::app::tell::forge::{context, page, said_by_a_newer_one, trouble, yes};
-use crate::controller::outside::{Delivered, NotDelivered};
+use crate::app::tell::forge::{ReportError, context, page, said_by_a_newer_one, yes};
+use crate::controller::outside::{Delivered, EndCheck};
 use crate::forge::error::ForgeError;
 use crate::forge::{CommitState, CommitStatus};
 use crate::model::deployment::ForgeState;
@@ -14,14 +14,14 @@ use crate::store::Message;
 pub(in crate::app::tell) async fn commit(
     world: &World,
     message: &Message,
-) -> Result<Delivered, NotDelivered> {
+) -> Result<Delivered, ReportError> {
     if let Some(nothing) = said_by_a_newer_one(world, message).await? {
         return Ok(nothing);
     }
     let Message { repository, commit, unsure, .. } = message;
-    let status = told(world, message);
+    let status = compose_status(world, message);
     let has = || world.forge.has_commit_status(repository, commit, &status);
-    if *unsure && has().await.map_err(|error| trouble(&error))? {
+    if *unsure && has().await? {
         return Ok(yes());
     }
     let told = world.forge.commit_status(repository, commit, &status).await;
@@ -30,30 +30,29 @@ pub(in crate::app::tell) async fn commit(
         Err(error) if has_no_commit(&error) && is_old(world, message) => {
             Ok(Delivered::Nothing(format!("GitHub knows no commit {commit}")))
         }
-        Err(error) => Err(trouble(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Tells the end of a commit again, if its newest status of that context is another one; whether it was
-/// so.
+/// Tells the end of a commit again, if its newest status of that context is another one.
 pub(in crate::app::tell) async fn confirm_commit(
     world: &World,
     message: &Message,
-) -> Result<bool, NotDelivered> {
+) -> Result<EndCheck, ReportError> {
     if said_by_a_newer_one(world, message).await?.is_some() {
-        return Ok(false);
+        return Ok(EndCheck::Shown);
     }
     let Message { repository, commit, .. } = message;
-    let status = told(world, message);
+    let status = compose_status(world, message);
     let has = world.forge.has_commit_status(repository, commit, &status).await;
-    if has.map_err(|error| trouble(&error))? {
-        return Ok(false);
+    if has? {
+        return Ok(EndCheck::Shown);
     }
     let told = world.forge.commit_status(repository, commit, &status).await;
-    told.map(|()| true).map_err(|error| trouble(&error))
+    told.map(|()| EndCheck::Retold).map_err(ReportError::from)
 }
 
-fn told(world: &World, message: &Message) -> CommitStatus {
+fn compose_status(world: &World, message: &Message) -> CommitStatus {
     CommitStatus {
         context: context(message),
         state: state(message.status.state),

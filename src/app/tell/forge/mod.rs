@@ -37,8 +37,8 @@ fn context(message: &Message) -> String {
 async fn said_by_a_newer_one(
     world: &World,
     message: &Message,
-) -> Result<Option<Delivered>, NotDelivered> {
-    let newer = world.store.newer_of_commit(message).await.map_err(|error| unread(&error))?;
+) -> Result<Option<Delivered>, StoreError> {
+    let newer = world.store.newer_of_commit(message).await?;
     Ok(newer.map(|newer| {
         Delivered::Nothing(format!(
             "deployment {newer} is a newer one of the same commit to {}",
@@ -52,23 +52,57 @@ fn yes() -> Delivered {
     Delivered::Yes { reference: None }
 }
 
-/// An App has an account at each owner: one of them that GitHub wants to wait holds up no other. The
-/// client keeps it from being asked meanwhile.
-pub(super) fn by_account(
-    world: &World,
-    told: Result<Delivered, NotDelivered>,
-    now: Timestamp,
-) -> Result<Delivered, NotDelivered> {
-    match told {
-        Err(NotDelivered {
-            problem: Problem { remedy: Remedy::Retry { after: Some(wait) }, message },
-            unsure: false,
-        }) if world.forge.knows_deliveries() => {
-            tracing::debug!(reason = message, "not told yet");
-            let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
-            Ok(Delivered::Later { at: now.checked_add(wait).unwrap_or(Timestamp::MAX) })
+/// Why the forge was not told.
+#[derive(Debug)]
+pub(super) enum ReportError {
+    /// The forge did not take it.
+    Forge(ForgeError),
+    /// Our own database did not say what is to be told: nothing was sent.
+    Store(StoreError),
+}
+
+impl From<ForgeError> for ReportError {
+    fn from(error: ForgeError) -> Self {
+        Self::Forge(error)
+    }
+}
+
+impl From<StoreError> for ReportError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<ReportError> for NotDelivered {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Forge(error) => trouble(&error),
+            ReportError::Store(error) => {
+                let message = format!("what is to be told cannot be read: {error}");
+                let problem = Problem { remedy: Remedy::Retry { after: None }, message };
+                Self { problem, unsure: false }
+            }
         }
-        other => other,
+    }
+}
+
+/// An App has an account at each owner: one of them that GitHub limits holds up no other. The client keeps
+/// that account from being asked meanwhile. All else that GitHub refuses holds up every message.
+pub(super) fn defer_limited_account<T>(
+    world: &World,
+    outcome: Result<T, ReportError>,
+    now: Timestamp,
+    later: impl FnOnce(Timestamp) -> T,
+) -> Result<T, NotDelivered> {
+    match outcome {
+        Err(ReportError::Forge(error @ ForgeError::RateLimited { retry_after, .. }))
+            if world.forge.knows_deliveries() =>
+        {
+            tracing::debug!(reason = %error, "not told yet");
+            let wait = SignedDuration::try_from(retry_after).unwrap_or(SignedDuration::MAX);
+            Ok(later(now.checked_add(wait).unwrap_or(Timestamp::MAX)))
+        }
+        other => other.map_err(NotDelivered::from),
     }
 }
 
@@ -98,11 +132,4 @@ fn trouble(error: &ForgeError) -> NotDelivered {
 fn is_for_good(status: u16, message: &str) -> bool {
     let passes = ["No commit found", "spammed", "abuse"];
     status == 422 && !passes.iter().any(|words| message.contains(words))
-}
-
-/// A question to our own database failed: nothing was sent.
-fn unread(error: &StoreError) -> NotDelivered {
-    let message = format!("what is to be told cannot be read: {error}");
-    let problem = Problem { remedy: Remedy::Retry { after: None }, message };
-    NotDelivered { problem, unsure: false }
 }

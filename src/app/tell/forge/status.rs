@@ -1,8 +1,8 @@
 //! A deployment's own statuses.
 
 use crate::app::outside::World;
-use crate::app::tell::forge::{page, trouble, unread, yes};
-use crate::controller::outside::{Delivered, NotDelivered};
+use crate::app::tell::forge::{ReportError, page, yes};
+use crate::controller::outside::{Delivered, EndCheck};
 use crate::forge::{Begun, Status};
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::event::DeploymentRequest;
@@ -12,43 +12,43 @@ use crate::store::Message;
 pub(in crate::app::tell) async fn status(
     world: &World,
     message: &Message,
-) -> Result<Delivered, NotDelivered> {
+) -> Result<Delivered, ReportError> {
     let Message { repository, unsure, .. } = message;
     let Some(forge_id) = number(world, message).await? else {
         return Ok(Delivered::Nothing("the code host has no deployments".to_owned()));
     };
-    let status = told(world, message).await?;
+    let status = compose_status(world, message).await?;
     let has = || world.forge.has_status(repository, forge_id, &status);
-    if *unsure && has().await.map_err(|error| trouble(&error))? {
+    if *unsure && has().await? {
         return Ok(yes());
     }
     let told = world.forge.report(repository, forge_id, &status).await;
-    told.map(|()| yes()).map_err(|error| trouble(&error))
+    told.map(|()| yes()).map_err(ReportError::from)
 }
 
-/// Tells the end of a deployment again, if the newest status that we wrote is another one; whether
-/// it was so. What others wrote after it is theirs.
+/// Tells the end of a deployment again, if the newest status that we wrote is another one.
+/// What others wrote after it is theirs.
 pub(in crate::app::tell) async fn confirm_status(
     world: &World,
     message: &Message,
-) -> Result<bool, NotDelivered> {
+) -> Result<EndCheck, ReportError> {
     let Message { repository, .. } = message;
-    let record = world.store.deployment(&message.deployment).await.map_err(|e| unread(&e))?;
+    let record = world.store.deployment(&message.deployment).await?;
     let Some(forge_id) = record.and_then(|record| record.request.number()) else {
-        return Ok(false);
+        return Ok(EndCheck::Shown);
     };
     let page = page(world, message);
-    let shown = world.forge.statuses(repository, forge_id).await.map_err(|e| trouble(&e))?;
+    let shown = world.forge.statuses(repository, forge_id).await?;
     let ours = shown.iter().find(|one| one.log_url.as_deref() == Some(page.as_str()));
     if ours.is_none_or(|newest| newest.state == message.status.state.as_str()) {
-        return Ok(false);
+        return Ok(EndCheck::Shown);
     }
-    let status = told(world, message).await?;
+    let status = compose_status(world, message).await?;
     let told = world.forge.report(repository, forge_id, &status).await;
-    told.map(|()| true).map_err(|error| trouble(&error))
+    told.map(|()| EndCheck::Retold).map_err(ReportError::from)
 }
 
-async fn told(world: &World, message: &Message) -> Result<Status, NotDelivered> {
+async fn compose_status(world: &World, message: &Message) -> Result<Status, ReportError> {
     Ok(Status {
         state: message.status.state,
         description: message.status.description().to_owned(),
@@ -59,28 +59,28 @@ async fn told(world: &World, message: &Message) -> Result<Status, NotDelivered> 
 
 /// The forge's number of the deployment. One that began here is made there with its first status; it
 /// is looked for first where it may be there already.
-async fn number(world: &World, message: &Message) -> Result<Option<i64>, NotDelivered> {
+async fn number(world: &World, message: &Message) -> Result<Option<i64>, ReportError> {
     if message.forge_id > 0 {
         return Ok(Some(message.forge_id));
     }
-    let record = world.store.deployment(&message.deployment).await.map_err(|e| unread(&e))?;
+    let record = world.store.deployment(&message.deployment).await?;
     let Some(record) = record else { return Ok(None) };
     if let Some(number) = record.request.number() {
         return Ok(Some(number));
     }
     let begun = begun(record);
     let found = if message.attempts > 1 || message.seq > 1 {
-        world.forge.find_begun(&begun).await.map_err(|error| trouble(&error))?
+        world.forge.find_begun(&begun).await?
     } else {
         None
     };
     let number = match found {
         Some(number) => Some(number),
-        None => world.forge.begin(&begun).await.map_err(|error| trouble(&error))?,
+        None => world.forge.begin(&begun).await?,
     };
     if let Some(number) = number {
         let noted = world.store.number_rollback(&message.deployment, number).await;
-        noted.map_err(|error| unread(&error))?;
+        noted?;
     }
     Ok(number)
 }
@@ -93,14 +93,10 @@ fn begun(record: Deployment) -> Begun {
 
 /// Where the app is reached: as this deployment made it once it is there, until then as the one
 /// before it did.
-async fn address(world: &World, message: &Message) -> Result<Option<String>, NotDelivered> {
+async fn address(world: &World, message: &Message) -> Result<Option<String>, ReportError> {
     let own = match message.status.state {
         ForgeState::Success | ForgeState::Inactive => {
-            let record = world
-                .store
-                .deployment(&message.deployment)
-                .await
-                .map_err(|error| unread(&error))?;
+            let record = world.store.deployment(&message.deployment).await?;
             record.and_then(|record| record.address)
         }
         ForgeState::Queued | ForgeState::InProgress | ForgeState::Failure | ForgeState::Error => {
@@ -110,5 +106,5 @@ async fn address(world: &World, message: &Message) -> Result<Option<String>, Not
     if own.is_some() || message.status.state == ForgeState::Success {
         return Ok(own);
     }
-    world.store.last_address(message).await.map_err(|error| unread(&error))
+    world.store.last_address(message).await.map_err(ReportError::from)
 }

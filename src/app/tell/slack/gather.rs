@@ -11,6 +11,7 @@ use crate::controller::outside::{NotDelivered, Problem, Remedy};
 use crate::model::deployment::{Contact, Deployment, State};
 use crate::model::event::Recipient;
 use crate::model::id::DeployId;
+use crate::model::rollback::Holds;
 use crate::notify::message::{LastGood, Links, Person};
 use crate::notify::slack::error::SlackError;
 use crate::notify::story::{Earlier, Fate, Whereabouts};
@@ -80,6 +81,12 @@ fn good_before(successes: &[Deployment], deployment: &DeployId) -> Option<LastGo
         left.extend(one.rollback.as_ref().and_then(|rollback| rollback.from.as_ref()));
     }
     None
+}
+
+/// Whom a hold keeps from deploying to the deployment's target.
+pub(super) fn holds(world: &World, deployment: &Deployment) -> Holds {
+    let target = world.clusters.find(&deployment.request.target);
+    target.map(|target| target.policies.holds).unwrap_or_default()
 }
 
 pub(super) async fn person(

@@ -97,6 +97,7 @@ pub(super) async fn channel(world: &World, message: &Message, now: Timestamp) ->
         person,
         links: gather::links(world),
         last_good: gather::last_good(world, &deployment).await?,
+        holds: gather::holds(world, &deployment),
         astray: None,
         stamp: stamp(message),
     };
@@ -132,6 +133,7 @@ pub(super) async fn person(world: &World, message: &Message, now: Timestamp) -> 
         person,
         links: gather::links(world),
         last_good: gather::last_good(world, &deployment).await?,
+        holds: gather::holds(world, &deployment),
         astray: None,
         stamp: stamp(message),
     };

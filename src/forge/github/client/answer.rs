@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
+use crate::forge::github::client::budget::is_core;
 use crate::forge::github::client::call::{About, Call};
 use crate::model::id::RepoName;
 
@@ -173,9 +174,10 @@ impl Answer {
         self.retry_after().filter(|_| status)
     }
 
-    /// Whether the hour's requests are used up, which are counted whatever they do.
-    pub(super) fn says_used_up(&self) -> bool {
-        self.number("x-ratelimit-remaining") == Some(0)
+    /// Whether the hour's requests are used up, which are counted whatever they do. Searches and others have
+    /// limits of their own, which say nothing of what we do.
+    pub(super) fn has_used_up(&self) -> bool {
+        is_core(&self.headers) && self.number("x-ratelimit-remaining") == Some(0)
     }
 
     /// How long to wait, if this is a limit: its own word, else until the limit is reset.

@@ -111,7 +111,7 @@ impl GitHub {
         };
         let route = format!("/repos/{repository}/branches");
         let about = (About::Repository(repository), Permission::READ_CONTENTS);
-        match self.pages::<Vec<Branch>, ()>(about, &route, PAGES, look).await? {
+        match self.pages::<Vec<Branch>, ()>(about.into(), &route, PAGES, look).await? {
             None => Ok(names),
             Some(()) => Err(self.too_many(repository, "are there", PAGES * PER_PAGE)),
         }

@@ -89,7 +89,7 @@ impl GitHub {
 fn said(headers: &HeaderMap) -> Option<Budget> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<u64>().ok();
-    if text("x-ratelimit-resource").is_some_and(|resource| resource != CORE) {
+    if !is_core(headers) {
         return None;
     }
     let reset = i64::try_from(number("x-ratelimit-reset")?).ok()?;
@@ -98,6 +98,12 @@ fn said(headers: &HeaderMap) -> Option<Budget> {
         remaining: number("x-ratelimit-remaining")?,
         reset: Timestamp::from_second(reset).ok()?,
     })
+}
+
+/// Whether an answer's limit is the one that everything we do counts against.
+pub(super) fn is_core(headers: &HeaderMap) -> bool {
+    let resource = headers.get("x-ratelimit-resource").and_then(|value| value.to_str().ok());
+    resource.is_none_or(|resource| resource.trim() == CORE)
 }
 
 #[cfg(test)]

@@ -145,14 +145,14 @@ impl GitHub {
         let name = escaped_part(&cut(name, TITLE));
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
-        let runs = self.all::<Runs>(reading(repository), &route, PAGES).await?;
+        let runs = self.all::<Runs>(reading(repository).into(), &route, PAGES).await?;
         let ours = runs.into_iter().filter(|run| run.external_id.as_deref() == Some(external_id));
         Ok(ours.map(|run| run.id).max())
     }
 
     async fn annotations(&self, repository: &RepoName, id: i64) -> Result<Vec<Note>, ForgeError> {
         let route = format!("{}/annotations", route(repository, id));
-        self.all::<Vec<Note>>(reading(repository), &route, PAGES).await
+        self.all::<Vec<Note>>(reading(repository).into(), &route, PAGES).await
     }
 
     /// Adds annotations, fifty at a time.

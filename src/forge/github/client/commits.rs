@@ -8,7 +8,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::pages::{Next, Page};
+use crate::forge::github::client::pages::{List, Next, Page};
 use crate::forge::github::client::statuses::not_empty;
 use crate::forge::github::client::text::{DESCRIPTION, cut};
 use crate::model::id::{CommitSha, RepoName};
@@ -74,12 +74,12 @@ impl GitHub {
         status: &CommitStatus,
     ) -> Result<bool, ForgeError> {
         let route = format!("/repos/{repository}/commits/{commit}/status");
-        let about = (About::Repository(repository), Permission::READ_STATUSES);
+        let list = List::yielding(About::Repository(repository), Permission::READ_STATUSES);
         let look = |page: Vec<Sent>| {
             let newest = page.into_iter().find(|sent| sent.is_of(&status.context));
             newest.map_or(Next::Page, Next::Enough)
         };
-        let newest = self.pages::<Combined, Sent>(about, &route, PAGES, look).await?;
+        let newest = self.pages::<Combined, Sent>(list, &route, PAGES, look).await?;
         Ok(newest.is_some_and(|newest| newest.says(status)))
     }
 }

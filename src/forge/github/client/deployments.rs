@@ -35,7 +35,7 @@ impl GitHub {
             if found.len() >= most { Next::Enough(()) } else { Next::Page }
         };
         let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
-        self.pages::<Vec<Value>, ()>(about, &route, most.div_ceil(PER_PAGE), look).await?;
+        self.pages::<Vec<Value>, ()>(about.into(), &route, most.div_ceil(PER_PAGE), look).await?;
         found.truncate(most);
         Ok(found)
     }

@@ -40,7 +40,8 @@ impl GitHub {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let about = (About::App("the App's installations"), Permission::METADATA);
         let route = "/app/installations";
-        let installations = self.all::<Vec<Installation>>(about, route, INSTALLATIONS).await?;
+        let installations =
+            self.all::<Vec<Installation>>(about.into(), route, INSTALLATIONS).await?;
         let mut found = Vec::new();
         for one in installations.iter().filter(|one| !one.is_suspended()) {
             if found.len() >= most {
@@ -67,7 +68,8 @@ impl GitHub {
             if found.len() >= most { Next::Enough(()) } else { Next::Page }
         };
         let about = (about, Permission::METADATA);
-        self.pages::<Repositories, ()>(about, "/installation/repositories", pages, look).await?;
+        self.pages::<Repositories, ()>(about.into(), "/installation/repositories", pages, look)
+            .await?;
         Ok(())
     }
 }

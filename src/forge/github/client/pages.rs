@@ -13,6 +13,33 @@ use crate::forge::github::client::call::{About, Call};
 /// GitHub's most.
 pub(super) const PER_PAGE: usize = 100;
 
+/// What a list is about, and how it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List<'a> {
+    about: About<'a>,
+    needs: Permission,
+    /// Whether it leaves the last of the hour's requests to others.
+    yields: bool,
+}
+
+impl<'a> List<'a> {
+    /// One that is read to tell people something: it waits for deployments, as statuses do.
+    pub(super) fn yielding(about: About<'a>, needs: Permission) -> Self {
+        Self { about, needs, yields: true }
+    }
+
+    fn call(&self, route: String) -> Call<'a> {
+        let call = Call::get(self.about, self.needs, route);
+        if self.yields { call.yielding() } else { call }
+    }
+}
+
+impl<'a> From<(About<'a>, Permission)> for List<'a> {
+    fn from((about, needs): (About<'a>, Permission)) -> Self {
+        Self { about, needs, yields: false }
+    }
+}
+
 /// Whether another page is wanted.
 pub(super) enum Next<R> {
     Page,
@@ -24,7 +51,7 @@ impl GitHub {
     /// `None` if it never had.
     pub(super) async fn pages<T: DeserializeOwned + Page, R>(
         &self,
-        (about, needs): (About<'_>, Permission),
+        list: List<'_>,
         route: &str,
         most: usize,
         mut look: impl FnMut(Vec<T::Item>) -> Next<R>,
@@ -32,7 +59,7 @@ impl GitHub {
         let sign = if route.contains('?') { '&' } else { '?' };
         for page in 1..=most {
             let route = format!("{route}{sign}per_page={PER_PAGE}&page={page}");
-            let items = self.read::<T>(Call::get(about, needs, route)).await?.items();
+            let items = self.read::<T>(list.call(route)).await?.items();
             let last = items.len() < PER_PAGE;
             if let Next::Enough(result) = look(items) {
                 return Ok(Some(result));
@@ -47,12 +74,12 @@ impl GitHub {
     /// All elements of a list that has at most so many pages; what is beyond is left out.
     pub(super) async fn all<T: DeserializeOwned + Page>(
         &self,
-        (about, needs): (About<'_>, Permission),
+        list: List<'_>,
         route: &str,
         most: usize,
     ) -> Result<Vec<T::Item>, ForgeError> {
         let mut found = Vec::new();
-        self.pages::<T, ()>((about, needs), route, most, |items| {
+        self.pages::<T, ()>(list, route, most, |items| {
             found.extend(items);
             Next::Page
         })

@@ -38,7 +38,7 @@ impl GitHub {
             };
             if page.iter().any(is_it) { Next::Enough(()) } else { Next::Page }
         };
-        let found = self.pages::<Vec<Changed>, ()>(about, &route, PAGES, look).await?;
+        let found = self.pages::<Vec<Changed>, ()>(about.into(), &route, PAGES, look).await?;
         Ok(found.is_some())
     }
 }

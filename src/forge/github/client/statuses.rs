@@ -7,7 +7,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::pages::Next;
+use crate::forge::github::client::pages::{List, Next};
 use crate::forge::github::client::text::{DESCRIPTION, cut};
 use crate::forge::{ListedStatus, Status};
 use crate::model::id::RepoName;
@@ -69,13 +69,13 @@ impl GitHub {
         forge_id: i64,
         status: &Status,
     ) -> Result<bool, ForgeError> {
-        let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
+        let list = List::yielding(About::Repository(repository), Permission::READ_DEPLOYMENTS);
         let route = route(repository, forge_id);
         let look = |page: Vec<Sent>| {
             let found = page.iter().any(|sent| sent.says(status));
             if found { Next::Enough(()) } else { Next::Page }
         };
-        let found = self.pages::<Vec<Sent>, ()>(about, &route, PAGES, look).await?;
+        let found = self.pages::<Vec<Sent>, ()>(list, &route, PAGES, look).await?;
         Ok(found.is_some())
     }
 
@@ -88,9 +88,9 @@ impl GitHub {
         repository: &RepoName,
         forge_id: i64,
     ) -> Result<Vec<ListedStatus>, ForgeError> {
-        let about = (About::Repository(repository), Permission::READ_DEPLOYMENTS);
+        let list = List::yielding(About::Repository(repository), Permission::READ_DEPLOYMENTS);
         let route = route(repository, forge_id);
-        let sent = self.all::<Vec<Sent>>(about, &route, PAGES).await?;
+        let sent = self.all::<Vec<Sent>>(list, &route, PAGES).await?;
         Ok(sent.into_iter().map(ListedStatus::from).collect())
     }
 }

@@ -170,8 +170,7 @@ impl Wire {
 
     fn hear(&self, call: &Call<'_>, pass: &Pass, answer: &Answer) {
         if let (Some(account), Some(wait)) = (pass.account, answer.limited()) {
-            let all = answer.says_used_up();
-            let requests = if all { Requests::All } else { call.requests() };
+            let requests = if answer.has_used_up() { Requests::All } else { call.requests() };
             self.closed.hear(account, requests, wait);
         }
     }

@@ -10,6 +10,7 @@
 
 pub mod environments; // which environments are for us
 pub mod listed; // a deployment as GitHub's API lists it
+pub mod naming; // which repository an event names
 pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 

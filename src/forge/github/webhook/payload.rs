@@ -47,6 +47,8 @@ pub(super) struct Repository {
     pub(super) id: Field,
     pub(super) full_name: Field,
     pub(super) owner: Option<User>,
+    /// In pushes.
+    pub(super) pushed_at: Field,
 }
 
 /// A user, by login.

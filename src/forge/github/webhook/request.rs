@@ -6,10 +6,8 @@ use crate::forge::github::webhook::environments::Whose;
 use crate::forge::github::webhook::field::{Field, id, wrong};
 use crate::forge::github::webhook::payload::{Body, Deployment, User};
 use crate::forge::github::webhook::rules::Rules;
-use crate::forge::github::webhook::{Malformed, ignored, shown};
-use crate::model::event::{
-    DeploymentRequest, Event, NOBODY, Recipient, Refusal, RepositoryIdentity, Unused,
-};
+use crate::forge::github::webhook::{Malformed, ignored, naming, shown};
+use crate::model::event::{DeploymentRequest, Event, NOBODY, Recipient, Refusal, Unused};
 use crate::model::id::{CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 
@@ -35,21 +33,13 @@ pub(super) fn decide(body: &Body, rules: &Rules) -> Result<Event, Malformed> {
     let event = judge(&repository(body)?, deployment, body.sender.as_ref(), rules)?;
     Ok(match event {
         Event::Deployment(request) => {
-            Event::Deployment(DeploymentRequest { identity: identity(body), ..request })
+            let at = naming::time(&deployment.created_at);
+            let repository = body.repository.as_ref();
+            let identity = repository.and_then(|repository| naming::identity(repository, at));
+            Event::Deployment(DeploymentRequest { identity, ..request })
         }
         other => other,
     })
-}
-
-/// The numbers that GitHub has for the repository and its owner; none where it sends none.
-fn identity(body: &Body) -> Option<RepositoryIdentity> {
-    let number = |field: &Field| match field {
-        Field::Integer(number @ 1..) => Some(*number),
-        _ => None,
-    };
-    let repository = body.repository.as_ref()?;
-    let owner = repository.owner.as_ref().and_then(|owner| number(&owner.id));
-    Some(RepositoryIdentity { repository: number(&repository.id)?, owner })
 }
 
 /// Decides what a deployment of that repository asks, wherever it was read.

@@ -74,7 +74,8 @@ fn githubs_event_becomes_a_request() {
     assert_eq!(request.git_ref, "main");
     assert_eq!(request.actor, "octo-dev");
     assert_eq!(request.description, "please");
-    let identity = RepositoryIdentity { repository: 1, owner: None };
+    let at = "2026-11-20T10:00:00Z".parse().ok();
+    let identity = RepositoryIdentity { repository: 1, owner: None, at };
     assert_eq!(request.identity, Some(identity));
     let with_owner =
         self::request(&with("/repository/owner", json!({"login": "weave-lab", "id": 9})));

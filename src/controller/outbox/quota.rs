@@ -1,4 +1,4 @@
-//! What is worth a call where the forge takes so many an hour. Pure.
+//! Sheds and defers messages by priority where the forge has an hourly quota of calls. Pure.
 //!
 //! GitHub takes 500 calls an hour of an account that make something ("Rate limits for the REST API", GitHub
 //! Docs). A deployment of which everything is told makes six: `queued`, `in_progress` and its end, the commit's
@@ -14,7 +14,7 @@ use crate::controller::outbox::pace::{Hourly, later};
 use crate::model::deployment::ForgeState;
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
-use crate::store::{ForgeCall, Message};
+use crate::store::{ForgeCalls, Message};
 
 /// The forge counts by the hour.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
@@ -27,33 +27,33 @@ const PATIENT: SignedDuration = SignedDuration::from_mins(30);
 /// A commit of which nothing was ever told need not be told of after this.
 const STALE: SignedDuration = SignedDuration::from_hours(2);
 
-/// What a message is worth, the least first.
+/// How important a message is, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
+pub(super) enum Priority {
     /// That it waits: over in a moment.
-    Sign,
+    Pending,
     /// That somebody is at it.
     Progress,
     /// The end on a commit of which nothing was told: the deployment says the same.
-    Echo,
+    RepeatedEnd,
     /// An end. Without it GitHub would show for ever what is over.
     End,
 }
 
 /// What may be done with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Grant {
+pub(super) enum QuotaDecision {
     /// It may be told.
-    Go,
+    Send,
     /// It is not told any more, for this reason.
-    Leave(String),
+    Shed(String),
     /// Not before that time.
-    Wait(Timestamp),
+    Defer(Timestamp),
 }
 
 /// The calls of one account.
 #[derive(Debug, Default)]
-struct Load {
+struct AccountUsage {
     /// When they were made, within the last hour, oldest first.
     calls: Vec<Timestamp>,
     /// How many of them told an end lately.
@@ -64,53 +64,54 @@ struct Load {
 
 /// The calls of all accounts.
 #[derive(Debug)]
-pub(super) struct Loads {
+pub(super) struct HourlyQuota {
     hourly: Hourly,
-    accounts: BTreeMap<String, Load>,
+    accounts: BTreeMap<String, AccountUsage>,
 }
 
-impl Worth {
+impl Priority {
     pub(super) fn of(message: &Message) -> Self {
         let ended = !matches!(message.status.state, ForgeState::Queued | ForgeState::InProgress);
         match (&message.sink, message.status.state) {
-            (Sink::Commit, _) if ended && !message.continues => Self::Echo,
+            (Sink::Commit, _) if ended && !message.continues => Self::RepeatedEnd,
             (_, ForgeState::InProgress) if message.sink == Sink::Forge => Self::Progress,
-            (_, _) if !ended => Self::Sign,
+            (_, _) if !ended => Self::Pending,
             (_, _) => Self::End,
         }
     }
 }
 
-impl Loads {
+impl HourlyQuota {
     /// Of what was told within the hour, and of what waits.
-    pub(super) fn new(hourly: Hourly, calls: &[ForgeCall], now: Timestamp) -> Self {
-        let mut loads = Self { hourly, accounts: BTreeMap::new() };
+    pub(super) fn new(hourly: Hourly, calls: &[ForgeCalls], now: Timestamp) -> Self {
+        let mut quota = Self { hourly, accounts: BTreeMap::new() };
         for call in calls {
-            loads.add(call, now);
+            quota.add(call, now);
         }
-        loads
+        quota
     }
 
-    fn add(&mut self, call: &ForgeCall, now: Timestamp) {
+    fn add(&mut self, call: &ForgeCalls, now: Timestamp) {
         let is_end = call.told.as_ref().is_some_and(|(sink, state)| is_end(sink, *state));
         let load = self.accounts.entry(account(self.hourly, &call.repository)).or_default();
         match call.at {
-            None => load.waiting += usize::from(is_end),
+            None if is_end => load.waiting += call.count,
+            None => {}
             Some(at) if now.duration_since(at) >= HOUR => {}
             Some(at) => {
-                load.calls.extend(std::iter::repeat_n(at, if call.begins { 2 } else { 1 }));
+                load.calls.extend(std::iter::repeat_n(at, call.count));
                 load.lately += usize::from(is_end && now.duration_since(at) < LATELY);
             }
         }
     }
 
     /// What may be done with the message; one that may go is counted.
-    pub(super) fn grant(&mut self, message: &Message, now: Timestamp) -> Grant {
+    pub(super) fn decide(&mut self, message: &Message, now: Timestamp) -> QuotaDecision {
         let most = usize::try_from(self.hourly.most).unwrap_or(usize::MAX);
         let load = self.accounts.entry(account(self.hourly, &message.repository)).or_default();
-        let (worth, age) = (Worth::of(message), now.duration_since(message.at));
-        let grant = load.grant(worth, age, most, now);
-        if grant == Grant::Go {
+        let (priority, age) = (Priority::of(message), now.duration_since(message.at));
+        let decision = load.decide(priority, age, most, now);
+        if decision == QuotaDecision::Send {
             let calls = if message.begins_there() { 2 } else { 1 };
             load.calls.extend(std::iter::repeat_n(now, calls));
             if is_end(&message.sink, message.status.state) {
@@ -118,7 +119,7 @@ impl Loads {
                 load.lately += 1;
             }
         }
-        grant
+        decision
     }
 
     /// Until when even ends have to wait, of the account that waits longest.
@@ -128,23 +129,35 @@ impl Loads {
     }
 }
 
-impl Load {
-    fn grant(&self, worth: Worth, age: SignedDuration, most: usize, now: Timestamp) -> Grant {
+impl AccountUsage {
+    fn decide(
+        &self,
+        priority: Priority,
+        age: SignedDuration,
+        most: usize,
+        now: Timestamp,
+    ) -> QuotaDecision {
         let (used, ends) = (self.calls.len(), self.lately + self.waiting);
         let left = |what: &str| {
-            Grant::Leave(format!(
+            QuotaDecision::Shed(format!(
                 "left out: GitHub takes {most} statuses an hour, and many deployments end now; {what}"
             ))
         };
-        match worth {
-            Worth::Sign if ends < most / 30 && used < most / 8 * 5 => Grant::Go,
-            Worth::Progress if ends < most / 20 && used < most / 4 * 3 => Grant::Go,
-            Worth::Sign | Worth::Progress => left("the end is told"),
-            Worth::Echo if used + self.waiting < most / 16 * 5 => Grant::Go,
-            Worth::Echo if age >= PATIENT && used + self.waiting < most / 6 * 5 => Grant::Go,
-            Worth::Echo if age >= STALE => left("the deployment's own status says the same"),
-            Worth::Echo => Grant::Wait(later(now, REST)),
-            Worth::End => self.spent_until(most).map_or(Grant::Go, Grant::Wait),
+        match priority {
+            Priority::Pending if ends < most / 30 && used < most / 8 * 5 => QuotaDecision::Send,
+            Priority::Progress if ends < most / 20 && used < most / 4 * 3 => QuotaDecision::Send,
+            Priority::Pending | Priority::Progress => left("the end is told"),
+            Priority::RepeatedEnd if used + self.waiting < most / 16 * 5 => QuotaDecision::Send,
+            Priority::RepeatedEnd if age >= PATIENT && used + self.waiting < most / 6 * 5 => {
+                QuotaDecision::Send
+            }
+            Priority::RepeatedEnd if age >= STALE => {
+                left("the deployment's own status says the same")
+            }
+            Priority::RepeatedEnd => QuotaDecision::Defer(later(now, REST)),
+            Priority::End => {
+                self.spent_until(most).map_or(QuotaDecision::Send, QuotaDecision::Defer)
+            }
         }
     }
 
@@ -201,17 +214,17 @@ mod tests {
         }
     }
 
-    fn call(told: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCall {
+    fn call(told: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCalls {
         let repository = RepoName::parse("acme/web").unwrap();
-        ForgeCall { repository, told: Some(told), at: seconds.map(at), begins: false }
+        ForgeCalls { repository, told: Some(told), at: seconds.map(at), count: 1 }
     }
 
     #[test]
     fn a_quiet_hour_has_room_for_everything() {
-        let mut loads = Loads::new(HOURLY, &[], at(0));
+        let mut quota = HourlyQuota::new(HOURLY, &[], at(0));
         for state in [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success] {
-            assert_eq!(loads.grant(&message(Sink::Forge, state), at(0)), Grant::Go);
-            assert_eq!(loads.grant(&message(Sink::Commit, state), at(0)), Grant::Go);
+            assert_eq!(quota.decide(&message(Sink::Forge, state), at(0)), QuotaDecision::Send);
+            assert_eq!(quota.decide(&message(Sink::Commit, state), at(0)), QuotaDecision::Send);
         }
     }
 
@@ -219,8 +232,8 @@ mod tests {
     fn where_many_end_queued_goes_first_then_progress_and_ends_stay() {
         let waiting = |n| vec![call((Sink::Forge, ForgeState::Success), None); n];
         let granted = |n, sink: Sink, state| {
-            let mut loads = Loads::new(HOURLY, &waiting(n), at(0));
-            loads.grant(&message(sink, state), at(0)) == Grant::Go
+            let mut quota = HourlyQuota::new(HOURLY, &waiting(n), at(0));
+            quota.decide(&message(sink, state), at(0)) == QuotaDecision::Send
         };
         let all = |n| {
             [
@@ -240,24 +253,24 @@ mod tests {
     #[test]
     fn a_commit_that_is_shown_as_pending_gets_its_end_as_a_deployment_does() {
         let end = message(Sink::Commit, ForgeState::Success);
-        assert_eq!(Worth::of(&end), Worth::Echo);
-        assert_eq!(Worth::of(&Message { continues: true, ..end }), Worth::End);
+        assert_eq!(Priority::of(&end), Priority::RepeatedEnd);
+        assert_eq!(Priority::of(&Message { continues: true, ..end }), Priority::End);
     }
 
     #[test]
     fn an_hour_that_is_used_up_lets_the_next_end_go_when_the_oldest_call_is_an_hour_old() {
         let calls: Vec<_> =
             (0..480).map(|n| call((Sink::Commit, ForgeState::Success), Some(n))).collect();
-        let mut loads = Loads::new(HOURLY, &calls, at(480));
+        let mut quota = HourlyQuota::new(HOURLY, &calls, at(480));
         let end = message(Sink::Forge, ForgeState::Success);
-        assert_eq!(loads.grant(&end, at(480)), Grant::Wait(at(3600)));
-        assert_eq!(loads.spent_until(), Some(at(3600)));
-        let mut loads = Loads::new(HOURLY, &calls, at(3600));
-        assert_eq!(loads.grant(&end, at(3600)), Grant::Go);
-        assert_eq!(loads.grant(&end, at(3600)), Grant::Wait(at(3601)));
+        assert_eq!(quota.decide(&end, at(480)), QuotaDecision::Defer(at(3600)));
+        assert_eq!(quota.spent_until(), Some(at(3600)));
+        let mut quota = HourlyQuota::new(HOURLY, &calls, at(3600));
+        assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Send);
+        assert_eq!(quota.decide(&end, at(3600)), QuotaDecision::Defer(at(3601)));
         let other = RepoName::parse("other/web").unwrap();
         let other = Message { repository: other, ..end };
-        assert_eq!(loads.grant(&other, at(3600)), Grant::Go, "another installation");
+        assert_eq!(quota.decide(&other, at(3600)), QuotaDecision::Send, "another installation");
     }
 
     /// However two hundred deployments come within half an hour: every one of them is told its end, and what it
@@ -265,7 +278,7 @@ mod tests {
     #[test]
     fn two_hundred_deployments_that_replace_others_are_told_within_the_hour() {
         for pause in [0, 1, 3, 9] {
-            let mut calls: Vec<ForgeCall> = Vec::new();
+            let mut calls: Vec<ForgeCalls> = Vec::new();
             let (mut now, mut ends) = (0, 0);
             for n in 0..200 {
                 now = now.max(n * pause);
@@ -278,9 +291,9 @@ mod tests {
                     (Sink::Commit, ForgeState::Success),
                 ];
                 for (sink, state) in all {
-                    let mut loads = Loads::new(HOURLY, &calls, at(now));
+                    let mut quota = HourlyQuota::new(HOURLY, &calls, at(now));
                     let one = Message { at: at(now), ..message(sink.clone(), state) };
-                    if loads.grant(&one, at(now)) == Grant::Go {
+                    if quota.decide(&one, at(now)) == QuotaDecision::Send {
                         ends += usize::from(is_end(&sink, state));
                         calls.push(call((sink, state), Some(now)));
                         now += 1;

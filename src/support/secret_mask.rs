@@ -1,0 +1,528 @@
+//! Masks secrets: those of a known form in messages, and the values of variables in excerpts of YAML files.
+//!
+//! An excerpt goes by the text alone, because a file that cannot be parsed is shown as well. In doubt it masks too
+//! much: whatever can be the value of a variable, or of a key that names a secret, is read in every way in
+//! which YAML could mean it. It takes time in proportion to the text. Pure.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::secret_text::{find_private_keys, find_secrets, is_random, is_secret_name, span_in};
+
+/// The text with a star for each character of what is a secret by its form, for a message.
+pub fn mask_secrets(text: &str) -> Cow<'_, str> {
+    let mut spans: Vec<Range<usize>> =
+        find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
+    spans.extend(find_private_keys(text));
+    mask_spans(text, spans)
+}
+
+/// A file's text, and which of its bytes are masked.
+#[derive(Debug)]
+pub struct ValueMask<'a> {
+    text: &'a str,
+    /// Always masked.
+    secrets: Vec<Range<usize>>,
+    /// Values of variables: masked unless the place is one of them, in the order of the text.
+    variables: Vec<Range<usize>>,
+}
+
+/// A file's text with stars for secrets and for the values of variables, for a reader of the lines around a
+/// place. The place itself, in bytes, is shown unless it looks like a secret. Lines and columns stay.
+pub fn mask_values<'a>(text: &'a str, place: &Range<usize>) -> Cow<'a, str> {
+    ValueMask::new(text).mask(place)
+}
+
+/// The text with a star for each character of a span, in whatever order the spans are. Ends of lines stay.
+pub fn mask_spans<'a>(text: &'a str, mut spans: Vec<Range<usize>>) -> Cow<'a, str> {
+    if spans.is_empty() {
+        return text.into();
+    }
+    spans.sort_by_key(|span| span.start);
+    let mut spans = spans.into_iter().peekable();
+    let mut masked_until = 0;
+    let star = |(at, c): (usize, char)| {
+        while let Some(span) = spans.next_if(|span| span.start <= at) {
+            masked_until = masked_until.max(span.end);
+        }
+        if at < masked_until && !matches!(c, '\n' | '\r') { '*' } else { c }
+    };
+    text.char_indices().map(star).collect::<String>().into()
+}
+
+impl<'a> ValueMask<'a> {
+    /// Finds what is to be masked in a file's text.
+    pub fn new(text: &'a str) -> Self {
+        let mut scan = Scan::new(text);
+        scan.lines();
+        scan.aliased();
+        let Scan { mut secrets, variables, .. } = scan;
+        secrets.extend(find_private_keys(text));
+        Self { text, secrets, variables }
+    }
+
+    /// The text as it is.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The text with stars; the place itself, in bytes, is shown unless it looks like a secret.
+    pub fn mask(&self, place: &Range<usize>) -> Cow<'a, str> {
+        let mut spans = self.secrets.clone();
+        let is_shown = |span: &Range<usize>| {
+            span.start <= place.start && place.end <= span.end && !self.looks_secret(span)
+        };
+        spans.extend(self.variables.iter().filter(|span| !is_shown(span)).cloned());
+        mask_spans(self.text, spans)
+    }
+
+    /// Whether a variable's value looks like a secret, or the variable is called after one.
+    fn looks_secret(&self, span: &Range<usize>) -> bool {
+        let value = self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']);
+        is_random(value) || siblings(self.text, span).iter().any(|part| names_a_secret(part))
+    }
+}
+
+/// The parts of the text that can hold the other keys of a value's map: the lines of its list item, and what
+/// stands in the same braces.
+fn siblings<'a>(text: &'a str, span: &Range<usize>) -> [&'a str; 2] {
+    let before = text.get(..span.start).unwrap_or_default();
+    let after = text.get(span.start..).unwrap_or_default();
+    let open = before.rfind('{').unwrap_or(before.len());
+    let close = span.start + after.find('}').unwrap_or(0);
+    let braces = text.get(open..close).unwrap_or_default();
+
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_end = span.start + after.find('\n').map_or(after.len(), |at| at + 1);
+    let column = Line::new(text.get(line_start..line_end).unwrap_or_default()).column;
+    let (mut start, mut end) = (line_start, line_end);
+    let is_first = |line: &Line<'_>| line.column == column && line.is_item();
+    let mut is_done = is_first(&Line::new(text.get(start..end).unwrap_or_default()));
+    while !is_done && start > 0 {
+        let above = text.get(..start - 1).unwrap_or_default();
+        let line_start = above.rfind('\n').map_or(0, |at| at + 1);
+        let line = Line::new(text.get(line_start..start).unwrap_or_default());
+        if !line.is_blank() && line.column < column {
+            break;
+        }
+        start = line_start;
+        is_done = is_first(&line);
+    }
+    for below in text.get(line_end..).unwrap_or_default().split_inclusive('\n') {
+        let line = Line::new(below);
+        if !line.is_blank() && line.indent < column {
+            break;
+        }
+        end += below.len();
+    }
+    [text.get(start..end).unwrap_or_default(), braces]
+}
+
+/// Whether a part of a file gives a variable a name that is given to secrets.
+fn names_a_secret(part: &str) -> bool {
+    let mut scan = Scan::new(part);
+    scan.lines();
+    scan.has_secret_name
+}
+
+/// A line and where it begins.
+struct Line<'a> {
+    text: &'a str,
+    /// How many blanks are in front; one behind a tab is as far in as can be.
+    indent: usize,
+    /// Where its first key begins, behind the dashes of lists.
+    column: usize,
+}
+
+impl<'a> Line<'a> {
+    fn new(text: &'a str) -> Self {
+        let blanks = text.len() - text.trim_start_matches([' ', '\t']).len();
+        let is_tabbed = text.get(..blanks).is_some_and(|blanks| blanks.contains('\t'));
+        let mut column = blanks;
+        while let Some(rest) = text.get(column..).and_then(|rest| rest.strip_prefix(['-', '?'])) {
+            let inner = rest.trim_start_matches([' ', '\t']);
+            if inner.len() == rest.len() && !inner.is_empty() {
+                break;
+            }
+            column = text.len() - inner.len();
+        }
+        Self { text, indent: if is_tabbed { usize::MAX } else { blanks }, column }
+    }
+
+    /// Nothing, or a comment: it ends no value.
+    fn is_blank(&self) -> bool {
+        let text = self.text.trim_start();
+        text.is_empty() || text.starts_with('#')
+    }
+
+    fn is_item(&self) -> bool {
+        self.column != self.indent
+    }
+
+    /// Whether the line belongs to the value of a key in this column.
+    fn is_below(&self, key: usize) -> bool {
+        self.is_blank() || self.indent > key || (self.indent == key && self.is_item())
+    }
+}
+
+/// Which lines below a key belong to its value and are masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Below {
+    /// All of them.
+    Everything,
+    /// Those without a key of their own: the value may be a map.
+    Scalars,
+}
+
+/// One pass over the lines of a text.
+struct Scan<'a> {
+    text: &'a str,
+    /// Where the line begins that is read.
+    start: usize,
+    secrets: Vec<Range<usize>>,
+    variables: Vec<Range<usize>>,
+    /// The columns of the keys whose values go on below, the innermost last, and what of them is masked.
+    below: Vec<(usize, Below)>,
+    /// How many brackets are open in front of the line.
+    depth: usize,
+    has_secret_name: bool,
+    /// Names of anchors that masked values refer to.
+    aliases: Vec<&'a str>,
+    /// Anchors, and the values that they name.
+    anchors: Vec<(&'a str, Range<usize>)>,
+    /// The first end of a value in braces that is not behind the last question for it.
+    flow_end: usize,
+    /// No quote of these kinds is closed any more: `"`, `'`.
+    unclosed: [bool; 2],
+}
+
+impl<'a> Scan<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            start: 0,
+            secrets: Vec::new(),
+            variables: Vec::new(),
+            below: Vec::new(),
+            depth: 0,
+            has_secret_name: false,
+            aliases: Vec::new(),
+            anchors: Vec::new(),
+            flow_end: 0,
+            unclosed: [false; 2],
+        }
+    }
+
+    fn lines(&mut self) {
+        for text in self.text.split_inclusive('\n') {
+            let line = Line::new(text);
+            while self.below.pop_if(|(key, _)| !line.is_below(*key)).is_some() {}
+            let below = self.below.last().map(|(_, below)| *below);
+            let secrets = find_secrets(text);
+            let start = self.start;
+            let shift = |span: Range<usize>| start + span.start..start + span.end;
+            self.secrets.extend(secrets.iter().map(|found| shift(span_in(text, found.text))));
+            let has_key = self.keys(&line);
+            match below {
+                Some(Below::Everything) => self.secrets.push(shift(0..text.len())),
+                Some(Below::Scalars) if !has_key => self.secrets.push(shift(0..text.len())),
+                Some(Below::Scalars) | None => {}
+            }
+            self.start += text.len();
+        }
+    }
+
+    /// Reads the keys of a line; whether it has any.
+    fn keys(&mut self, line: &Line<'a>) -> bool {
+        let mut has_key = false;
+        // Where the word began that may be a key, and how many brackets the line opened before it.
+        let mut word = line.column;
+        let mut opened = 0_usize;
+        let mut at = line.column;
+        while let Some(c) = line.text.get(at..).and_then(|rest| rest.chars().next()) {
+            let next = at + c.len_utf8();
+            match c {
+                '"' | '\'' if word == at => {
+                    // What is in quotes has no keys.
+                    let rest = line.text.get(at..).unwrap_or_default();
+                    at += quoted(rest).unwrap_or(c.len_utf8());
+                    continue;
+                }
+                '#' if at == line.column || line.text.get(..at).is_some_and(ends_blank) => break,
+                '{' | '[' => {
+                    (opened, word) = (opened + 1, next);
+                }
+                '}' | ']' => {
+                    if opened > 0 {
+                        opened -= 1;
+                    } else {
+                        self.depth = self.depth.saturating_sub(1);
+                    }
+                    word = next;
+                }
+                ',' => word = next,
+                ' ' | '\t' if word == at => word = next,
+                ':' => {
+                    let key = line.text.get(word..at).unwrap_or_default();
+                    if let Some(end) = self.key(line, key, next, opened > 0) {
+                        has_key = true;
+                        at = end.max(next);
+                        word = at;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            at = next;
+        }
+        self.depth += opened;
+        has_key
+    }
+
+    /// Reads what stands behind a colon; where to read on, if there was a key in front of it.
+    fn key(&mut self, line: &Line<'a>, key: &str, behind: usize, in_flow: bool) -> Option<usize> {
+        let is_quoted = key.trim_end().ends_with(['"', '\'']);
+        // In front of a key may be an anchor or a tag.
+        let key =
+            if is_quoted { key.trim() } else { key.split_whitespace().last().unwrap_or_default() };
+        let key = key.trim_matches(['"', '\'']);
+        let rest = line.text.get(behind..).unwrap_or_default();
+        let is_apart = rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']);
+        let is_variable = key == "value";
+        let is_secret = is_secret_name(key) || key.is_empty();
+        // `value:x` is a mistake for `value: x`.
+        if !(is_apart || is_quoted || rest.starts_with(['"', '\'']) || is_variable || is_secret) {
+            return None;
+        }
+        let begin = behind + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
+        let value = Value::new(line.text.get(begin..).unwrap_or_default(), in_flow);
+        let end = begin + value.length;
+        let shift = |span: Range<usize>| self.start + span.start..self.start + span.end;
+        let text = line.text.get(begin..end).unwrap_or_default();
+        if key == "name" && is_secret_name(text.trim_matches(['"', '\''])) {
+            self.has_secret_name = true;
+        }
+        if let Some(anchor) = value.anchor {
+            self.anchors.push((anchor, shift(begin..end)));
+        }
+        if is_variable || is_secret {
+            if let Some(alias) = text.strip_prefix('*') {
+                self.aliases.push(alias);
+            }
+            self.mask(line, begin, &value, is_variable, in_flow);
+        }
+        // Behind a bracket come keys; a scalar has none.
+        Some(if value.kind == Kind::Collection { begin } else { end })
+    }
+
+    fn mask(
+        &mut self,
+        line: &Line<'a>,
+        begin: usize,
+        value: &Value<'_>,
+        is_variable: bool,
+        in_flow: bool,
+    ) {
+        let span = self.start + begin..self.start + begin + value.length;
+        let may_be_in_flow = in_flow || self.depth > 0;
+        match value.kind {
+            Kind::Scalar => {
+                let spans = if is_variable { &mut self.variables } else { &mut self.secrets };
+                spans.push(span.clone());
+                if !in_flow {
+                    self.goes_on_below(line, Below::Everything);
+                }
+                let open = value.quote.filter(|_| !value.is_closed);
+                let end = open.and_then(|quote| self.end_of_quoted(span.start + quote));
+                let in_braces = may_be_in_flow && !value.is_closed;
+                // Where only the lines before say that this is in braces, the line is masked to its end.
+                let from = if in_flow { span.end } else { span.start };
+                let end = end.or_else(|| in_braces.then(|| self.next_flow_end(from)));
+                self.secrets.extend(end.filter(|end| *end > span.end).map(|end| span.end..end));
+            }
+            Kind::Below => {
+                let is_text = is_variable || value.is_block;
+                if !in_flow {
+                    self.goes_on_below(
+                        line,
+                        if is_text { Below::Everything } else { Below::Scalars },
+                    );
+                }
+                if may_be_in_flow {
+                    let end = self.end_below(span.end, is_text);
+                    self.secrets.push(span.end..end);
+                }
+            }
+            // A list in brackets has what may be secrets, a map keys of its own.
+            Kind::Collection => {
+                let text = line.text.get(begin..).unwrap_or_default();
+                let list = text.strip_prefix('[').map(str::trim_start);
+                if is_variable || list.is_some_and(|rest| !rest.starts_with('{')) {
+                    self.secrets.push(span.start..self.start + line.text.len());
+                }
+            }
+        }
+    }
+
+    /// In a text all lines are text, whatever they look like.
+    fn goes_on_below(&mut self, line: &Line<'_>, below: Below) {
+        if self.below.last().is_none_or(|(_, outer)| *outer == Below::Scalars) {
+            self.below.push((line.column, below));
+        }
+    }
+
+    /// The end of a value in braces that begins on a later line.
+    fn end_below(&mut self, from: usize, is_text: bool) -> usize {
+        let rest = self.text.get(from..).unwrap_or_default();
+        let begin = from + (rest.len() - rest.trim_start().len());
+        match self.text.get(begin..).and_then(|rest| rest.chars().next()) {
+            Some('{' | '[') if !is_text => from,
+            Some('"' | '\'') => self.end_of_quoted(begin).unwrap_or(begin),
+            _ => self.next_flow_end(begin),
+        }
+    }
+
+    /// Where a quoted value ends, on whatever line.
+    fn end_of_quoted(&mut self, start: usize) -> Option<usize> {
+        let rest = self.text.get(start..)?;
+        let kind = usize::from(rest.starts_with('\''));
+        let is_unclosed = self.unclosed.get_mut(kind)?;
+        if *is_unclosed {
+            return None;
+        }
+        let length = quoted(rest);
+        *is_unclosed = length.is_none();
+        let end = start + length?;
+        // What stands behind the quote on its line can only be more of the value.
+        let rest = self.text.get(end..)?;
+        Some(end + plain_length(rest.lines().next().unwrap_or_default(), false))
+    }
+
+    /// The end of a value in braces.
+    fn next_flow_end(&mut self, from: usize) -> usize {
+        if self.flow_end < from {
+            let found = self.text.get(from..).and_then(|rest| rest.find([',', '}', ']']));
+            self.flow_end = found.map_or(self.text.len(), |at| from + at);
+        }
+        self.flow_end
+    }
+
+    /// Masks the values that masked values refer to.
+    fn aliased(&mut self) {
+        self.aliases.sort_unstable();
+        let Self { aliases, anchors, secrets, .. } = self;
+        let is_used = |name: &&str| aliases.binary_search(name).is_ok();
+        let used = anchors.iter().filter(|(name, _)| is_used(name));
+        secrets.extend(used.map(|(_, span)| span.clone()));
+    }
+}
+
+/// What a value is, by how it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A text on the line, that may go on below.
+    Scalar,
+    /// Nothing on the line, or the head of a block: what is below is the value.
+    Below,
+    /// A list or a map in brackets.
+    Collection,
+}
+
+/// What stands behind a colon, as far as the line goes.
+struct Value<'a> {
+    kind: Kind,
+    /// In bytes; of a collection its bracket.
+    length: usize,
+    /// The name that `&` gives it.
+    anchor: Option<&'a str>,
+    /// Where it begins behind its anchor and tag, if that is a quote.
+    quote: Option<usize>,
+    is_closed: bool,
+    /// Whether `|` or `>` says that text follows.
+    is_block: bool,
+}
+
+impl<'a> Value<'a> {
+    fn new(text: &'a str, in_flow: bool) -> Self {
+        let mut anchor = None;
+        let mut rest = text;
+        while let Some(property) = rest.strip_prefix(['&', '!']) {
+            let end = property.find([' ', '\t', '\r', '\n', ',', '}', ']']);
+            let (name, behind) = property.split_at(end.unwrap_or(property.len()));
+            if rest.starts_with('&') {
+                anchor = Some(name);
+            }
+            rest = behind.trim_start_matches([' ', '\t']);
+        }
+        let properties = text.len() - rest.len();
+        let mut value = Self {
+            kind: Kind::Scalar,
+            length: properties,
+            anchor,
+            quote: None,
+            is_closed: false,
+            is_block: false,
+        };
+        let line = rest.trim_end();
+        let has_end = in_flow && line.starts_with([',', '}', ']']);
+        if line.is_empty() || line.starts_with('#') || has_end {
+            // An anchor or a tag of nothing is a password that was not quoted.
+            value.kind = if has_end || properties > 0 { Kind::Scalar } else { Kind::Below };
+            return value;
+        }
+        if is_block_head(line) {
+            return Self { kind: Kind::Below, is_block: true, ..value };
+        }
+        if line.starts_with(['{', '[']) {
+            return Self { kind: Kind::Collection, length: properties + 1, ..value };
+        }
+        value.quote = line.starts_with(['"', '\'']).then_some(properties);
+        let inside = value.quote.map(|_| quoted(line));
+        value.is_closed = inside.is_some_and(|length| length.is_some());
+        value.length += match inside {
+            Some(Some(length)) => {
+                length + plain_length(line.get(length..).unwrap_or_default(), in_flow)
+            }
+            Some(None) => line.len(),
+            None => plain_length(line, in_flow),
+        };
+        value
+    }
+}
+
+/// How long a text is that has no quotes: up to a comment, in braces up to the next sign of theirs.
+fn plain_length(text: &str, in_flow: bool) -> usize {
+    let end = if in_flow { text.find([',', '}', ']']) } else { None };
+    let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    let comment = if text.trim_start().starts_with('#') { Some(0) } else { text.find(" #") };
+    text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_end().len()
+}
+
+/// `|`, `>-`, `|2+`: the text follows in the lines below.
+fn is_block_head(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix(['|', '>']) else { return false };
+    let rest =
+        rest.trim_start_matches(['-', '+', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
+}
+
+/// How long a quoted text is with its quotes, if it ends.
+fn quoted(text: &str) -> Option<usize> {
+    let quote = text.chars().next()?;
+    let mut signs = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = signs.next() {
+        match c {
+            '\\' if quote == '"' => {
+                signs.next();
+            }
+            '\'' if c == quote && signs.next_if(|(_, c)| *c == '\'').is_some() => {}
+            _ if c == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn ends_blank(text: &str) -> bool {
+    text.ends_with([' ', '\t'])
+}
