@@ -156,7 +156,8 @@ fn number_of_pods(Workload { kind, name, parked }: &Workload) -> Json {
 
 /// Whether an entry of `ignoreDifferences` is one that [`number_of_pods`] makes.
 fn is_number_of_pods(entry: &Json) -> bool {
-    entry[JSON_POINTERS] == json!([REPLICAS]) || entry[JQ_PATHS] == json!([REPLICAS_ABOVE_ZERO])
+    let is = |key: &str, path: &str| entry.get(key).is_some_and(|value| *value == json!([path]));
+    is(JSON_POINTERS, REPLICAS) || is(JQ_PATHS, REPLICAS_ABOVE_ZERO)
 }
 
 /// Without it every push to the shared repository would refresh every application.

@@ -57,8 +57,10 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
 pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(there).ok()?;
     let before = read(text)?;
-    let wanted = read(std::str::from_utf8(fresh).ok()?)?["spec"]["destinations"].clone();
-    if before["kind"] != "AppProject" || before["spec"]["destinations"] == wanted {
+    let destinations = |project: &Json| project.pointer("/spec/destinations").cloned();
+    let wanted = destinations(&read(std::str::from_utf8(fresh).ok()?)?)?;
+    let is_project = before.get("kind").is_some_and(|kind| kind == "AppProject");
+    if !is_project || destinations(&before).as_ref() == Some(&wanted) {
         return None;
     }
     let mut after = before;

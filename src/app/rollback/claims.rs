@@ -55,14 +55,14 @@ pub(super) fn check_reserved_names(
 ) -> Result<(), Problem> {
     let Some(cluster) = world.clusters.find(target) else { return Ok(()) };
     if let Some(refusal) = cluster.refuse_namespace(app.namespace.as_str()) {
-        return Err(refused(format!("{}; {}", refusal.message, refusal.help)));
+        return Err(refused(&format!("{}; {}", refusal.message, refusal.help)));
     }
     let (revision, _) = reading::live_app(files);
     let taken = revision.objects.iter().find_map(|LiveObject { kind, name, .. }| {
         let owner = cluster.owner_of_object(&app.namespace, kind, name)?;
         Some(format!("it would make the {kind} `{name}`, {owner}"))
     });
-    taken.map_or(Ok(()), |message| Err(refused(message)))
+    taken.map_or(Ok(()), |message| Err(refused(&message)))
 }
 
 /// The revision's objects, unless another app of the namespace has one of them by now.
@@ -88,7 +88,7 @@ async fn free_objects(
     let mut new = revision.objects.iter().filter(|object| !is_live(object));
     let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
     if let Some((object, other)) = taken {
-        return Err(refused(format!("{object} is `{}/{other}`'s by now", app.namespace)));
+        return Err(refused(&format!("{object} is `{}/{other}`'s by now", app.namespace)));
     }
     let live = revision.objects.iter().filter(|object| is_live(object)).cloned();
     Ok(object_claims(files, &live.collect::<Vec<_>>()))
@@ -117,11 +117,11 @@ async fn free_routes(
         |one: &&Route| claims.iter().any(|claim| claim.is_refused_beside(one, repository));
     match others.iter().find(is_in_the_way) {
         None => Ok(claims),
-        Some(route) => Err(refused(outcome::route_taken(route))),
+        Some(route) => Err(refused(&outcome::route_taken(route))),
     }
 }
 
-fn refused(why: String) -> Problem {
+fn refused(why: &str) -> Problem {
     Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
 }
 

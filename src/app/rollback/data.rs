@@ -51,16 +51,14 @@ pub(super) fn judge(
     if !loses.is_empty() && !accepted.data {
         return Err(NotRolledBack::KeepsData(loses));
     }
-    match fewer_pods.first().filter(|_| !accepted.fewer_pods) {
-        Some(first) => Err(NotRolledBack::Against(format!(
+    if let Some(first) = fewer_pods.first().filter(|_| !accepted.fewer_pods) {
+        return Err(NotRolledBack::Against(format!(
             "{first}; deploy the former tag instead, which keeps the number, or say that it may: \
              `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
-        ))),
-        None => {
-            notes.extend(fewer_pods);
-            Ok(notes)
-        }
+        )));
     }
+    notes.extend(fewer_pods);
+    Ok(notes)
 }
 
 /// Judges it once more before it is pushed: what was deployed or edited while it waited counts.
