@@ -216,7 +216,6 @@ impl App {
             closing: closing.clone(),
             instance,
         });
-        let grace = settings.server.shutdown_grace;
         let (manifests, previews) = (by_name, settings.webhook.rules.previews.map(|_| previews));
         Ok(Self {
             controller,
@@ -230,7 +229,7 @@ impl App {
             listener,
             store,
             world,
-            grace,
+            grace: settings.server.shutdown_grace,
             home,
             retention_days: settings.storage.retention_days,
             manifests,

@@ -3,7 +3,7 @@
 //! Two in the same folder would work in the same clones, and each would take the other's locks in
 //! the embedded manifest repository for left behind. Replicas share a database, never this folder.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -57,9 +57,7 @@ impl Home {
         let path = folder.join(LOCK);
         let unusable = |source| HomeError::Unusable { path: path.clone(), source };
         ownership::create_folders(folder).map_err(unusable)?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).read(true).write(true);
-        let mut file = options.open(&path).map_err(unusable)?;
+        let mut file = ownership::open_or_create(&path, 0o644).map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -68,7 +66,6 @@ impl Home {
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
         sign(&mut file).map_err(unusable)?;
-        ownership::give_to_folder_owner(&path).map_err(unusable)?;
         Ok(Self { lock: file, folder: folder.to_owned() })
     }
 

@@ -28,7 +28,9 @@ pub(super) fn masked(file: &str, text: &str) -> String {
         }
     });
     // What comes from aliases is not in the order of the line.
-    places.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start));
+    for spans in places.values_mut() {
+        spans.sort_by_key(|span| span.start);
+    }
     let line = |(line, number)| stars(line, places.get(&number).map_or(&[], Vec::as_slice));
     by_text.split_inclusive('\n').zip(1..).map(line).collect()
 }

@@ -51,14 +51,17 @@ pub fn of_cluster(target: &Target, source: &Source) -> Option<Vec<u8>> {
     Some(emit::document(&project).into_bytes())
 }
 
-/// The project that is there with the destinations of the one that would be written now; `None` where it has
-/// them, or is none that can be read. Everything else of it is its editors': sync windows, roles, keys of
-/// signatures. It stays byte for byte where the destinations are a block of lines.
+/// The project that is there with the destinations of the one that would be written now; `None`
+/// where it has them, or is none that can be read. Where the configuration allows every namespace,
+/// those that somebody wrote into the file stay, and what is denied is added. Everything else of it
+/// is its editors': sync windows, roles, keys of signatures. It stays byte for byte where the
+/// destinations are a block of lines.
 pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(there).ok()?;
     let before = read(text)?;
     let destinations = |project: &Json| project.pointer("/spec/destinations").cloned();
     let wanted = destinations(&read(std::str::from_utf8(fresh).ok()?)?)?;
+    let wanted = merge_destinations(destinations(&before), wanted);
     let is_project = before.get("kind").is_some_and(|kind| kind == "AppProject");
     if !is_project || destinations(&before).as_ref() == Some(&wanted) {
         return None;
@@ -67,6 +70,23 @@ pub fn with_destinations(there: &[u8], fresh: &[u8]) -> Option<Vec<u8>> {
     after.get_mut("spec")?.as_object_mut()?.insert("destinations".to_owned(), wanted.clone());
     let spliced = splice(text, &wanted).filter(|text| read(text).as_ref() == Some(&after));
     Some(spliced.unwrap_or_else(|| emit::document(&after)).into_bytes())
+}
+
+fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
+    let namespace = |one: &Json| one.get("namespace").and_then(Json::as_str).map(str::to_owned);
+    let is_denied = |one: &Json| namespace(one).is_some_and(|name| name.starts_with('!'));
+    let (Some(Json::Array(mut all)), Json::Array(wanted)) = (there, &fresh) else { return fresh };
+    let is_bounded = !wanted.iter().any(|one| namespace(one).as_deref() == Some("*"));
+    // Those of an address that the cluster had are of no use.
+    let server = wanted.first().and_then(|one| one.get("server"));
+    let is_ours = |one: &Json| one.get("server").is_none_or(|it| Some(it) == server);
+    if is_bounded || !all.iter().any(|one| !is_denied(one) && is_ours(one)) {
+        return fresh;
+    }
+    let missing = wanted.iter().filter(|one| is_denied(one) && !all.contains(one));
+    let missing: Vec<Json> = missing.cloned().collect();
+    all.extend(missing);
+    Json::Array(all)
 }
 
 fn read(text: &str) -> Option<Json> {
@@ -169,7 +189,7 @@ mod tests {
         let (old, new) = (written(None), written(Some(&["team-*", "shop"])));
         assert_eq!(followed(&old, &old), None);
         assert_eq!(followed(&old, &new).as_deref(), Some(new.as_str()));
-        assert_eq!(followed(&new, &old).as_deref(), Some(old.as_str()));
+        assert_eq!(followed(&new, &old), None, "the bounds of the file stay");
         // What people have written into it, in their own way, with an older way of ours.
         let windows = "  # no one syncs on Sundays\n  syncWindows:\n  - {kind: deny, schedule: '0 0 * * 0'}\n";
         let edited = |text: &str| {
@@ -212,5 +232,26 @@ mod tests {
     #[test]
     fn where_the_operator_has_one_none_is_written() {
         assert_eq!(project(|target| target.argocd.project = Some("platform".to_owned())), None);
+    }
+
+    #[test]
+    fn what_somebody_allowed_in_the_file_stays_where_the_configuration_bounds_nothing() {
+        let file = |namespaces: &[&str]| {
+            let one = |name: &&str| json!({"server": "https://a", "namespace": name});
+            let destinations: Vec<_> = namespaces.iter().map(one).collect();
+            let project = json!({"kind": "AppProject", "spec": {"destinations": destinations}});
+            emit::document(&project).into_bytes()
+        };
+        let open = file(&["*", "!kube-*", "!argocd"]);
+        for (there, fresh, becomes) in [
+            (&["team-*"][..], &open, Some(&["team-*", "!kube-*", "!argocd"][..])),
+            (&["*"], &open, Some(&["*", "!kube-*", "!argocd"])),
+            (&["team-*", "!argocd", "!kube-*"], &open, None),
+            (&["!argocd"], &open, Some(&["*", "!kube-*", "!argocd"])),
+            (&["team-*"], &file(&["shop", "!argocd"]), Some(&["shop", "!argocd"])),
+        ] {
+            let after = with_destinations(&file(there), fresh);
+            assert_eq!(after, becomes.map(file), "{there:?}");
+        }
     }
 }

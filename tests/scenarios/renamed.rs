@@ -66,11 +66,11 @@ async fn a_transferred_repository_needs_a_person() {
             let record = deployer.deployment(moved).await;
             assert_eq!(record.state, State::Failed, "{}", record.summary);
             let said = &record.violations[0];
-            assert!(said.message.contains("belongs to example/shop"), "{said:?}");
+            assert!(said.message.contains("belongs to -example/shop.former-"), "{said:?}");
             assert!(said.help.as_ref().unwrap().contains("owners move devx/shop"), "{said:?}");
         }
         let owner = owner(deployer).await;
-        assert!(owner.starts_with("example/shop.former-"), "nobody has that name: {owner}");
+        assert!(owner.starts_with("-example/shop.former-"), "nobody has that name: {owner}");
     })
     .await;
 }

@@ -103,7 +103,7 @@ async fn a_workflow_names_the_person_who_started_it() {
     shop.repository.commit(&broken(&shop.waml()));
     let payload = serde_json::json!({"tag": "v1", "request": "ab12", "actor": "octocat"});
     let actor = "github-actions[bot]".to_owned();
-    shop.repository.asks(Ask { actor, payload, ..Ask::new(TARGET, "v1") }).await;
+    shop.repository.asks(Ask { payload, actor, ..Ask::new(TARGET, "v1") }).await;
     office.settle().await;
     let [told] = office.squad().try_into().unwrap();
     assert_eq!(told.called, [octocat.as_str()]);

@@ -54,7 +54,7 @@ async fn an_event_from_before_a_rename_turns_no_name_back() {
         assert_eq!(owner(store, "blog").await, "acme/shop");
         // It was called so between two events that were heard; then it has a name that nobody knows yet.
         hears(store, (1, 7), "acme/shop", 25).await;
-        assert_eq!(owner(store, "shop").await, "acme/shop.former-1");
+        assert_eq!(owner(store, "shop").await, "-acme/shop.former-1");
         hears(store, (1, 7), "acme/new-shop", 40).await;
         assert_eq!(owner(store, "shop").await, "acme/new-shop");
         assert_eq!(owner(store, "blog").await, "acme/shop");
@@ -69,9 +69,9 @@ async fn a_name_that_became_free_by_a_transfer_owns_nothing() {
         hears(store, (1, 7), "acme/shop", 10).await;
         gives(store, 3, ("shop", "acme/shop")).await;
         hears(store, (1, 8), "other/shop", 20).await;
-        assert_eq!(owner(store, "shop").await, "acme/shop.former-1");
+        assert_eq!(owner(store, "shop").await, "-acme/shop.former-1");
         hears(store, (2, 7), "acme/shop", 30).await;
-        assert_eq!(owner(store, "shop").await, "acme/shop.former-1");
+        assert_eq!(owner(store, "shop").await, "-acme/shop.former-1");
         gives(store, 4, ("shop", "other/shop")).await;
         hears(store, (1, 8), "other/web-shop", 40).await;
         assert_eq!(owner(store, "shop").await, "other/web-shop");

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(next_check(&failed(None), at(0), at(600)), Some(at(660)));
         let deferred = Ok(EndCheck::Deferred { until: at(2400) });
         assert_eq!(next_check(&deferred, at(0), at(600)), Some(at(2400)));
-        let wish = failed(Some(Duration::from_secs(1800)));
+        let wish = failed(Some(Duration::from_mins(30)));
         assert_eq!(next_check(&wish, at(0), at(600)), Some(at(2400)));
         assert_eq!(next_check(&wish, at(0), at(25 * 3600)), None, "nobody looks for ever");
     }

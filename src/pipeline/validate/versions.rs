@@ -35,12 +35,12 @@ fn each(versions: &[Version], path: &Path, report: &mut Report<'_>) {
 }
 
 fn name(name: &str, earlier: Option<usize>) -> Option<Violation> {
-    let (message, expected, help) = if !is_rfc1123_label(name) {
-        let message = format!("{} is not a legal name", quoted(name));
-        (message, "not legal", "use lower-case letters, digits and `-`")
-    } else {
+    let (message, expected, help) = if is_rfc1123_label(name) {
         let message = format!("`versions[{}]` has this name already", earlier?);
         (message, "is taken", "give each version a name of its own")
+    } else {
+        let message = format!("{} is not a legal name", quoted(name));
+        (message, "not legal", "use lower-case letters, digits and `-`")
     };
     Some(Violation::error(RULE, message).expected(expected).help(help))
 }

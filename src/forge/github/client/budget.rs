@@ -147,7 +147,7 @@ mod tests {
         budgets.note(one, &headers("500", "4600", "core"));
         assert_eq!(budgets.reserved(one, now(1000)), None);
         budgets.note(one, &headers("499", "4600", "core"));
-        assert_eq!(budgets.reserved(one, now(1000)), Some(Duration::from_secs(3600)));
+        assert_eq!(budgets.reserved(one, now(1000)), Some(Duration::from_hours(1)));
         assert_eq!(budgets.reserved(Account::Installation(1), now(1000)), None);
         assert_eq!(budgets.reserved(one, now(4600)), None, "another hour");
         assert_eq!(budgets.reserved(one, now(100)), None, "the clock was set back");

@@ -60,11 +60,11 @@ impl GitHub {
         for page in 1..=most {
             let route = format!("{route}{sign}per_page={PER_PAGE}&page={page}");
             let items = self.read::<T>(list.call(route)).await?.items();
-            let last = items.len() < PER_PAGE;
+            let is_last = items.len() < PER_PAGE;
             if let Next::Enough(result) = look(items) {
                 return Ok(Some(result));
             }
-            if last {
+            if is_last {
                 break;
             }
         }

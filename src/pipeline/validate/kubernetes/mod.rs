@@ -180,7 +180,7 @@ impl Walk<'_> {
                 continue;
             };
             if !field.span.contains(version) {
-                self.unavailable(path, format!("has no field {}", quoted(key)), field.span);
+                self.unavailable(path, &format!("has no field {}", quoted(key)), field.span);
             } else if !value.is_null() {
                 self.within(path, key, |walk, path| walk.value(value, &field.of, path));
             }
@@ -201,7 +201,7 @@ impl Walk<'_> {
     }
 
     /// Something that the cluster's version does not have, and others do.
-    fn unavailable(&mut self, path: &str, what: String, span: Span) {
+    fn unavailable(&mut self, path: &str, what: &str, span: Span) {
         let what = format!("{what} in {}: {span}", self.cluster.kubernetes());
         self.fault(path, what, Some(self.cluster.help(span)));
     }
@@ -241,7 +241,7 @@ impl Walk<'_> {
         let what = || format!("cannot be {}", quoted(text));
         match texts.iter().find(|(one, _)| one == text) {
             Some((_, span)) if span.contains(version) => {}
-            Some((_, span)) => self.unavailable(path, what(), *span),
+            Some((_, span)) => self.unavailable(path, &what(), *span),
             None => {
                 let known = texts.iter().filter(|(_, span)| span.contains(version));
                 let list = suggest::list(known.map(|(one, _)| one.as_str()));

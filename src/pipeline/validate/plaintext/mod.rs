@@ -16,11 +16,14 @@ use crate::waml::node::{Node, Path};
 const RULE: &str = "plaintext";
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
-    let env = made.valid.section().env.iter().flatten();
-    let plain: Vec<&str> = env
-        .filter(|variable| variable.plain == Some(true))
-        .filter_map(|variable| variable.value.as_deref())
-        .collect();
+    let env = || made.valid.section().env.iter().flatten();
+    let is_plain = |value: &&str| {
+        let mut same = env().filter(|variable| variable.value.as_deref() == Some(*value));
+        same.all(|variable| variable.plain == Some(true))
+    };
+    // Of two variables with one value, that one may be no secret says nothing of the other.
+    let plain: Vec<&str> =
+        env().filter_map(|variable| variable.value.as_deref()).filter(is_plain).collect();
     let mut told = Vec::new();
     for object in made.objects {
         if object.kind() == "Secret" && object.text(["apiVersion", ""]) == "v1" {

@@ -109,4 +109,6 @@ fn a_password_is_told_by_its_variables_name() {
     assert!(found[0].help.as_deref().unwrap().contains("`plain: true`"), "{found:?}");
     assert!(!serde_json::to_string(&found).unwrap().contains("hunter2"));
     assert_eq!(planned(&env(", plain: true")), []);
+    let other = "}, {name: MODE, value: hunter2, plain: true";
+    assert_eq!(planned(&env(other)).len(), 1, "what another variable says of the same text");
 }
