@@ -5,6 +5,8 @@
 //! variables that are called after a secret) is a warning. A variable
 //! with `plain: true` is passed over. No message shows what was found.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value as Json};
 
 use super::{Made, Report};
@@ -16,14 +18,13 @@ use crate::waml::node::{Node, Path};
 const RULE: &str = "plaintext";
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
-    let env = || made.valid.section().env.iter().flatten();
-    let is_plain = |value: &&str| {
-        let mut same = env().filter(|variable| variable.value.as_deref() == Some(*value));
-        same.all(|variable| variable.plain == Some(true))
+    let values = |is_plain: bool| -> HashSet<&str> {
+        let env = made.valid.section().env.iter().flatten();
+        let chosen = env.filter(|variable| (variable.plain == Some(true)) == is_plain);
+        chosen.filter_map(|variable| variable.value.as_deref()).collect()
     };
     // Of two variables with one value, that one may be no secret says nothing of the other.
-    let plain: Vec<&str> =
-        env().filter_map(|variable| variable.value.as_deref()).filter(is_plain).collect();
+    let plain: HashSet<&str> = values(true).difference(&values(false)).copied().collect();
     let mut told = Vec::new();
     for object in made.objects {
         if object.kind() == "Secret" && object.text(["apiVersion", ""]) == "v1" {
@@ -54,7 +55,7 @@ fn values_of_a_secret(object: &Object, report: &mut Report<'_>) {
 
 /// Goes through all texts of an object.
 struct Search<'p, 'o> {
-    plain: &'p [&'p str],
+    plain: &'p HashSet<&'p str>,
     found: Vec<(String, SecretMatch<'o>)>,
 }
 
@@ -99,7 +100,7 @@ impl<'o> Search<'_, 'o> {
     }
 
     fn add(&mut self, path: &str, whole: &str, found: SecretMatch<'o>) {
-        if !self.plain.contains(&whole) {
+        if !self.plain.contains(whole) {
             self.found.push((path.to_owned(), found));
         }
     }
