@@ -22,6 +22,7 @@ use crate::scenarios::day::model::{Asked, Lane, Model};
 
 const APPS: usize = 40;
 const TARGETS: [&str; 2] = ["prod-cluster-1", "prod-cluster-2"];
+/// The fewest deployments of a day.
 const DEPLOYMENTS: usize = 400;
 const ROLLBACKS: usize = 20;
 /// The most deployments that come before anybody works on one.
@@ -90,7 +91,11 @@ impl Day<'_> {
             (DEPLOYMENTS * 2 / 3, "POST deployments statuses", Fault::SilentAfter),
             (DEPLOYMENTS / 3, "GET contents", Fault::SilentBefore),
         ];
-        while self.asked < DEPLOYMENTS || self.rollbacks < ROLLBACKS {
+        while self.asked < DEPLOYMENTS || self.rollbacks < ROLLBACKS || self.model.lacks().is_some()
+        {
+            if self.asked > 3 * DEPLOYMENTS {
+                panic!("no day comes of it: {}", self.model.lacks().unwrap_or("rollbacks"));
+            }
             // Revisions of one millisecond have no order.
             self.deployer.clock.advance(Duration::from_secs(1));
             match self.random.below(100) {
@@ -119,7 +124,7 @@ impl Day<'_> {
         let now = self.deployer.clock.now();
         let many = 1 + self.random.below(AT_ONCE);
         let mut batch = Vec::new();
-        for _ in 0..many.min(DEPLOYMENTS - self.asked) {
+        for _ in 0..many {
             self.asked += 1;
             let lane = Lane { app: self.random.below(APPS), target: self.random.below(2) };
             let again = self.model.live_tag(lane).filter(|_| self.random.below(10) == 0);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use the_deployer::model::id::AppKey;
 use the_deployer::model::lock::{Lock, LockId, LockScope};
 
-use crate::scenarios::day::{TARGETS, owner};
+use crate::scenarios::day::{APPS, TARGETS, owner};
 
 /// How many revisions an app keeps on a target.
 const KEPT: usize = 5;
@@ -175,19 +175,40 @@ impl Model {
         placed.filter(|lock| lock.until.is_none_or(|until| until > now)).any(stops)
     }
 
+    /// What has not come often enough yet, if anything: a day on which it does not would prove nothing of it.
+    pub(super) fn lacks(&self) -> Option<&'static str> {
+        let [pushed, unchanged, _, locked, _, superseded] = self.counts();
+        let least = [
+            ("pushed", pushed, 150),
+            ("unchanged", unchanged, 3),
+            ("superseded", superseded, 1),
+            ("locked", locked, 3),
+            ("lanes on both targets", self.lanes.len(), APPS + 1),
+        ];
+        least.into_iter().find(|(_, count, least)| count < least).map(|(what, _, _)| what)
+    }
+
     /// How the deployments ended, for who reads the test.
     pub(super) fn summary(&self) -> String {
+        let [pushed, unchanged, back, locked, held, superseded] = self.counts();
+        format!(
+            "{pushed} pushed, {unchanged} unchanged, {back} rolled back, {locked} locked, {held} held, \
+             {superseded} superseded; {} lanes",
+            self.lanes.len()
+        )
+    }
+
+    /// How many were pushed, unchanged, rolled back, locked, held, superseded.
+    fn counts(&self) -> [usize; 6] {
         let count =
             |wanted: fn(&End) -> bool| self.ends.values().filter(|(_, end)| wanted(end)).count();
-        format!(
-            "{} pushed, {} unchanged, {} rolled back, {} locked, {} held, {} superseded; {} lanes",
+        [
             count(|end| *end == End::Succeeded { commit: true }),
             count(|end| *end == End::Succeeded { commit: false }),
             count(|end| *end == End::RolledBack),
             count(|end| matches!(end, End::Refused { lock: true, .. })),
             count(|end| matches!(end, End::Refused { hold: true, .. })),
             count(|end| *end == End::Superseded),
-            self.lanes.len()
-        )
+        ]
     }
 }
