@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::client::{Change, Field};
 use super::output::{BAD, DIM, GOOD, NOTE};
+use crate::support::text::truncate_chars;
 
 /// The field of the label that each object carries.
 const VERSION: &str = "metadata.labels[\"app.kubernetes.io/version\"]";
@@ -89,11 +90,7 @@ fn field(Field { path, before, after, more: _ }: &Field) -> String {
 
 /// On one line, and no longer than somebody reads.
 fn value(value: &Json) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= LONGEST {
-        return text;
-    }
-    text.chars().take(LONGEST - 1).chain(['…']).collect()
+    truncate_chars(&value.to_string(), LONGEST).into_owned()
 }
 
 fn lines(diff: &str) -> String {

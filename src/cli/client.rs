@@ -1,6 +1,5 @@
 //! The service's API, as commands call it.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,6 +14,7 @@ pub(super) use super::answers::{Change, Detail, Field, List, More, Overview};
 use super::error::CliError;
 use super::settings::logins;
 use crate::clock;
+use crate::support::host::is_loopback;
 
 /// Where the service is, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -82,8 +82,7 @@ fn made(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
 pub(super) fn only_safely(address: &str) -> Result<(), CliError> {
     let url =
         Url::parse(address).map_err(|_| CliError::usage(format!("{address} is not an address")))?;
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let here = url.host_str().is_some_and(is_loopback);
     if url.scheme() == "https" || (url.scheme() == "http" && here) {
         return Ok(());
     }

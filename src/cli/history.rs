@@ -15,6 +15,7 @@ use super::times::{TimeHeader, Times};
 use super::{offline, times};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
+use crate::support::text::truncate_chars;
 
 /// So many characters of a reason are shown: two lines. All of it is in `--output json`.
 const LONGEST_REASON: usize = 100;
@@ -204,10 +205,7 @@ fn list(found: &Revisions, times: Times) -> String {
     // Not in a column: it may be the one that there is no room for.
     for one in found.revisions.iter().filter(|one| !one.live) {
         let Some(RolledBack { by, reason, .. }) = &one.rolled_back else { continue };
-        let reason: String = match reason.char_indices().nth(LONGEST_REASON) {
-            Some((end, _)) => format!("{}…", reason.get(..end).unwrap_or_default()),
-            None => reason.clone(),
-        };
+        let reason = truncate_chars(reason, LONGEST_REASON);
         text += &format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
     }
     if found.hand_edited {

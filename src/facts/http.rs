@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
+use crate::support::cause::innermost_cause;
 
 /// Between the two tries: enough for a connection that was just being closed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -48,7 +49,7 @@ impl Http {
         roots: Vec<reqwest::Certificate>,
         outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
-        let unusable = |error| SettingsError(innermost(&error));
+        let unusable = |error| SettingsError(innermost_cause(&error).to_string());
         // Who brings its own authority is trusted by that one alone.
         let mut outbound = outbound.clone();
         if !roots.is_empty() {
@@ -112,7 +113,8 @@ impl Http {
         match tokio::time::timeout(self.one_try, asked).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
-                Err(NotKnown::new(format!("{host} cannot be reached: {}", innermost(&error))))
+                let cause = innermost_cause(&error);
+                Err(NotKnown::new(format!("{host} cannot be reached: {cause}")))
             }
             Err(_) => {
                 Err(NotKnown::new(format!("{host} did not answer within {:?}", self.one_try)))
@@ -130,47 +132,4 @@ async fn read(mut response: reqwest::Response, limit: usize) -> reqwest::Result<
         body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
     }
     Ok(Answer { status, headers, body, cut })
-}
-
-/// The innermost cause: `Connection refused`. The outer ones repeat the address, which may hold
-/// more than one wants to show.
-pub(super) fn innermost(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
-}
-
-/// A part of a path, so that it stays one part: everything but unreserved characters is escaped.
-pub(super) fn escaped(part: &str) -> String {
-    use std::fmt::Write as _;
-    part.bytes().fold(String::with_capacity(part.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _infallible = write!(out, "%{byte:02X}");
-        }
-        out
-    })
-}
-
-/// The parts of a path, escaped each; `None` where one of them would lead elsewhere.
-pub(super) fn escaped_path(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let legal = parts.iter().all(|part| !matches!(*part, "" | "." | ".."));
-    legal.then(|| parts.into_iter().map(escaped).collect::<Vec<_>>().join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_stays_below_where_it_is_put() {
-        assert_eq!(escaped_path("/a b/c?d/é"), Some("a%20b/c%3Fd/%C3%A9".to_owned()));
-        for path in ["", "/", "a//b", "a/../b", ".", "../x"] {
-            assert_eq!(escaped_path(path), None, "{path}");
-        }
-    }
 }

@@ -8,10 +8,11 @@ use reqwest::{Certificate, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 
 use crate::facts::credential::Credential;
-use crate::facts::http::{Answer, Http, Patience, escaped};
+use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::{NotKnown, SettingsError};
 use crate::model::id::Namespace;
 use crate::outbound::Outbound;
+use crate::support::percent::encode_segment;
 
 /// Everything but the object's data (Kubernetes 1.15 and later).
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
@@ -100,7 +101,7 @@ impl Kubernetes {
         namespace: &Namespace,
         name: &str,
     ) -> Result<Answer, NotKnown> {
-        let place = format!("{group}/namespaces/{namespace}/{kind}/{}", escaped(name));
+        let place = format!("{group}/namespaces/{namespace}/{kind}/{}", encode_segment(name));
         let address = self.base.join(&place).ok();
         let address = address
             .filter(|_| !matches!(name, "" | "." | ".."))

@@ -14,9 +14,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::facts::credential::Credential;
-use crate::facts::http::{Answer, Http, Patience, escaped_path};
+use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
+use crate::support::percent::encode_path_below;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-vault-token");
 const NAMESPACE: HeaderName = HeaderName::from_static("x-vault-namespace");
@@ -103,7 +104,7 @@ impl Vault {
 
     async fn get(&self, part: &str, path: &str) -> Result<Answer, NotKnown> {
         let Settings { mount, namespace, token, .. } = &self.settings;
-        let place = escaped_path(mount).zip(escaped_path(path));
+        let place = encode_path_below(mount).zip(encode_path_below(path));
         let place = place.map(|(mount, path)| format!("v1/{mount}/{part}/{path}"));
         let address = place.and_then(|place| self.base.join(&place).ok());
         let address = address

@@ -9,6 +9,7 @@ use reqwest::{StatusCode, Url};
 use crate::git::error::WriteError;
 use crate::git::ssh;
 use crate::git::token::NoToken;
+use crate::support::cause::innermost_cause;
 
 /// A failed exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,10 +48,7 @@ impl Failure {
             error if error.is_body() || error.is_decode() => "the connection was cut",
             _ => "the request failed",
         };
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
+        let cause = innermost_cause(error);
         let inner =
             if std::ptr::addr_eq(cause, error) { String::new() } else { format!(" ({cause})") };
         Self::Broken(clean(&format!("{what}{inner}")))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, ImageTag};
-use crate::support::text::remove_invisible;
+use crate::support::text::{remove_invisible, truncate_chars};
 
 /// One thing to tell the forge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,10 +96,7 @@ pub fn one_line(text: &str, longest: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
     let line = remove_invisible(&line).into_owned();
-    if line.chars().count() <= longest {
-        return line;
-    }
-    line.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+    truncate_chars(&line, longest).into_owned()
 }
 
 #[cfg(test)]

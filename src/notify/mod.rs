@@ -18,13 +18,3 @@ pub mod events; // CloudEvents for programs, pure
 pub mod signature; // how they are signed, pure
 pub mod webhook; // who they are sent to
 pub mod argocd; // a cluster's Argo CD hears of pushes
-
-/// Of a chain of causes the last, which says what happened: `connection refused`. The others repeat
-/// the address, which can be a secret.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
-    }
-    last.to_string()
-}

@@ -9,8 +9,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use crate::model::announcement::Announcement;
 use crate::notify::events::{Event, MEDIA_TYPE};
-use crate::notify::innermost;
 use crate::notify::signature::{self, Key};
+use crate::support::cause::innermost_cause;
 
 /// Somebody who wants events.
 #[derive(Debug, Clone)]
@@ -91,7 +91,10 @@ impl Receiver {
             Ok(answer) => self.judge(answer.status(), answer.headers(), now),
             Err(error) => {
                 let name = self.name.clone();
-                Err(NotTaken::Unreachable { name, reason: innermost(&error.without_url()) })
+                Err(NotTaken::Unreachable {
+                    name,
+                    reason: innermost_cause(&error.without_url()).to_string(),
+                })
             }
         }
     }

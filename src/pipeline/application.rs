@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::model::id::{AppKey, RepoName};
 use crate::model::target::Target;
 use crate::pipeline::replicas::Workload;
+use crate::support::percent::encode_segment;
 use crate::waml::document::Link;
 use crate::waml::emit;
 use crate::waml::typed::untyped;
@@ -217,7 +218,10 @@ fn links(about: &About<'_>) -> Vec<(String, String)> {
     });
     let slack = about.slack.map(|channel| {
         let name = channel.trim_start_matches('#');
-        ("slack".to_owned(), format!("https://slack.com/app_redirect?channel={}", percent(name)))
+        (
+            "slack".to_owned(),
+            format!("https://slack.com/app_redirect?channel={}", encode_segment(name)),
+        )
     });
     let own = about.links.iter().map(|link| (key_part(&link.name), link.url.clone()));
     let mut links: Vec<(String, String)> = Vec::new();
@@ -255,14 +259,6 @@ fn key_part(name: &str) -> String {
     let part: String = name.chars().take(LONGEST_KEY).map(legal).collect();
     let trimmed = part.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     if trimmed.is_empty() { "link".to_owned() } else { trimmed.to_owned() }
-}
-
-fn percent(text: &str) -> String {
-    let byte = |b: u8| match b {
-        b if b.is_ascii_alphanumeric() || b"-_.~".contains(&b) => char::from(b).to_string(),
-        b => format!("%{b:02X}"),
-    };
-    text.bytes().map(byte).collect()
 }
 
 #[cfg(test)]

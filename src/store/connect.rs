@@ -1,7 +1,6 @@
 //! A URL becomes a pool of connections with our settings, and tables that are up to date.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use sqlx::{AnyConnection, AnyPool, Connection as _, Executor as _, SqlSafeStr as
 
 use crate::store::error::StoreError;
 use crate::support::ownership;
+use crate::support::percent::encode_path;
 
 /// Which database it is; where the SQL must differ, it asks here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub(super) async fn sqlite_connection(
     options: &str,
 ) -> Result<AnyConnection, sqlx::Error> {
     install_default_drivers();
-    let url = format!("sqlite://{}?{options}", percent_encoded(path));
+    let url = format!("sqlite://{}?{options}", encode_path(path.as_os_str().as_encoded_bytes()));
     AnyConnection::connect_with(&AnyConnectOptions::from_str(&url)?).await
 }
 
@@ -226,7 +226,7 @@ fn sqlite(path: &str) -> Result<Place, StoreError> {
     let failed = |source| StoreError::File { path: PathBuf::from(path), source };
     let path = std::path::absolute(path).map_err(failed)?;
     make_private(&path)?;
-    let url = format!("sqlite://{}", percent_encoded(&path));
+    let url = format!("sqlite://{}", encode_path(path.as_os_str().as_encoded_bytes()));
     Ok(Place { kind: Kind::Sqlite, url, shown })
 }
 
@@ -239,18 +239,6 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
         ownership::open_or_create(path, 0o600).map(drop)
     };
     make().map_err(|source| StoreError::File { path: path.to_owned(), source })
-}
-
-fn percent_encoded(path: &Path) -> String {
-    let mut text = String::new();
-    for byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
-            text.push(char::from(*byte));
-        } else {
-            let _infallible = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 /// A PostgreSQL URL for people, without what is secret in it.
@@ -293,11 +281,6 @@ mod tests {
         ] {
             assert_eq!(shown(url), "postgres://db.example.com:5432/deployer");
         }
-    }
-
-    #[test]
-    fn a_path_with_signs_of_a_url_stays_one_path() {
-        assert_eq!(percent_encoded(Path::new("/a b/ü?#%")), "/a%20b/%C3%BC%3F%23%25");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! SMALL SHARED THINGS: a leaf that imports nothing of ours.
 
+pub mod cause; // the innermost cause of an error
 pub mod disk; // whether a folder takes writes
+pub mod host; // whether a host is this machine
 pub mod lease; // until when something that is held may be acted on
 #[cfg(test)]
 pub(crate) mod log; // what one test logs
 pub mod ownership; // what root makes in another's folder
+pub mod percent; // percent-encoding
 pub mod secret_mask; // the text of a YAML file without its secrets
 pub mod secret_text; // what looks like a secret
-pub mod text; // characters that nobody sees
+pub mod text; // invisible characters, truncation
 pub mod time_text; // times and durations as people write them

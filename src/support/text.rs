@@ -1,4 +1,6 @@
-//! Invisible characters: those that show nothing, or that turn the direction of what follows. A text with them
+//! Texts of others: what is too long is cut with a mark, and what nobody sees is shown.
+//!
+//! Invisible characters are those that show nothing, or that turn the direction of what follows. A text with them
 //! reads as another one than it is.
 //!
 //! A text that a person writes now is refused with them; one that is there already is shown with each written as
@@ -6,6 +8,24 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// At most so many characters, the last of them an ellipsis where some are missing.
+pub fn truncate_chars(text: &str, most: usize) -> Cow<'_, str> {
+    if text.char_indices().nth(most).is_none() {
+        return text.into();
+    }
+    let end = text.char_indices().nth(most.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+    format!("{}…", text.get(..end).unwrap_or_default().trim_end()).into()
+}
+
+/// At most so many bytes of UTF-8, an ellipsis among them where some are missing.
+pub fn truncate_bytes(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(most.saturating_sub('…'.len_utf8()));
+    format!("{}…", text.get(..end).unwrap_or_default()).into()
+}
 
 /// Whether a reader sees nothing of the character. Control characters are not counted: each place treats line
 /// ends in its own way.
@@ -104,6 +124,15 @@ mod tests {
         '\u{fff9}',
         '\u{180e}',
     ];
+
+    #[test]
+    fn a_long_text_is_cut_by_characters_or_by_bytes() {
+        assert_eq!(truncate_chars("üüü", 3), "üüü");
+        assert_eq!(truncate_chars("ü üü", 3), "ü…");
+        assert_eq!(truncate_chars("üü", 1), "…");
+        assert_eq!(truncate_bytes("üü", 4), "üü");
+        assert_eq!(truncate_bytes(&"ü".repeat(100), 20), format!("{}…", "ü".repeat(8)));
+    }
 
     #[test]
     fn what_nobody_sees_is_shown_or_refused() {

@@ -25,7 +25,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("notify", &["model", "support"]),
     ("store", &["model", "support"]),
     ("outbound", &[]),
-    ("facts", &["model", "outbound"]),
+    ("facts", &["model", "outbound", "support"]),
     (
         "controller",
         &[

@@ -9,9 +9,8 @@ use serde_json::{Value as Json, json};
 use super::super::client;
 use super::super::error::CliError;
 use crate::model::id::{ImageTag, RepoName, TargetName};
-
-/// GitHub's own bound for a description, in characters.
-const DESCRIPTION: usize = 140;
+use crate::model::status::ForgeStatus;
+use crate::support::text::truncate_chars;
 
 /// A GitHub, and who we are there.
 #[derive(Debug)]
@@ -117,7 +116,7 @@ impl GitHub {
 fn body(ask: &Ask<'_>) -> Json {
     let Ask { repository: _, git_ref, tag, target, description, contexts, production, request } =
         ask;
-    let description: String = description.chars().take(DESCRIPTION).collect();
+    let description = truncate_chars(description, ForgeStatus::LONGEST);
     let mut body = json!({
         "ref": git_ref,
         "environment": target,

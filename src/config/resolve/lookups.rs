@@ -9,6 +9,7 @@ use crate::config::settings::{Credential, Lookups, Registry, SecretsLookup};
 use crate::model::id::TargetName;
 use crate::model::platform::secrets::Delivery;
 use crate::model::target::{Clusters, Target};
+use crate::support::host::is_loopback_authority;
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
 /// Every other registry.
@@ -66,7 +67,7 @@ impl Resolver<'_> {
                 None
             }
         };
-        if insecure && login.is_some() && !is_loopback(&host) {
+        if insecure && login.is_some() && !is_loopback_authority(&host) {
             let message = "the password goes over the network in the clear";
             self.report.doubtful(
                 &format!("{path}.insecure"),
@@ -142,7 +143,7 @@ impl Resolver<'_> {
     fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
         self.without_credentials(path, address);
         let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
-        if host.flatten().is_some_and(|host| !is_loopback(host)) {
+        if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
             let message = format!("our token would go to `{name}` in the clear");
             self.report.wrong(path, message, "use an address that begins with https://");
         } else if !address.starts_with("https://") && host.is_none() {
@@ -183,10 +184,4 @@ fn is_host(text: &str) -> bool {
     let other_name = matches!(text, "index.docker.io" | "registry-1.docker.io" | "hub.docker.com");
     let is_one = text == "localhost" || text.contains(['.', ':']);
     text == ANY_OTHER || (is_one && !other_name && text.bytes().all(legal))
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let name = name.trim_matches(['[', ']']);
-    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -8,6 +8,7 @@ use crate::config::resolve::Resolver;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::model::announcement::Announcement;
 use crate::notify::signature::Key;
+use crate::support::host::is_loopback;
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
 
@@ -71,10 +72,7 @@ pub(super) fn is_safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     match (url.scheme(), url.host_str()) {
         ("https", Some(_)) => true,
-        ("http", Some(host)) => {
-            let host = host.trim_matches(['[', ']']);
-            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
+        ("http", Some(host)) => is_loopback(host),
         _ => false,
     }
 }

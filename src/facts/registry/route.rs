@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::{Request, RequestBuilder, Url};
 
-use crate::facts::http::{Answer, Http, Patience, innermost};
+use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::image;
 use crate::facts::registry::{ANY_OTHER, Registry};
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
 use crate::outbound::public::PublicOnly;
+use crate::support::cause::innermost_cause;
 
 /// How often one request is sent on.
 const REDIRECTS: usize = 3;
@@ -36,7 +37,7 @@ impl Route {
         outbound: &Outbound,
     ) -> Result<Self, SettingsError> {
         let named = Http::new(patience, Vec::new(), outbound)?;
-        let unusable = |error: reqwest::Error| SettingsError(innermost(&error));
+        let unusable = |error: reqwest::Error| SettingsError(innermost_cause(&error).to_string());
         let public = outbound.public_builder().map_err(unusable)?;
         let public = named.with_client(public).map_err(unusable)?;
         let hosts =

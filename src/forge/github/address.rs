@@ -3,6 +3,7 @@
 use reqwest::Url;
 
 use crate::model::id::RepoName;
+use crate::support::host::is_loopback;
 
 /// The address that people know a GitHub by, without a slash at its end: `https://github.com`, a
 /// company's own `https://NAME.ghe.com`, an Enterprise Server's `https://HOST`.
@@ -44,17 +45,12 @@ pub fn repository_at(api_url: &str, git_url: &str) -> Result<RepoName, NotThere>
     if url.host_str() != Some(&ours) {
         return Err(elsewhere());
     }
-    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&url)) {
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_loopback(&ours)) {
         return Err(NotThere::InTheClear);
     }
     let path = url.path().trim_matches('/');
     let name = path.strip_suffix(".git").unwrap_or(path);
     RepoName::parse(name.to_owned()).map_err(|_| NotThere::NoName)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
 use crate::model::id::TargetName;
-use crate::notify::innermost;
 use crate::notify::webhook::wish;
+use crate::support::cause::innermost_cause;
 
 /// The webhook of one cluster's Argo CD.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl Hook {
         match request.send().await {
             Ok(answer) => self.judge(answer.status(), answer.headers(), now),
             Err(error) => {
-                let reason = innermost(&error.without_url());
+                let reason = innermost_cause(&error.without_url()).to_string();
                 Err(NotTaken::Unreachable { cluster: self.cluster.clone(), reason })
             }
         }

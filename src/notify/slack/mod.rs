@@ -19,12 +19,12 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
-use crate::notify::innermost;
 use crate::notify::message::Letter;
 use crate::notify::slack::address::Address;
 use crate::notify::slack::answer::Answer;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::pace::{Holds, Paces};
+use crate::support::cause::innermost_cause;
 
 pub use crate::notify::slack::look::Looked;
 
@@ -205,9 +205,9 @@ impl Slack {
         match tokio::time::timeout(self.0.settings.timeout, asked).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-                Err(SlackError::Unreachable(innermost(&error)))
+                Err(SlackError::Unreachable(innermost_cause(&error).to_string()))
             }
-            Ok(Err(error)) => Err(SlackError::NoAnswer(innermost(&error))),
+            Ok(Err(error)) => Err(SlackError::NoAnswer(innermost_cause(&error).to_string())),
             Err(_) => {
                 let longest = self.0.settings.timeout;
                 Err(SlackError::NoAnswer(format!("no answer within {longest:?}")))

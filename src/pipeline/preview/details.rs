@@ -1,8 +1,9 @@
 //! The differences, object by object, as many as there is room for.
 
-use super::markdown::{code, count, cut, fenced, html};
+use super::markdown::{code, count, fenced, html};
 use super::{Outlook, Preview, TargetPreview};
 use crate::pipeline::diff::Change;
+use crate::support::text::truncate_chars;
 
 /// Of 65,535 characters; counted in bytes, which are more.
 const ROOM: usize = 60_000;
@@ -71,14 +72,16 @@ fn pods(restarts: &[String]) -> String {
     if restarts.is_empty() {
         return String::new();
     }
-    let some: Vec<String> = restarts.iter().take(10).map(|one| code(&cut(one, 100))).collect();
+    let some: Vec<String> =
+        restarts.iter().take(10).map(|one| code(&truncate_chars(one, 100))).collect();
     let more = restarts.len().saturating_sub(some.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("Pods would be replaced: {}{more}\n\n", some.join(", "))
 }
 
 fn new(objects: &[String]) -> String {
-    let names: Vec<String> = objects.iter().take(100).map(|one| code(&cut(one, 100))).collect();
+    let names: Vec<String> =
+        objects.iter().take(100).map(|one| code(&truncate_chars(one, 100))).collect();
     let more = objects.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("Nothing is deployed there yet. New: {}{more}\n\n", names.join(", "))
@@ -87,7 +90,11 @@ fn new(objects: &[String]) -> String {
 fn change(change: &Change) -> String {
     let Change { kind, name, how, fields: _, more_fields: _, diff } = change;
     let (plus, minus) = lines(change);
-    let name = format!("{} <code>{}</code>", html(&cut(kind, 100)), html(&cut(name, 253)));
+    let name = format!(
+        "{} <code>{}</code>",
+        html(&truncate_chars(kind, 100)),
+        html(&truncate_chars(name, 253))
+    );
     format!(
         "<details><summary>{name}: {}, +{plus} −{minus}</summary>\n\n{}\n</details>\n\n",
         how.as_str(),
@@ -104,7 +111,7 @@ pub(super) fn lines(change: &Change) -> (usize, usize) {
 fn shortened(diff: &str) -> String {
     let mut out = String::new();
     for (n, line) in diff.lines().enumerate() {
-        let line = cut(line, CHARACTERS);
+        let line = truncate_chars(line, CHARACTERS);
         if n >= LINES || out.len() + line.len() > BYTES {
             let more = count(diff.lines().count() - n, "line");
             return format!("{out}@@ and {more} more @@\n");

@@ -70,14 +70,6 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// The first so many characters, with an ellipsis where there were more.
-pub(super) fn cut(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(characters.saturating_sub(1)).chain(['…']).collect(),
-    }
-}
-
 /// `1 target`, `2 targets`
 pub(super) fn count(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -120,12 +112,5 @@ mod tests {
         assert_eq!(message("``x`` `"), "x ");
         assert_eq!(message("`a``<b>`"), "`a` `<b>`");
         assert_eq!(message("one ` <b>"), "one  &lt;b&gt;");
-    }
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
-        assert_eq!(cut("", 0), "");
     }
 }

@@ -1,9 +1,10 @@
 //! Violations at their lines of the WAML, each once for all targets that it is of.
 
-use super::markdown::{count, cut};
+use super::markdown::count;
 use super::{Outlook, Preview, TargetPreview};
 use crate::model::preview::Remark;
 use crate::model::violation::{Severity, Violation};
+use crate::support::text::truncate_chars;
 
 /// GitHub takes 50 with one call, and nobody reads more.
 pub(super) const MOST: usize = 50;
@@ -74,8 +75,9 @@ fn remark(one: &Found<'_>, preview: &Preview) -> Option<Remark> {
     Some(Remark {
         line: place.line.max(1),
         severity: violation.severity,
-        title: cut(&format!("{}: {of} on {}", violation.rule, on(targets, 3)), TITLE),
-        message: cut(&format!("{}{help}", violation.message), MESSAGE),
+        title: truncate_chars(&format!("{}: {of} on {}", violation.rule, on(targets, 3)), TITLE)
+            .into_owned(),
+        message: truncate_chars(&format!("{}{help}", violation.message), MESSAGE).into_owned(),
     })
 }
 

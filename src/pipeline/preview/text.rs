@@ -1,13 +1,14 @@
 //! What is said about a pull request, within GitHub's bounds: 65,535 characters a field, 50
 //! annotations a call. The same preview gives the same text.
 
-use super::markdown::{code, count, cut, escaped, message};
+use super::markdown::{code, count, escaped, message};
 use super::remarks::{self, Found, on};
 use super::{Left, Outlook, Preview, TargetPreview, details};
 use crate::model::event::PullRequest;
 use crate::model::preview::{Told, Verdict};
 use crate::model::violation::{Rejection, Severity};
 use crate::pipeline::diff::Change;
+use crate::support::text::truncate_chars;
 
 /// So many violations stand in the summary, and so many warnings.
 const VIOLATIONS: usize = 30;
@@ -86,7 +87,7 @@ pub fn from_fork() -> Told {
 
 /// What is said where it could not be found out.
 pub fn not_known(why: &str) -> Told {
-    let why = message(&cut(why, 2_000));
+    let why = message(&truncate_chars(why, 2_000));
     let text = format!("What this would change could not be found out: {why}");
     short(Verdict::Neutral, "could not be previewed", &text)
 }
@@ -163,7 +164,7 @@ fn row(one: &TargetPreview) -> String {
         }
         Outlook::Same => ("nothing changes".to_owned(), 0, String::new()),
         Outlook::Refused(errors) => ("would be refused".to_owned(), errors.len(), String::new()),
-        Outlook::NotKnown(why) => (message(&cut(why, MESSAGE)), 0, String::new()),
+        Outlook::NotKnown(why) => (message(&truncate_chars(why, MESSAGE)), 0, String::new()),
     };
     let number = |n: usize| if n == 0 { String::new() } else { n.to_string() };
     let (target, warnings) = (code(one.target.as_str()), number(one.warnings.len()));
@@ -200,8 +201,8 @@ fn item(one: &Found<'_>) -> String {
     let Found { violation, targets } = one;
     let place = violation.position.as_ref();
     let place = place.map_or_else(String::new, |place| format!("{} ", code(&place.to_string())));
-    let text = message(&cut(&violation.message, MESSAGE));
-    let help = violation.help.as_ref().map(|help| message(&cut(help, MESSAGE)));
+    let text = message(&truncate_chars(&violation.message, MESSAGE));
+    let help = violation.help.as_ref().map(|help| message(&truncate_chars(help, MESSAGE)));
     let help = help.map_or_else(String::new, |help| format!(": {help}"));
     format!("- {place}**{}** {text}{help} ({})\n", violation.rule, escaped(&on(targets, 5)))
 }
@@ -209,7 +210,11 @@ fn item(one: &Found<'_>) -> String {
 fn notes(preview: &Preview, out: &mut String) {
     let notes = preview.targets.iter().flat_map(|one| {
         one.notes.iter().map(|note| {
-            format!("- {}: {}\n", code(one.target.as_str()), message(&cut(note, MESSAGE)))
+            format!(
+                "- {}: {}\n",
+                code(one.target.as_str()),
+                message(&truncate_chars(note, MESSAGE))
+            )
         })
     });
     let notes: Vec<String> = notes.collect();
@@ -227,7 +232,7 @@ fn behind(left: &Left, base: &str, out: &mut String) {
     let Left { app, targets } = left;
     out.push_str(&format!(
         "\n**Left behind**: the WAML on {} deploys {} to targets that this one does not have. It stays there until it is removed:\n\n",
-        code(&cut(base, 100)),
+        code(&truncate_chars(base, 100)),
         code(&app.to_string())
     ));
     for target in targets.iter().take(NOTES) {

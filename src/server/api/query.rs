@@ -8,6 +8,7 @@ use crate::model::id::{
 };
 use crate::server::openapi::{Form, Is, Parameter};
 use crate::server::ports::Query;
+use crate::support::percent::encode_query_value;
 
 /// So many are on a page where nobody says how many.
 pub(super) const DEFAULT_LIMIT: u32 = 50;
@@ -78,17 +79,8 @@ pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, Strin
 /// The same parameters, for the page that begins after that deployment.
 pub(in crate::server) fn from(pairs: &[(String, String)], cursor: &DeployId) -> String {
     let kept = pairs.iter().filter(|(name, _)| name != "cursor");
-    let kept = kept.map(|(name, value)| format!("{name}={}", encoded(value)));
+    let kept = kept.map(|(name, value)| format!("{name}={}", encode_query_value(value)));
     kept.chain([format!("cursor={cursor}")]).collect::<Vec<_>>().join("&")
-}
-
-/// The value as it stands in a query (RFC 3986, 3.4).
-fn encoded(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@".contains(&byte);
-    let byte = |byte: u8| {
-        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    value.bytes().map(byte).collect()
 }
 
 /// That there is no such parameter, and which there are.

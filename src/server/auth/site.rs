@@ -3,14 +3,13 @@
 //! A page of anybody's can have its own name lead to this machine, and a browser then takes us for
 //! the page's own server (DNS rebinding); only the `Host` that it sends tells it apart.
 
-use std::net::IpAddr;
-
 use axum::extract::Request;
 use axum::http::Uri;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
 use crate::server::problem::{Kind, Problem};
+use crate::support::host::is_loopback;
 
 /// Our own names beside those of this machine.
 #[derive(Debug, Clone, Default)]
@@ -43,10 +42,8 @@ impl Site {
     fn is_ours(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
         let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
-        let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback());
         let ours = self.0.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(&name));
-        loopback || name == "localhost" || name.ends_with(".localhost") || ours
+        is_loopback(&name) || name.ends_with(".localhost") || ours
     }
 }
 

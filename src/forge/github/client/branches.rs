@@ -14,9 +14,9 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, PER_PAGE};
-use crate::forge::github::client::text::escaped;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::percent::encode_path;
 
 /// A comparison without its files is some 20 KiB.
 const COMPARISON_BYTES: usize = 2 * 1024 * 1024;
@@ -74,8 +74,10 @@ impl GitHub {
             status: String,
         }
         // The files are on the first page only, and of no interest.
-        let route =
-            format!("/repos/{repository}/compare/{}...{commit}?per_page=1&page=2", escaped(branch));
+        let route = format!(
+            "/repos/{repository}/compare/{}...{commit}?per_page=1&page=2",
+            encode_path(branch)
+        );
         let about = About::Repository(repository);
         let call = Call::get(about, Permission::READ_CONTENTS, route);
         match self.call(call.at_most(COMPARISON_BYTES)).await? {

@@ -10,8 +10,9 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call, LARGE};
 use crate::forge::github::client::pages::Page;
-use crate::forge::github::client::text::{cut, cut_bytes, escaped_part};
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::percent::encode_segment;
+use crate::support::text::{truncate_bytes, truncate_chars};
 
 /// GitHub takes no more in a request.
 const ANNOTATIONS: usize = 50;
@@ -142,7 +143,7 @@ impl GitHub {
         name: &str,
         external_id: &str,
     ) -> Result<Option<i64>, ForgeError> {
-        let name = escaped_part(&cut(name, TITLE));
+        let name = encode_segment(&truncate_chars(name, TITLE));
         let route =
             format!("/repos/{repository}/commits/{commit}/check-runs?check_name={name}&filter=all");
         let runs = self.all::<Runs>(reading(repository).into(), &route, PAGES).await?;
@@ -192,7 +193,7 @@ impl<'a> Body<'a> {
     fn of(check: &'a CheckRun, notes: Vec<Note>) -> Self {
         let status = if check.conclusion.is_some() { "completed" } else { "in_progress" };
         Self {
-            name: cut(&check.name, TITLE),
+            name: truncate_chars(&check.name, TITLE).into_owned(),
             head_sha: None,
             external_id: &check.external_id,
             status,
@@ -206,9 +207,9 @@ impl<'a> Body<'a> {
 impl Output {
     fn of(check: &CheckRun, annotations: Vec<Note>) -> Self {
         Self {
-            title: cut(&check.title, TITLE),
-            summary: cut(&check.summary, LONG_TEXT),
-            text: check.text.as_deref().map(|text| cut(text, LONG_TEXT)),
+            title: truncate_chars(&check.title, TITLE).into_owned(),
+            summary: truncate_chars(&check.summary, LONG_TEXT).into_owned(),
+            text: check.text.as_deref().map(|text| truncate_chars(text, LONG_TEXT).into_owned()),
             annotations,
         }
     }
@@ -223,8 +224,8 @@ impl Note {
             start_line: line,
             end_line: line,
             annotation_level: level.as_str().to_owned(),
-            title: Some(cut(title, TITLE)),
-            message: Some(cut_bytes(message, MESSAGE)),
+            title: Some(truncate_chars(title, TITLE).into_owned()),
+            message: Some(truncate_bytes(message, MESSAGE).into_owned()),
         }
     }
 }

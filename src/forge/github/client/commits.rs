@@ -10,8 +10,9 @@ use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{List, Next, Page};
 use crate::forge::github::client::statuses::not_empty;
-use crate::forge::github::client::text::{DESCRIPTION, cut};
 use crate::model::id::{CommitSha, RepoName};
+use crate::model::status::ForgeStatus;
+use crate::support::text::truncate_chars;
 
 /// A thousand contexts at one commit.
 const PAGES: usize = 10;
@@ -55,7 +56,7 @@ impl GitHub {
         let body = Body {
             state: state.as_str(),
             context,
-            description: cut(description, DESCRIPTION),
+            description: truncate_chars(description, ForgeStatus::LONGEST).into_owned(),
             target_url: target_url.as_deref(),
         };
         let route = format!("/repos/{repository}/statuses/{commit}");
@@ -99,7 +100,7 @@ impl Sent {
     fn says(&self, status: &CommitStatus) -> bool {
         self.state == status.state.as_str()
             && self.description.as_deref().unwrap_or_default()
-                == cut(&status.description, DESCRIPTION)
+                == truncate_chars(&status.description, ForgeStatus::LONGEST)
             && not_empty(self.target_url.as_deref()) == not_empty(status.target_url.as_deref())
     }
 }

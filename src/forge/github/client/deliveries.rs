@@ -12,8 +12,8 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::text::escaped_part;
 use crate::forge::github::client::wire::Outcome;
+use crate::support::percent::encode_segment;
 
 /// Five thousand deliveries; a sweep looks again soon.
 const PAGES: usize = 50;
@@ -109,7 +109,7 @@ impl GitHub {
         cursor: Option<&str>,
     ) -> Result<(Vec<Sent>, Option<String>), ForgeError> {
         let about = About::App("the App's deliveries");
-        let cursor = cursor.map(|cursor| format!("&cursor={}", escaped_part(cursor)));
+        let cursor = cursor.map(|cursor| format!("&cursor={}", encode_segment(cursor)));
         let cursor = cursor.unwrap_or_default();
         let route = format!("/app/hook/deliveries?per_page={PER_PAGE}{cursor}");
         match self.call(Call::get(about, Permission::METADATA, route)).await? {

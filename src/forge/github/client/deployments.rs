@@ -11,9 +11,10 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, PER_PAGE};
-use crate::forge::github::client::text::{DESCRIPTION, cut};
 use crate::forge::{Begun, ROLLBACK_TASK};
 use crate::model::id::RepoName;
+use crate::model::status::ForgeStatus;
+use crate::support::text::truncate_chars;
 
 impl GitHub {
     /// The newest deployments, newest first, each as GitHub sent it: as in an event's `deployment`.
@@ -86,7 +87,7 @@ impl GitHub {
             required_contexts: [],
             auto_merge: false,
             payload: Payload { tag: release.tag.as_str(), deploy_id: id.as_str() },
-            description: cut(description, DESCRIPTION),
+            description: truncate_chars(description, ForgeStatus::LONGEST).into_owned(),
             production_environment: *production,
         };
         let about = About::Repository(&release.repository);

@@ -8,9 +8,9 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call, SMALL};
 use crate::forge::github::client::kept::Key;
-use crate::forge::github::client::text::escaped;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::percent::encode_path;
 
 /// The file itself; without this it comes as base64, and not at all over 1 MB.
 const RAW: HeaderValue = HeaderValue::from_static("application/vnd.github.raw+json");
@@ -28,7 +28,7 @@ impl GitHub {
         limit: usize,
     ) -> Result<Vec<u8>, ForgeError> {
         let about = About::Repository(repository);
-        let route = format!("/repos/{repository}/contents/{}?ref={commit}", escaped(path));
+        let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(path));
         let key = Key::new(repository, commit, path);
         let kept = self.files.get(&key).filter(|file| file.bytes.len() <= limit);
         let call =

@@ -46,7 +46,6 @@ mod pulls; // what a pull request changes
 mod refs; // which commit a branch stands for
 mod statuses; // statuses of deployments
 mod visitor; // who somebody is that comes with a token of their own
-mod text; // texts cut to what GitHub takes, paths escaped
 pub(in crate::forge::github) mod wire; // one request, its redirects and its answer
 
 /// Where github.com's API is.

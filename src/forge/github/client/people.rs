@@ -7,9 +7,9 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::text::escaped_part;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{RepoName, TeamName};
+use crate::support::percent::encode_segment;
 
 /// A page about one person.
 const LIMIT: usize = 256 * 1024;
@@ -37,8 +37,9 @@ impl GitHub {
         team: &TeamName,
         login: &str,
     ) -> Result<bool, ForgeError> {
-        let (organization, slug) = (escaped_part(team.organization()), escaped_part(team.slug()));
-        let login = escaped_part(login);
+        let (organization, slug) =
+            (encode_segment(team.organization()), encode_segment(team.slug()));
+        let login = encode_segment(login);
         let route = format!("/orgs/{organization}/teams/{slug}/memberships/{login}");
         let about = About::Repository(repository);
         let call = Call::get(about, Permission::READ_MEMBERS, route);
@@ -59,7 +60,7 @@ impl GitHub {
     /// [`ForgeError`]
     pub async fn email_of(&self, login: &str) -> Result<Option<String>, ForgeError> {
         let about = About::Anything("a person's e-mail address");
-        let route = format!("/users/{}", escaped_part(login));
+        let route = format!("/users/{}", encode_segment(login));
         let call = Call::get(about, Permission::METADATA, route);
         match self.call(call.at_most(LIMIT)).await? {
             Outcome::Success(success) => {

@@ -7,9 +7,9 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
-use crate::forge::github::client::text::escaped_part;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::percent::encode_segment;
 
 impl GitHub {
     /// The commit that a branch, a tag or a commit's own id stands for now.
@@ -26,7 +26,7 @@ impl GitHub {
             sha: CommitSha,
         }
         // Its files are on the first page only, and of no interest.
-        let named = escaped_part(git_ref);
+        let named = encode_segment(git_ref);
         let route = format!("/repos/{repository}/commits/{named}?per_page=1&page=2");
         let about = About::Repository(repository);
         match self.call(Call::get(about, Permission::READ_CONTENTS, route)).await? {

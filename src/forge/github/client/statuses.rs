@@ -8,9 +8,10 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{List, Next};
-use crate::forge::github::client::text::{DESCRIPTION, cut};
 use crate::forge::{ListedStatus, Status};
 use crate::model::id::RepoName;
+use crate::model::status::ForgeStatus;
+use crate::support::text::truncate_chars;
 
 /// Five hundred statuses: a deployment of ours has some five, and others add to it.
 const PAGES: usize = 5;
@@ -104,7 +105,7 @@ impl<'a> Body<'a> {
         let Status { state, description, log_url, environment_url } = status;
         Self {
             state: state.as_str(),
-            description: cut(description, DESCRIPTION),
+            description: truncate_chars(description, ForgeStatus::LONGEST).into_owned(),
             log_url: log_url.as_deref(),
             environment_url: environment_url.as_deref(),
             auto_inactive: false,
@@ -116,7 +117,7 @@ impl Sent {
     fn says(&self, status: &Status) -> bool {
         self.state == status.state.as_str()
             && self.description.as_deref().unwrap_or_default()
-                == cut(&status.description, DESCRIPTION)
+                == truncate_chars(&status.description, ForgeStatus::LONGEST)
             && not_empty(self.log_url.as_deref()) == not_empty(status.log_url.as_deref())
     }
 }

@@ -18,10 +18,10 @@ use crate::forge::github::client::answer::Answer;
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::closed::Closed;
-use crate::forge::github::client::text::escaped_part;
 use crate::forge::github::client::wire::{Outcome, Pass, Success, Wire};
 use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{NotKnown, OnRepository, Person};
+use crate::support::percent::encode_segment;
 
 /// So many are asked about at once.
 const AT_ONCE: usize = 16;
@@ -118,8 +118,9 @@ impl GitHub {
         login: &str,
         team: &TeamName,
     ) -> Result<bool, NotKnown> {
-        let (organization, slug) = (escaped_part(team.organization()), escaped_part(team.slug()));
-        let login = escaped_part(login);
+        let (organization, slug) =
+            (encode_segment(team.organization()), encode_segment(team.slug()));
+        let login = encode_segment(login);
         let route = format!("/orgs/{organization}/teams/{slug}/memberships/{login}");
         match self.visitor(token, route).await? {
             Ok(success) => Ok(self.heard::<Membership>(&success)?.state == "active"),

@@ -19,6 +19,7 @@ use crate::forge::github::client::answer::Answer;
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{Call, SMALL};
 use crate::forge::github::client::closed::{Closed, Requests};
+use crate::support::cause::innermost_cause;
 
 /// A renamed repository takes one; more than a few are a circle.
 const MOST_HOPS: usize = 4;
@@ -139,7 +140,7 @@ impl Wire {
         }
         let limit = if status.is_success() { call.limit } else { SMALL };
         let body = body(response, limit).await;
-        let body = body.map_err(|error| self.unreachable(cause(&error)))?;
+        let body = body.map_err(|error| self.unreachable(innermost_cause(&error).to_string()))?;
         let location = headers.get(LOCATION).filter(|_| is_redirect(status));
         let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
         let outcome = match body {
@@ -208,7 +209,7 @@ impl Wire {
 
     /// Without a connection nothing can have arrived.
     fn no_answer(&self, error: &octocrab::Error) -> ForgeError {
-        let (host, problem) = (self.host.to_string(), cause(error));
+        let (host, problem) = (self.host.to_string(), innermost_cause(error).to_string());
         if is_before_sending(error) {
             ForgeError::NotSent { host, problem }
         } else {
@@ -257,15 +258,6 @@ async fn body(
         bytes.extend_from_slice(&chunk);
     }
     Ok(Some(bytes))
-}
-
-/// The innermost cause: `Connection refused`. The outer ones repeat the address.
-fn cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }
 
 /// Whether there was no connection: a name, a port, a proxy or a certificate was in the way.
