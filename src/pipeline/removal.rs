@@ -59,7 +59,10 @@ pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacemen
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();
     let (live, _) = reading::live_app(latest);
-    let conflicts = disks::conflicts(&live.disks, &wanted.disks).into_iter();
+    // A revision without a class was live before one that set it, which Kubernetes has refused.
+    let first = wanted.disks.iter().filter(|disk| disk.class.is_none());
+    let first: Vec<Disk> = first.cloned().collect();
+    let conflicts = disks::conflicts(&live.disks, &first, &wanted.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
     let left = live.staying.iter().filter(|object| !stays(object));
