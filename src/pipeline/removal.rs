@@ -225,6 +225,21 @@ mod tests {
     }
 
     #[test]
+    fn a_rollback_takes_out_a_class_that_was_set_later_and_sets_none() {
+        let claim = |class: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{{class}resources: {{requests: {{storage: 1Gi}}}}}}\n"
+            );
+            file("persistentvolumeclaim.yaml", &text)
+        };
+        let (bare, fast) = (claim(""), claim("storageClassName: fast, "));
+        let refused = |now, then| replacement(from_ref(now), from_ref(then)).refused;
+        assert_eq!(refused(&fast, &bare), Vec::<String>::new());
+        let found = refused(&bare, &fast);
+        assert!(found.len() == 1 && found[0].contains("it was made without one"), "{found:?}");
+    }
+
+    #[test]
     fn what_other_files_lose_is_named() {
         let claim = |size: &str| {
             let text = format!(

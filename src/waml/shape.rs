@@ -215,7 +215,11 @@ impl Shape {
             (Self::List(items), Value::Map(map)) => {
                 let Self::Object(object) = shapes.resolve(items) else { return None };
                 if !map.is_empty() && map.keys().all(|key| object.fields.contains_key(key)) {
-                    return Some(format!("[{}]", examples::flow("", node)?));
+                    let line = format!("[{}]", examples::flow("", node)?);
+                    let lacks_match =
+                        object.fields.contains_key("match") && !map.contains_key("match");
+                    let whole = line.replacen('{', "{match: \"*\", ", 1);
+                    return Some(if lacks_match { whole } else { line });
                 }
                 let of = |(key, entry): (&String, &Entry)| {
                     examples::from_entry(items.type_name()?, key, &entry.node)

@@ -168,9 +168,10 @@ fn is_address(text: &str) -> bool {
             .is_some_and(|last| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The whole address of a machine.
+/// The whole address of a machine: four bytes.
 fn is_ip(text: &str) -> bool {
-    text.strip_prefix("*.").unwrap_or(text).parse::<std::net::Ipv4Addr>().is_ok()
+    let parts: Vec<&str> = text.strip_prefix("*.").unwrap_or(text).split('.').collect();
+    parts.len() == 4 && parts.iter().all(|part| part.parse::<u8>().is_ok())
 }
 
 /// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part

@@ -217,6 +217,28 @@ fn an_object_of_another_app_is_not_taken() {
     );
 }
 
+/// A certificate's Secret and one from a store are one object, also in one app.
+#[test]
+fn a_secret_is_not_made_twice() {
+    let mut target = target();
+    target.platform.secrets = serde_json::from_str(r#"{"delivery": "external-secrets"}"#).unwrap();
+    let section = |secret: &str| {
+        format!(
+            "{}    ingress: [{{host: same.example.com}}]\n    secrets: [{{name: {secret}}}]\n",
+            super::WEB
+        )
+    };
+    let facts = facts_on(target);
+    assert_eq!(said(&section("other"), &facts), NONE);
+    let found = said(&section("a.same.example.com"), &facts);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("10:22: ")
+            && found[0].contains("would both write the Secret `a.same.example.com` [collision]"),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn who_hands_the_number_of_pods_over_to_an_autoscaler_is_told() {
     let live = |autoscaled: bool| {
