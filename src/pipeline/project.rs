@@ -92,8 +92,8 @@ fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
     let allowed: Vec<String> =
         all.iter().filter(|one| !is_denied(one)).filter_map(namespace).collect();
     let is_open = |one: &Json| {
-        let denied = denies(one).filter(|name| is_of_platform(name));
-        denied.is_none_or(|name| allowed.iter().any(|glob| matches(glob, &name)))
+        let reserved = denies(one).filter(|name| is_of_platform(name));
+        reserved.is_none_or(|name| allowed.iter().any(|glob| matches(glob, &name)))
     };
     let missing = wanted.iter().filter(|one| is_denied(one) && is_open(one) && !all.contains(one));
     let missing: Vec<Json> = missing.cloned().collect();

@@ -142,7 +142,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
             let name = text.split(['=', ':', ' ']).next().filter(|name| !name.is_empty())?;
             format!("{{name: {}, value: {ELLIPSIS}}}", self::shown("", name)?)
         }
-        "Grpc" if is_yes => "{}".to_owned(),
+        "Grpc" | "Redis" if is_yes => "{}".to_owned(),
         "Grpc" => format!("{{port: {shown}}}"),
         "Image" => {
             let name = text.split('@').next()?;
@@ -155,16 +155,14 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
         }
         "Ingress" if text.contains('.') => format!("{{host: {shown}}}"),
         "Ingress" if !text.contains('/') => format!("{{hostPrefix: {shown}}}"),
-        "IngressPath" if text.starts_with('/') => format!("{{path: {shown}}}"),
         "Port" if is_number => format!("{{name: http, number: {text}}}"),
         "Port" if text.starts_with(|c: char| c.is_ascii_lowercase()) => {
             format!("{{name: {shown}, number: 8000}}")
         }
-        "Probe" if text.starts_with('/') => format!("{{path: {shown}}}"),
+        "IngressPath" | "Probe" if text.starts_with('/') => format!("{{path: {shown}}}"),
         "Probes" if text.starts_with('/') => {
             format!("{{liveness: {{path: {shown}}}, readiness: {{path: {shown}}}}}")
         }
-        "Redis" if is_yes => "{}".to_owned(),
         "Redis" if text.starts_with(|c: char| c.is_ascii_digit()) => {
             format!("{{version: \"{}\"}}", text.replace(['"', '\\'], ""))
         }

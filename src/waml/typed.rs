@@ -271,6 +271,8 @@ impl Walk<'_> {
     /// The key that was meant, or the place where it belongs.
     fn meant_by(&self, key: &str, node: &Node, whole: Whole<'_>) -> String {
         const FEW: usize = 6;
+        const OF_THE_HEAD: [&str; 7] =
+            ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
         let Whole { object, type_name } = whole;
         let is_section = matches!(type_name, "Section" | "DefaultsEntry");
         let fields = || object.fields.keys().map(String::as_str);
@@ -282,8 +284,6 @@ impl Walk<'_> {
         if let Some(line) = preferred().filter(|_| is_section) {
             return format!("it belongs further down: `{line}`");
         }
-        const OF_THE_HEAD: [&str; 7] =
-            ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
         if is_section && OF_THE_HEAD.contains(&key) {
             let value = examples::flow(key, node).unwrap_or_else(|| examples::ELLIPSIS.to_owned());
             return format!("it belongs to the top of the file: `{key}: {value}`");
@@ -314,9 +314,10 @@ impl Walk<'_> {
         for step in way.iter().rev() {
             let beside = examples::beside(step.type_name, below);
             let inner = beside.map_or_else(|| line.clone(), |beside| format!("{beside}, {line}"));
-            line = match step.is_list {
-                true => format!("{}: [{{{inner}}}]", step.key),
-                false => format!("{}: {{{inner}}}", step.key),
+            line = if step.is_list {
+                format!("{}: [{{{inner}}}]", step.key)
+            } else {
+                format!("{}: {{{inner}}}", step.key)
             };
             below = step.key;
         }

@@ -70,7 +70,7 @@ fn judged(made: &Made<'_>, object: &Object, name: &LiveObject, other: &Slug) -> 
 fn twice(made: &Made<'_>, report: &mut Report<'_>) {
     let mut seen: HashMap<String, LiveObject> = HashMap::new();
     for object in made.objects {
-        for name in names(object).into_iter().filter(|name| is_secret(name)) {
+        for name in names(object).into_iter().filter(is_secret) {
             let by = named(object);
             match seen.get(&name.name) {
                 None => drop(seen.insert(name.name, by)),
@@ -132,12 +132,11 @@ fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mu
         "Certificate" | "CachedCertificate" => certificate(made, name),
         _ => None,
     };
-    match path {
-        Some(path) => report.add(&path, violation),
-        None => {
-            let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
-            report.add_at("slug", place, violation);
-        }
+    if let Some(path) = path {
+        report.add(&path, violation);
+    } else {
+        let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
+        report.add_at("slug", place, violation);
     }
 }
 

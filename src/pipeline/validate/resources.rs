@@ -11,22 +11,22 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let requests = amounts(resources.requests.as_ref());
     let limits = amounts(resources.limits.as_ref());
     for ((kind, request), (_, limit)) in requests.into_iter().zip(limits) {
-        Kind { subject, kind, request, limit }.check(report);
+        Resource { subject, name: kind, request, limit }.check(report);
     }
 }
 
 /// What is requested of one kind of resource, and the limit.
-struct Kind<'a> {
+struct Resource<'a> {
     subject: &'a Subject<'a>,
-    kind: &'static str,
+    name: &'static str,
     request: Option<&'a str>,
     limit: Option<&'a str>,
 }
 
-impl Kind<'_> {
+impl Resource<'_> {
     fn check(&self, report: &mut Report<'_>) {
-        let request = self.request.map(|text| (text, Amount::parse(self.kind, text)));
-        let limit = self.limit.map(|text| (text, Amount::parse(self.kind, text)));
+        let request = self.request.map(|text| (text, Amount::parse(self.name, text)));
+        let limit = self.limit.map(|text| (text, Amount::parse(self.name, text)));
         let over = match (request, limit) {
             (Some((_, Amount::Plausible(least) | Amount::Huge(least))), Some((text, most))) => {
                 most.known().filter(|most| least > *most).map(|_| text)
@@ -46,7 +46,7 @@ impl Kind<'_> {
     }
 
     fn path(&self, side: &str) -> Path {
-        Path::root().key("resources").key(side).key(self.kind)
+        Path::root().key("resources").key(side).key(self.name)
     }
 
     /// What is wrong with an amount by itself; `over` is the limit that it is over.
@@ -61,14 +61,14 @@ impl Kind<'_> {
         let path = self.path(side);
         match amount {
             Amount::Plausible(_) => {}
-            Amount::Unreadable => report.add(&path, not_a_quantity("resources", text, self.kind)),
+            Amount::Unreadable => report.add(&path, not_a_quantity("resources", text, self.name)),
             Amount::Tiny => report.add(&path, too_few_bytes("resources", text)),
-            Amount::Huge(_) => report.add(&path, huge(self.kind, text, over)),
+            Amount::Huge(_) => report.add(&path, huge(self.name, text, over)),
         }
     }
 
     fn tell_over(&self, request: &str, limit: &str, report: &mut Report<'_>) {
-        let kind = self.kind;
+        let kind = self.name;
         let defaults = ["requests", "limits"].map(|side| self.subject.default_of(&self.path(side)));
         let [of_request, of_limit] = &defaults;
         let message = format!(

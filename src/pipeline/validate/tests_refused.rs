@@ -446,13 +446,14 @@ fn an_alert_that_compares_nothing_is_told() {
 /// What follows from a mistake is not told beside it.
 #[test]
 fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
+    use crate::model::violation::Severity::{Error, Warning};
+
     let one = |section: &str| {
         let found = super::planned_section(section);
         assert_eq!(found.len(), 1, "{section}: {found:?}");
         let one = &found[0];
         (one.message.clone(), one.severity, one.help.clone().unwrap_or_default())
     };
-    use crate::model::violation::Severity::{Error, Warning};
     let limit = |memory: &str| format!("    resources: {{limits: {{memory: {memory}}}}}\n");
     for (section, message, severity, help) in [
         (limit("128m"), "128m are 128 thousandths of a byte", Error, "`128Mi`"),
