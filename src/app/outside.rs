@@ -231,7 +231,7 @@ impl LiveClaims {
             live.routes.clone_from(value);
         }
         if let Fact::Known { value, .. } = &facts.live {
-            live.objects.clone_from(&value.objects);
+            live.objects = value.names().cloned().collect();
         }
         live
     }

@@ -16,7 +16,7 @@ use super::times::Times;
 use crate::clock::Clock;
 use crate::config;
 use crate::model::facts::Facts;
-use crate::model::id::{RepoName, TargetName};
+use crate::model::id::{Namespace, RepoName, TargetName};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::platform::Platform;
 use crate::model::snapshot::ClusterSnapshot;
@@ -187,7 +187,7 @@ impl KnownTargets {
         let rich = RICH.iter().filter_map(|text| serde_json::from_str::<Platform>(text).ok());
         let rich = rich.map(|platform| Clusters::Any(Box::new(platform)));
         let versions = KubernetesVersion::all_known().map(|one| of_version(target, one));
-        let others = rich.chain(versions).chain([Clusters::any()]);
+        let others = rich.chain(versions).chain([Clusters::any(), open(target)]);
         let of_others: Vec<_> = others.map(&find).collect();
         all.into_iter().map(|one| downgrade_unless_certain(one, &of_others)).collect()
     }
@@ -253,6 +253,18 @@ pub(super) fn judge(input: &Input, known: &KnownTargets) -> Vec<Violation> {
 /// A target of that version of Kubernetes, of which nothing else is known.
 fn of_version(name: &TargetName, version: KubernetesVersion) -> Clusters {
     let target = Target { version: Some(version), ..Target::unconfigured(name.clone()) };
+    Clusters::Known([(name.clone(), target)].into())
+}
+
+/// A target whose operators give every namespace to apps that can be given to them.
+fn open(name: &TargetName) -> Clusters {
+    let mut target = Target::unconfigured(name.clone());
+    let denied = target.denied_namespaces().into_iter().map(|one| one.glob);
+    target.policies.namespaces.allow = Some(denied.chain(["*".to_owned()]).collect());
+    // Argo CD may run anywhere.
+    if let Ok(elsewhere) = Namespace::parse("x-argo-cd-is-elsewhere") {
+        target.argocd.namespace = elsewhere;
+    }
     Clusters::Known([(name.clone(), target)].into())
 }
 

@@ -1,7 +1,5 @@
 //! `bart validate`: every rule that can be checked without a service.
 
-use std::collections::HashSet;
-
 use clap::Args;
 
 use super::client::Server;
@@ -11,7 +9,7 @@ use super::offline::{self, Source};
 use super::output::{self, Format, GOOD};
 use super::platform::{self, KnownTargets, PlatformFile};
 use crate::model::id::TargetName;
-use crate::model::violation::{Severity, Violation, sort};
+use crate::model::violation::{Severity, Violation, distinct, sort};
 use crate::pipeline::Input;
 use crate::waml::Waml;
 
@@ -57,7 +55,7 @@ impl Validate {
                 let targets = self.targets(&whole);
                 let all =
                     targets.iter().flat_map(|target| of_target(&whole, target, &world, &known));
-                once(all.chain(waml.violations.clone()))
+                distinct(all.chain(waml.violations.clone()))
             }
         };
         sort(&mut violations);
@@ -118,10 +116,4 @@ pub(super) fn of_target(
         templates: world.templates.clone(),
     };
     platform::judge(&input, known)
-}
-
-/// What several targets say alike is said once.
-pub(super) fn once(violations: impl Iterator<Item = Violation>) -> Vec<Violation> {
-    let mut seen = HashSet::new();
-    violations.filter(|violation| seen.insert(violation.clone())).collect()
 }

@@ -221,6 +221,10 @@ pub struct LiveApp {
     pub disks: Vec<Disk>,
     /// Disks of former revisions that may still be in the cluster, because Argo CD was told to leave them.
     pub left_over: Vec<Disk>,
+    /// The disks as the oldest revision that is kept asked for them: that is how they were made.
+    pub first_disks: Vec<Disk>,
+    /// The Secrets that controllers make of its objects.
+    pub secrets: Vec<LiveObject>,
     /// How many pods its workloads have, where their manifests say so.
     pub replicas: Vec<LiveReplicas>,
     /// The workloads, by kind and name, that an autoscaler of its own scales.
@@ -262,6 +266,13 @@ pub struct LiveObject {
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+impl LiveApp {
+    /// Everything that a name in the namespace stands for: its objects, and the Secrets that are made of them.
+    pub fn names(&self) -> impl Iterator<Item = &LiveObject> {
+        self.objects.iter().chain(&self.secrets)
+    }
 }
 
 impl Facts {

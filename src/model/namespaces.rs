@@ -14,7 +14,8 @@ use crate::model::target::Target;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamespacePolicy {
-    /// Globs of the namespaces that apps may be in. Default: all but those that are denied.
+    /// Globs of the namespaces that apps may be in. Default: all but those that are denied. What it names without
+    /// `*` or `?` is not reserved for the platform.
     pub allow: Option<Vec<String>>,
     /// Globs of namespaces that no app may be in, beside Kubernetes' own and those of the platform.
     pub deny: Vec<String>,
@@ -38,6 +39,8 @@ pub enum NamespaceOwner {
     ArgoCd,
     /// The gateways are there.
     Gateways,
+    /// What clusters are run with usually is in it, and nobody gave it to apps.
+    Platform,
     /// The operators deny them.
     Operators,
 }
@@ -56,8 +59,33 @@ pub struct NamespaceRefusal {
 /// What Kubernetes keeps for its own namespaces ("Namespaces", initial namespaces).
 const KUBERNETES: &str = "kube-*";
 
-/// The namespace that every cluster has; an app may be in it, beside the Service `kubernetes`.
+/// The namespace that every cluster has; an app that an operator lets into it is beside the Service `kubernetes`.
 const DEFAULT: &str = "default";
+
+/// Namespaces that the things are usually installed in which clusters are run with, and which apps could do harm
+/// beside: read the credentials that are there, or answer in their place. An operator who has apps in one of them
+/// names it in `allow`.
+const PLATFORM: [&str; 14] = [
+    "cert-manager",
+    "cnrm-system",
+    DEFAULT,
+    "external-secrets",
+    "flux-system",
+    "gatekeeper-system",
+    "ingress-nginx",
+    "istio-ingress",
+    "istio-system",
+    "linkerd",
+    "monitoring",
+    "traefik",
+    "vault",
+    "vault-secrets-operator-system",
+];
+
+/// Whether a namespace is one that the platform usually has.
+pub fn is_of_platform(namespace: &str) -> bool {
+    PLATFORM.contains(&namespace)
+}
 
 impl Target {
     /// The namespaces that no app of the target may be in, each once.
@@ -78,7 +106,18 @@ impl Target {
         for glob in &self.policies.namespaces.deny {
             add(glob, NamespaceOwner::Operators);
         }
+        for name in PLATFORM.iter().filter(|name| self.is_platforms(name)) {
+            add(name, NamespaceOwner::Platform);
+        }
         denied
+    }
+
+    /// Whether a namespace of the platform would be open to apps if nobody said no, and is not given to them by name.
+    fn is_platforms(&self, name: &str) -> bool {
+        let allow = self.policies.namespaces.allow.as_ref();
+        allow.is_none_or(|globs| {
+            globs.iter().any(|glob| matches(glob, name)) && !globs.iter().any(|glob| glob == name)
+        })
     }
 
     /// Why the target takes no app in the namespace; `None` where it takes them.
@@ -97,11 +136,27 @@ impl Target {
                 NamespaceOwner::Gateways => {
                     format!("the gateways of `{on}` are in the namespace `{namespace}`")
                 }
+                NamespaceOwner::Platform => format!(
+                    "the namespace `{namespace}` is kept for what the cluster is run with, as its name says"
+                ),
                 NamespaceOwner::Operators => format!(
                     "the operators of `{on}` keep the namespace `{namespace}` from apps: `{glob}`"
                 ),
             };
-            let help = "choose a namespace of your team's own".to_owned();
+            let mut help = "choose a namespace of your team's own".to_owned();
+            if owner == NamespaceOwner::Platform {
+                let allowed = self.policies.namespaces.allow.as_deref().unwrap_or_default();
+                let mut globs: Vec<String> =
+                    allowed.iter().map(|glob| format!("\"{glob}\"")).collect();
+                if globs.is_empty() {
+                    globs.push("\"*\"".to_owned());
+                }
+                help = format!(
+                    "{help}; if it is apps' here, an operator says so for the cluster: `policies: {{namespaces: \
+                     {{allow: [{}, {namespace}]}}}}`",
+                    globs.join(", ")
+                );
+            }
             return Some(NamespaceRefusal { message, expected: "not for apps", help });
         }
         let allowed = self.policies.namespaces.allow.as_ref()?;
@@ -241,9 +296,32 @@ mod tests {
         let denied = |target: &Target| {
             target.denied_namespaces().into_iter().map(|one| one.glob).collect::<Vec<_>>()
         };
-        assert_eq!(denied(&target), ["kube-*", "argocd"]);
+        let with_platform = |own: &[&'static str]| [own, &PLATFORM[..]].concat();
+        assert_eq!(denied(&target), with_platform(&["kube-*", "argocd"]));
         target.platform.ingress.kind = IngressKind::Gateway;
         target.policies.namespaces.deny = vec!["argocd".to_owned(), "infra-*".to_owned()];
-        assert_eq!(denied(&target), ["kube-*", "argocd", "gateways", "infra-*"]);
+        assert_eq!(denied(&target), with_platform(&["kube-*", "argocd", "gateways", "infra-*"]));
+    }
+
+    #[test]
+    fn what_the_platform_usually_has_is_apps_only_where_it_is_named() {
+        let refusal = |allow: Option<&[&str]>, namespace: &str| {
+            let mut target = Target::unconfigured(TargetName::parse("t").unwrap());
+            target.policies.namespaces.allow =
+                allow.map(|globs| globs.iter().map(|glob| (*glob).to_owned()).collect());
+            target.refuse_namespace(namespace)
+        };
+        for name in PLATFORM {
+            let refusal = refusal(None, name).unwrap();
+            assert!(refusal.message.contains("is kept for what the cluster is run with"), "{name}");
+            let line = format!("`policies: {{namespaces: {{allow: [\"*\", {name}]}}}}`");
+            assert!(refusal.help.ends_with(&line), "{}", refusal.help);
+        }
+        assert!(refusal(Some(&["*"]), "vault").is_some());
+        assert!(refusal(Some(&["va*"]), "vault").unwrap().help.contains("[\"va*\", vault]"));
+        assert_eq!(refusal(Some(&["*", "vault"]), "vault"), None);
+        assert!(refusal(Some(&["*", "vault"]), "monitoring").is_some());
+        assert!(refusal(Some(&["team-*"]), "vault").unwrap().message.contains("takes no apps in"));
+        assert_eq!(refusal(None, "vaults"), None);
     }
 }

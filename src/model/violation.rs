@@ -1,6 +1,7 @@
 //! One broken rule, with its place and a way out; and a rejection, which is all of them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -191,6 +192,27 @@ pub fn sort(violations: &mut [Violation]) {
     });
 }
 
+/// Each violation once, in the order of the first. What is an error for one target and a warning for another is an
+/// error.
+pub fn distinct(violations: impl IntoIterator<Item = Violation>) -> Vec<Violation> {
+    let mut places: HashMap<Violation, usize> = HashMap::new();
+    let mut distinct: Vec<Violation> = Vec::new();
+    for violation in violations {
+        let severity = violation.severity;
+        // Alike but for the severity.
+        let key = Violation { severity: Severity::Warning, ..violation.clone() };
+        match places.get(&key).and_then(|at| distinct.get_mut(*at)) {
+            Some(first) if severity == Severity::Error => first.severity = severity,
+            Some(_) => {}
+            None => {
+                places.insert(key, distinct.len());
+                distinct.push(violation);
+            }
+        }
+    }
+    distinct
+}
+
 /// The violations that are listed for people, and how many there were in all. A hostile file has
 /// thousands; a record, an answer or a page has no more than [`Violations::MOST`] of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -335,5 +357,18 @@ mod tests {
         let listed = vec![Violation::error("e", "one")];
         let some = Violations::of_record(listed, 15_007, 3);
         assert_eq!((some.errors(), some.warnings(), some.left_out()), (15_007, 3, 15_009));
+    }
+
+    #[test]
+    fn what_several_say_is_told_once_and_as_an_error_if_one_is() {
+        let one = |severity, message: &str| Violation {
+            severity,
+            ..Violation::error("a", message).at("b", None)
+        };
+        let (error, warning) = (Severity::Error, Severity::Warning);
+        let all = [one(warning, "x"), one(error, "y"), one(error, "x"), one(warning, "y")];
+        assert_eq!(distinct(all), [one(error, "x"), one(error, "y")]);
+        let other = one(warning, "x").help("do it");
+        assert_eq!(distinct([one(warning, "x"), other.clone()]).len(), 2);
     }
 }

@@ -11,7 +11,7 @@ use crate::model::facts::Facts;
 use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
-use crate::model::violation::{Rejection, Violation, sort};
+use crate::model::violation::{Rejection, Violation, distinct, sort};
 use crate::pipeline::merge::{self, Merged};
 use crate::pipeline::templates::{Template, Templates};
 use crate::pipeline::{default, validate};
@@ -136,12 +136,7 @@ fn common(mut each: impl Iterator<Item = Vec<Violation>>) -> Vec<Violation> {
 
 /// The rejection with more violations, each once and all in order.
 pub fn merged_with(rejection: Rejection, more: impl IntoIterator<Item = Violation>) -> Rejection {
-    let Rejection { mut violations } = rejection;
-    for violation in more {
-        if !violations.contains(&violation) {
-            violations.push(violation);
-        }
-    }
+    let mut violations = distinct(rejection.violations.into_iter().chain(more));
     sort(&mut violations);
     Rejection { violations }
 }

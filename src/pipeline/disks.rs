@@ -26,7 +26,7 @@ pub(crate) struct Conflict {
     pub(crate) field: Field,
     /// What would change, and who refuses that.
     pub(crate) message: String,
-    /// Whether it may be no change in the cluster after all.
+    /// Whether it is no change of what is live, and may be as it is in the cluster.
     pub(crate) may_be_same: bool,
 }
 
@@ -82,21 +82,33 @@ fn text(json: &Json) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
-/// Everything that speaks against the wanted disks in the place of the live ones, each with the wanted
-/// disk. A disk that is new or gone is no conflict.
-pub(crate) fn conflicts<'a>(live: &[Disk], wanted: &'a [Disk]) -> Vec<(&'a Disk, Conflict)> {
-    let same = |disk: &Disk| {
+/// Whether two are one disk in a cluster.
+pub(crate) fn is_same(one: &Disk, other: &Disk) -> bool {
+    let key = |disk: &Disk| {
         let Disk { object, template, .. } = disk;
-        live.iter().find(|one| {
-            (&one.object.kind, &one.object.name, &one.template)
-                == (&object.kind, &object.name, template)
-        })
+        (object.kind.clone(), object.name.clone(), template.clone())
     };
-    let pairs = wanted.iter().filter_map(|disk| Some((same(disk)?, disk)));
-    pairs.flat_map(|(old, new)| compare(old, new).into_iter().map(move |one| (new, one))).collect()
+    key(one) == key(other)
 }
 
-fn compare(live: &Disk, wanted: &Disk) -> Vec<Conflict> {
+/// Everything that speaks against the wanted disks in the place of the live ones, each with the wanted
+/// disk. A disk that is new or gone is no conflict. `first` has disks as they were made, where that is known: a class
+/// that was set later Kubernetes has refused, and taking it out again is no change.
+pub(crate) fn conflicts<'a>(
+    live: &[Disk],
+    first: &[Disk],
+    wanted: &'a [Disk],
+) -> Vec<(&'a Disk, Conflict)> {
+    let find = |all: &'_ [Disk], disk: &Disk| all.iter().find(|one| is_same(one, disk)).cloned();
+    let triples =
+        wanted.iter().filter_map(|disk| Some((find(live, disk)?, find(first, disk), disk)));
+    let of = |(old, made, new): (Disk, Option<Disk>, &'a Disk)| {
+        compare(&old, made.as_ref(), new).into_iter().map(move |one| (new, one))
+    };
+    triples.flat_map(of).collect()
+}
+
+fn compare(live: &Disk, first: Option<&Disk>, wanted: &Disk) -> Vec<Conflict> {
     let mut found = Vec::new();
     let mut add = |field, change: String, why: &str, may_be_same| {
         let message = format!("{} {change}: {why}", named(wanted));
@@ -111,18 +123,29 @@ fn compare(live: &Disk, wanted: &Disk) -> Vec<Conflict> {
             add(Field::Size, format!("would grow {resized}"), TEMPLATE, false);
         }
     }
-    match (&live.class, &wanted.class) {
-        (None, None) => {}
-        (Some(old), Some(new)) if old == new => {}
-        (None, Some(new)) => {
-            let change = format!("would get the storage class `{new}`, and has the cluster's own");
-            add(Field::Class, change, "Kubernetes refuses that unless it is the same", true);
-        }
-        (Some(old), new) => {
-            let new = new.as_ref().map_or("the cluster's own".to_owned(), |new| format!("`{new}`"));
-            let change = format!("would change its storage class from `{old}` to {new}");
-            add(Field::Class, change, NEVER, false);
-        }
+    let class_of = |disk: &Disk| {
+        disk.class.as_ref().map_or("the cluster's own".to_owned(), |class| format!("`{class}`"))
+    };
+    let made = first.unwrap_or(live);
+    if wanted.class == made.class {
+        // As it is in the cluster, whatever the last deployment asked for.
+    } else if wanted.class == live.class {
+        let change = format!(
+            "asks for the storage class {}, and was made with {}",
+            class_of(wanted),
+            class_of(made)
+        );
+        add(Field::Class, change, "unless both are the same, the app does not sync", true);
+    } else if made.class.is_none() {
+        let change = format!("would get the storage class {}", class_of(wanted));
+        add(Field::Class, change, DEFAULT_CLASS, false);
+    } else {
+        let change = format!(
+            "would change its storage class from {} to {}",
+            class_of(made),
+            class_of(wanted)
+        );
+        add(Field::Class, change, NEVER, false);
     }
     if live.access_modes != wanted.access_modes {
         let (old, new) = (live.access_modes.join(", "), wanted.access_modes.join(", "));
@@ -134,6 +157,8 @@ fn compare(live: &Disk, wanted: &Disk) -> Vec<Conflict> {
 
 const NEVER: &str =
     "Kubernetes never changes that of a disk that is there, and the app would not sync again";
+const DEFAULT_CLASS: &str = "it was made without one, so it has the cluster's default for good; Kubernetes refuses to \
+     set it, and the app would not sync again";
 const TEMPLATE: &str =
     "Kubernetes never changes a StatefulSet's claim templates, and the app would not sync again";
 
@@ -171,7 +196,7 @@ mod tests {
     }
 
     fn said(live: &[Disk], wanted: &[Disk]) -> Vec<String> {
-        conflicts(live, wanted).into_iter().map(|(_, one)| one.message).collect()
+        conflicts(live, &[], wanted).into_iter().map(|(_, one)| one.message).collect()
     }
 
     #[test]
@@ -191,12 +216,29 @@ mod tests {
     }
 
     #[test]
-    fn naming_the_clusters_own_class_may_be_no_change() {
-        let (live, wanted) =
-            (claim("1Gi", None, "ReadWriteOnce"), claim("1Gi", Some("fast"), "ReadWriteOnce"));
-        let found = conflicts(&live, &wanted);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].1.may_be_same, "{found:?}");
+    fn a_class_is_not_set_later_and_taking_it_out_again_is_no_change() {
+        let with = |class: Option<&str>| claim("1Gi", class, "ReadWriteOnce");
+        let said = |live: Option<&str>, first: Option<Option<&str>>, wanted: Option<&str>| {
+            let first = first.map_or(Vec::new(), with);
+            let wanted = with(wanted);
+            let found = conflicts(&with(live), &first, &wanted).into_iter();
+            found.map(|(_, one)| (one.may_be_same, one.message)).collect::<Vec<_>>()
+        };
+        let found = said(None, None, Some("fast"));
+        assert!(found.len() == 1 && !found[0].0, "{found:?}");
+        assert!(
+            found[0].1.contains("would get the storage class `fast`: it was made without one"),
+            "{found:?}"
+        );
+        // It was set later, by an older version or by hand: the app does not sync until it is out again.
+        assert_eq!(said(Some("fast"), Some(None), None), []);
+        let found = said(Some("fast"), Some(None), Some("fast"));
+        assert!(found.len() == 1 && found[0].0, "{found:?}");
+        assert!(!said(Some("fast"), Some(None), Some("slow"))[0].0);
+        // Made with it: only that one is right.
+        assert_eq!(said(Some("fast"), Some(Some("fast")), Some("fast")), []);
+        assert!(!said(Some("fast"), Some(Some("fast")), None)[0].0);
+        assert_eq!(said(None, Some(Some("fast")), Some("fast")), []);
     }
 
     #[test]

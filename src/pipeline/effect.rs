@@ -1,15 +1,15 @@
 //! Finds values that are written and do nothing: because others stand in their stead, or because the thing that
 //! they are about is not there. The rule `ignored` warns of them, and `bart explain` marks them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::violation::Position;
 use crate::pipeline::merge;
 use crate::pipeline::validate::is_from_waml;
 use crate::pipeline::view::has_registry;
 use crate::waml::Waml;
-use crate::waml::identities::Place;
-use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::identities::{self, Place};
+use crate::waml::node::{Entry, Node, Path, Step, Value};
 use crate::waml::section::Section;
 use crate::waml::section_workload::Volume;
 
@@ -68,8 +68,8 @@ pub fn without_effect(section: &Section, tree: &Node) -> Vec<WithoutEffect> {
     found
 }
 
-/// Finds the settings of `defaults`, and the header's template, that every target they are for sets anew: paths in
-/// the file, and places.
+/// Finds the settings of `defaults`, and the header's template, that every target they are for sets to something
+/// else: paths in the file, and places. What a target sets to the same value once more takes nothing from anybody.
 pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
     // Each target's layers are merged. A file with more than this is looked through by no person either.
     const MOST_VALUES: usize = 100_000;
@@ -87,6 +87,14 @@ pub fn find_overridden(waml: &Waml) -> Vec<(Path, Position)> {
             tree.leaves(&mut Path::root(), &mut |_, leaf| {
                 alive.insert(place_of(leaf));
             });
+            let mut same = SameValues { slug: waml.app.slug.as_str(), found: &mut alive };
+            let place = Section::place();
+            if let (Some(written), Some(set)) = (waml.root.get("template"), tree.get("template")) {
+                same.collect(written, set, place.key("template"));
+            }
+            for entry in waml.defaults.iter().filter(|entry| entry.is_for_any(&[target])) {
+                same.collect(&entry.section, &tree, place);
+            }
         }
     }
     let mut dead = UnusedValues { alive, found: Vec::new() };
@@ -113,9 +121,67 @@ fn count(node: &Node) -> usize {
     }
 }
 
+/// Looks for values of a layer that a target has in the end, though it may be another layer that says so.
+struct SameValues<'a> {
+    slug: &'a str,
+    /// Their places.
+    found: &'a mut HashSet<(u32, u32)>,
+}
+
+impl SameValues<'_> {
+    /// `set` is what the target has where `written` would be.
+    fn collect(&mut self, written: &Node, set: &Node, place: Place<'_>) {
+        match (&written.value, &set.value, place.identity()) {
+            (Value::Map(map), Value::Map(_), _) => {
+                for (key, entry) in map {
+                    if let Some(set) = set.get(key) {
+                        self.collect(&entry.node, set, place.key(key));
+                    }
+                }
+            }
+            (Value::List(elements), Value::List(all), Some(identity)) => {
+                let of = |element: &Node| identities::of(element, identity, self.slug);
+                let all: HashMap<String, &Node> =
+                    all.iter().filter_map(|element| Some((of(element)?, element))).collect();
+                let pairs: Vec<(&Node, &Node)> = elements
+                    .iter()
+                    .filter_map(|element| Some((element, *all.get(&of(element)?)?)))
+                    .collect();
+                for (element, set) in pairs {
+                    self.collect(element, set, place.element());
+                }
+            }
+            _ if is_same_value(written, set) => {
+                written.leaves(&mut Path::root(), &mut |_, leaf| {
+                    self.found.insert(place_of(leaf));
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_same_value(one: &Node, other: &Node) -> bool {
+    match (&one.value, &other.value) {
+        (Value::Null, Value::Null) => true,
+        (Value::Scalar(one), Value::Scalar(other)) => one.text == other.text,
+        (Value::List(one), Value::List(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_same_value(a, b))
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            let same = |(key, entry): (&String, &Entry)| {
+                other.get(key).is_some_and(|other| is_same_value(&entry.node, &other.node))
+            };
+            one.len() == other.len() && one.iter().all(same)
+        }
+        _ => false,
+    }
+}
+
 /// Looks for values that no target has in the end.
 struct UnusedValues {
-    /// The places of all values that some target has, and of all `null`s that take something away on some target.
+    /// The places of all values that some target has, be it by another layer, and of all `null`s that take something
+    /// away on some target.
     alive: HashSet<(u32, u32)>,
     found: Vec<(Path, Position)>,
 }

@@ -44,7 +44,9 @@ pub(crate) fn load<'a>(
     let shared = shared.iter().map(|file| named(COMPONENTS, file));
     let all: Vec<(String, String)> = shared.chain(files.map(|file| named("", file))).collect();
     // First as they are written: only what can be parsed can be made to count.
-    let written = parsed(all.clone(), &Insertions::default())?;
+    let written = parsed(all.clone(), &Insertions::default()).map_err(|violations| {
+        violations.into_iter().map(|one| at_unclosed_tag(one, &all)).collect::<Vec<_>>()
+    })?;
     if let Some(violation) = unsaid(&written, &all) {
         return Err(vec![violation]);
     }
@@ -58,7 +60,11 @@ fn parsed(texts: Vec<(String, String)>, insertions: &Insertions) -> Result<Tera,
     tera.set_escape_fn(escape);
     tera.register_filter("yaml", yaml);
     turns::register(&mut tera);
-    tera.add_raw_templates(texts).map_err(|error| violations(&error, insertions))?;
+    // What cannot be loaded is seen by those who write templates, and by nobody who deploys.
+    let told = |error: tera::Error| -> Vec<Violation> {
+        violations(&error, insertions).into_iter().map(for_operators).collect()
+    };
+    tera.add_raw_templates(texts).map_err(told)?;
     Ok(tera)
 }
 
@@ -231,10 +237,82 @@ fn violation(error: &tera::Error, what: &str, insertions: &Insertions) -> Violat
     mistake(report.message(), position)
 }
 
+/// For those who deploy. Who writes templates can do something about it: see [`for_operators`].
+const TELL: &str = "this is a mistake in the template, not in the WAML: tell the operator";
+
 fn mistake(message: &str, position: Position) -> Violation {
-    Violation::error("template", message.to_owned())
-        .at("", Some(position))
-        .help("this is a mistake in the template, not in the WAML: tell the operator")
+    Violation::error("template", message.to_owned()).at("", Some(position)).help(TELL)
+}
+
+/// The same, said to those who write the templates.
+pub(crate) fn for_operators(mut violation: Violation) -> Violation {
+    if violation.help.as_deref() == Some(TELL) {
+        violation.help = Some("mend the template at this place".to_owned());
+    }
+    violation
+}
+
+/// A tag that is not closed is told where it begins: the parser notices it only at what follows, often lines later.
+fn at_unclosed_tag(violation: Violation, texts: &[(String, String)]) -> Violation {
+    let Some(place) = violation.position.clone() else { return violation };
+    let Some((_, text)) = texts.iter().find(|(file, _)| **file == *place.file) else {
+        return violation;
+    };
+    let Some((line, column, opening)) = unclosed_tag(text, place.line as usize) else {
+        return violation;
+    };
+    let closing = if opening == "{{" { "}}" } else { "%}" };
+    let (line, column) = (narrow(line), narrow(column));
+    let message = format!("the `{opening}` of this line has no `{closing}`");
+    let position = Position { line, column, length: 2, ..place };
+    let help = format!("close it with `{closing}`");
+    Violation::error("template", message).at("", Some(position)).help(help)
+}
+
+/// The first tag that is not closed before another one begins, unless it begins behind that line: its line and
+/// column, and how it begins. What is in quotes within a tag is left out.
+fn unclosed_tag(text: &str, until: usize) -> Option<(usize, usize, &'static str)> {
+    let mut open: Option<(usize, usize, &'static str)> = None;
+    let (mut quote, mut is_comment) = (None, false);
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let mut chars = line.chars().zip(line.chars().skip(1).chain([' '])).enumerate();
+        while let Some((at, (one, next))) = chars.next() {
+            let opening = match (one, next) {
+                _ if is_comment => {
+                    is_comment = (one, next) != ('#', '}');
+                    continue;
+                }
+                ('{', '#') if open.is_none() => {
+                    is_comment = true;
+                    continue;
+                }
+                ('{', '{') => "{{",
+                ('{', '%') => "{%",
+                ('}' | '%', '}') if open.is_some() && quote.is_none() => {
+                    (open, _) = (None, chars.next());
+                    continue;
+                }
+                (c @ ('"' | '\'' | '`'), _) if open.is_some() => {
+                    quote = match quote {
+                        None => Some(c),
+                        Some(begun) if begun == c => None,
+                        begun => begun,
+                    };
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(found) = open {
+                // A map may stand in a tag, and begin with another: `{{ {"a": {}} }}`.
+                let is_next = opening == "{%" || found.0 < number;
+                return (is_next && found.0 <= until).then_some(found);
+            }
+            (open, quote) = (Some((number, at + 1, opening)), None);
+            chars.next();
+        }
+    }
+    open.filter(|(line, ..)| *line <= until)
 }
 
 fn narrow(n: usize) -> u32 {
@@ -354,5 +432,34 @@ mod tests {
             said("\n{% component c(@hostile) %}{{ hostile }}{% endcomponent c %}", "x: {{<c/>}}"),
             "components/c.yaml.tmpl:2:1: the component `c` takes `hostile` without being given it [template]"
         );
+    }
+
+    #[test]
+    fn a_tag_that_is_not_closed_is_told_where_it_begins() {
+        let said = |file: &str| {
+            let violations = loaded("", file).unwrap_err();
+            let one = &violations[0];
+            let place = one.position.as_ref().map(|at| (at.line, at.column)).unwrap_or_default();
+            (place, one.message.clone())
+        };
+        let unclosed = |opening: &str, closing: &str| {
+            format!("the `{opening}` of this line has no `{closing}`")
+        };
+        for (file, place) in [
+            ("a: 1\nb: {{ app.slug\nc: 3\n", (2, 4)),
+            ("a: 1\nb: {{ app.slug\nc: {{ x }}\n", (2, 4)),
+            ("a: 1\nb: {{ app.slug\n\n\nc: {{ x }}\n", (2, 4)),
+            ("a: {{ x }}\nb: {{ \"}}\" ~ app.slug\n", (2, 4)),
+            ("a: {{ x", (1, 4)),
+        ] {
+            assert_eq!(said(file), (place, unclosed("{{", "}}")), "{file}");
+        }
+        assert_eq!(said("{% if x\na: 1\n{% endif %}\n"), ((1, 1), unclosed("{%", "%}")));
+        // Another mistake keeps its place.
+        let (place, message) = said("a: {{ x }}\nb: {{ x | }}\n");
+        assert_eq!(place.0, 2, "{message}");
+        assert!(!message.contains("has no"), "{message}");
+        assert!(!said("{# {{ #}\na: {{ x | }}\n").1.contains("has no"));
+        assert!(!said("a: {{ x }}\n{% if x %}\n").1.contains("has no"));
     }
 }

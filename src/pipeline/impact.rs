@@ -12,6 +12,7 @@ use crate::model::release::Release;
 use crate::model::violation::{Rejection, Violation};
 pub use crate::pipeline::diff::{Change, How};
 use crate::pipeline::diff::{changes, objects};
+use crate::pipeline::engine;
 use crate::pipeline::render::Rendered;
 use crate::pipeline::templates::Templates;
 use crate::pipeline::{Input, plan};
@@ -136,7 +137,8 @@ fn compared(before: &Rendered, after: &Rendered) -> (Vec<Change>, Vec<String>) {
 fn errors(rejection: Rejection) -> Vec<Violation> {
     let stops =
         |violation: &Violation| violation.severity == crate::model::violation::Severity::Error;
-    rejection.violations.into_iter().filter(stops).collect()
+    let told = rejection.violations.into_iter().map(engine::for_operators);
+    told.filter(stops).collect()
 }
 
 #[cfg(test)]

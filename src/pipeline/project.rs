@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::model::namespaces::{is_of_platform, matches};
 use crate::model::target::Target;
 use crate::pipeline::application::{Source, metadata};
 use crate::waml::emit;
@@ -83,7 +84,18 @@ fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
     if is_bounded || !all.iter().any(|one| !is_denied(one) && is_ours(one)) {
         return fresh;
     }
-    let missing = wanted.iter().filter(|one| is_denied(one) && !all.contains(one));
+    // What the list names is no longer kept from apps.
+    let named: Vec<String> = wanted.iter().filter_map(namespace).collect();
+    let denies = |one: &Json| namespace(one)?.strip_prefix('!').map(str::to_owned);
+    all.retain(|one| denies(one).is_none_or(|name| !named.contains(&name)));
+    // Nor need one of the platform's be kept from them that the file does not allow in any case.
+    let allowed: Vec<String> =
+        all.iter().filter(|one| !is_denied(one)).filter_map(namespace).collect();
+    let is_open = |one: &Json| {
+        let reserved = denies(one).filter(|name| is_of_platform(name));
+        reserved.is_none_or(|name| allowed.iter().any(|glob| matches(glob, &name)))
+    };
+    let missing = wanted.iter().filter(|one| is_denied(one) && is_open(one) && !all.contains(one));
     let missing: Vec<Json> = missing.cloned().collect();
     all.extend(missing);
     Json::Array(all)
@@ -144,7 +156,8 @@ mod tests {
             .filter(|one| one["server"] == "https://10.0.0.1:6443")
             .map(|one| one["namespace"].as_str().unwrap())
             .collect();
-        assert_eq!(namespaces, ["*", "!kube-*", "!argocd"]);
+        assert_eq!(namespaces[..3], ["*", "!kube-*", "!argocd"]);
+        assert!(namespaces[3..].contains(&"!monitoring"), "{namespaces:?}");
         let namespaces = json!([{"group": "", "kind": "Namespace"}]);
         assert_eq!(spec["clusterResourceWhitelist"], namespaces);
     }
@@ -190,6 +203,10 @@ mod tests {
         assert_eq!(followed(&old, &old), None);
         assert_eq!(followed(&old, &new).as_deref(), Some(new.as_str()));
         assert_eq!(followed(&new, &old), None, "the bounds of the file stay");
+        // What an operator names is given to apps, and the file follows.
+        let freed = written(Some(&["*", "monitoring"]));
+        let after = followed(&old, &freed).unwrap();
+        assert!(!after.contains("!monitoring") && after.contains("!vault"), "{after}");
         // What people have written into it, in their own way, with an older way of ours.
         let windows = "  # no one syncs on Sundays\n  syncWindows:\n  - {kind: deny, schedule: '0 0 * * 0'}\n";
         let edited = |text: &str| {

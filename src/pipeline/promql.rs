@@ -4,6 +4,7 @@
 //! Whether a metric exists is not known here. What an expression may cost is Prometheus' business.
 
 use promql_parser::parser::value::ValueType;
+use promql_parser::parser::{Expr, token};
 
 /// The longest expression that is read, in bytes. Prometheus itself has no limit; the parser's
 /// tree is as deep as the text is nested, and must fit on the stack.
@@ -37,25 +38,57 @@ pub fn check(expression: &str) -> Result<(), String> {
 
 /// Whether an expression that [`check`] takes may give nothing while its metrics are there: it compares,
 /// takes one set from another, or looks for what is absent. `up` gives a series as long as anything is
-/// measured.
+/// measured, and so does `up > bool 1`: that gives 0 where it is not so.
 pub fn has_condition(expression: &str) -> bool {
-    let Ok(code) = without_texts(expression) else { return true };
-    // Matchers compare labels, not values.
-    let (mut outside, mut depth) = (String::new(), 0_usize);
-    for c in code.chars() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            c if depth == 0 => outside.push(c),
-            _ => {}
+    promql_parser::parser::parse(expression).map_or(true, |parsed| may_be_empty(&parsed))
+}
+
+/// The tree is as deep as the expression is nested, which [`check`] bounds.
+fn may_be_empty(expression: &Expr) -> bool {
+    match expression {
+        Expr::Binary(binary) => {
+            let of_both = || [&binary.lhs, &binary.rhs].map(|side| may_be_empty(side));
+            match binary.op.id() {
+                token::T_LAND | token::T_LUNLESS => true,
+                token::T_LOR => of_both() == [true, true],
+                _ if binary.op.is_comparison_operator() && !binary.return_bool() => true,
+                _ => of_both().contains(&true),
+            }
         }
+        Expr::Call(call) => match call.func.name {
+            "absent" | "absent_over_time" => true,
+            // A value in any case.
+            "vector" | "scalar" => false,
+            _ => call.args.args.iter().any(|argument| may_be_empty(argument)),
+        },
+        Expr::Aggregate(aggregate) => may_be_empty(&aggregate.expr),
+        Expr::Paren(inner) => may_be_empty(&inner.expr),
+        Expr::Unary(inner) => may_be_empty(&inner.expr),
+        Expr::Subquery(inner) => may_be_empty(&inner.expr),
+        Expr::NumberLiteral(_)
+        | Expr::StringLiteral(_)
+        | Expr::VectorSelector(_)
+        | Expr::MatrixSelector(_)
+        | Expr::Extension(_) => false,
     }
-    let words = ["and", "unless", "absent", "absent_over_time"];
-    let mut all = outside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    outside.contains(['<', '>'])
-        || outside.contains("==")
-        || outside.contains("!=")
-        || all.any(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// The expression without the `bool` behind its comparisons, where leaving that out makes it a condition.
+pub fn without_bool(expression: &str) -> Option<String> {
+    let mut rest = expression;
+    let mut without = String::with_capacity(expression.len());
+    while let Some(at) = rest.find(['<', '>', '=']) {
+        let (before, after) = rest.split_at_checked(at + 1)?;
+        without.push_str(before);
+        let word = after.strip_prefix('=').unwrap_or(after);
+        without.push_str(after.get(..after.len() - word.len())?);
+        let trimmed = word.trim_start();
+        let is_bool = trimmed.get(..4).is_some_and(|text| text.eq_ignore_ascii_case("bool"))
+            && !trimmed.get(4..)?.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        rest = if is_bool { trimmed.get(4..)? } else { word };
+    }
+    without.push_str(rest);
+    (without != expression && check(&without).is_ok() && has_condition(&without)).then_some(without)
 }
 
 /// Brackets outside of texts match, and neither they nor operators are nested without measure.
@@ -205,6 +238,43 @@ mod tests {
         }
         for bad in ["rate(a)", "sum by a", "a > > b", "nope(a)", "a{b}", "a > 1)("] {
             assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_condition_leaves_something_out() {
+        for has in [
+            "up == 0",
+            "rate(x[5m]) > 1",
+            "a unless b",
+            "absent(up)",
+            "sum(x > 1)",
+            "(count(up == 0)) >= bool 1",
+            "max_over_time((a > 1)[5m:1m])",
+            "a > 1 or b > 2",
+            "-(a < 3)",
+            "absent_over_time(x[5m])",
+        ] {
+            assert!(has_condition(has), "{has}");
+        }
+        for none in [
+            "up",
+            "rate(x[5m]) > bool 1",
+            "rate(x[5m]) >bool 1",
+            "sum(a{b!=\"c\"}) == BOOL 3",
+            "a > 1 or vector(0)",
+            "vector(1)",
+            "1 > bool 0",
+            "and_more{x=\"and\"} + on (a) group_left () b",
+            "time()",
+        ] {
+            assert_eq!(check(none), Ok(()), "{none}");
+            assert!(!has_condition(none), "{none}");
+        }
+        assert_eq!(without_bool("rate(x[5m]) > bool 1").as_deref(), Some("rate(x[5m]) > 1"));
+        assert_eq!(without_bool("a >=bool b").as_deref(), Some("a >= b"));
+        for none in ["up", "1 > bool 0", "a > 1", "a == boolean"] {
+            assert_eq!(without_bool(none), None, "{none}");
         }
     }
 

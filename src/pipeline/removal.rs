@@ -59,7 +59,10 @@ pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacemen
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();
     let (live, _) = reading::live_app(latest);
-    let conflicts = disks::conflicts(&live.disks, &wanted.disks).into_iter();
+    // A revision without a class was live before one that set it, which Kubernetes has refused.
+    let first = wanted.disks.iter().filter(|disk| disk.class.is_none());
+    let first: Vec<Disk> = first.cloned().collect();
+    let conflicts = disks::conflicts(&live.disks, &first, &wanted.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
     let left = live.staying.iter().filter(|object| !stays(object));
@@ -219,6 +222,21 @@ mod tests {
         assert!(kept(&format!("{unknown}spec: {{nodes: 3}}\n")).is_empty());
         let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {storage: x}\n";
         assert!(kept(map).is_empty(), "its data is not its shape");
+    }
+
+    #[test]
+    fn a_rollback_takes_out_a_class_that_was_set_later_and_sets_none() {
+        let claim = |class: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{{class}resources: {{requests: {{storage: 1Gi}}}}}}\n"
+            );
+            file("persistentvolumeclaim.yaml", &text)
+        };
+        let (bare, fast) = (claim(""), claim("storageClassName: fast, "));
+        let refused = |now, then| replacement(from_ref(now), from_ref(then)).refused;
+        assert_eq!(refused(&fast, &bare), Vec::<String>::new());
+        let found = refused(&bare, &fast);
+        assert!(found.len() == 1 && found[0].contains("it was made without one"), "{found:?}");
     }
 
     #[test]

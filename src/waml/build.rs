@@ -8,6 +8,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
+use crate::waml::examples;
 use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
 use crate::waml::scalar;
 use crate::waml::yaml::{Budget, fault, position};
@@ -280,14 +281,47 @@ impl<'a> Builder<'a> {
         let place = position(&self.file, mark.line(), mark.col() + 1, 1);
         let line = self.text.lines().nth(mark.line().saturating_sub(1)).unwrap_or_default();
         let help = if line.trim_start_matches(' ').starts_with('\t') {
-            "indent with spaces; YAML does not allow tabs there"
+            "indent with spaces; YAML does not allow tabs there".to_owned()
+        } else if let Some(help) = help_to_quote(line, mark.col()) {
+            help
         } else {
-            "look at the indentation, quotes and colons of this line and the one before"
+            "look at the indentation, quotes and colons of this line and the one before".to_owned()
         };
         Box::new(
             fault(format!("this is not YAML: {}", error.info())).at("", Some(place)).help(help),
         )
     }
+}
+
+/// The line with its value in quotes, where the value begins with a character that YAML keeps for itself, or has a
+/// colon and a space in it.
+fn help_to_quote(line: &str, column: usize) -> Option<String> {
+    let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let (before, rest) = line.split_at_checked(at)?;
+    let first = rest.chars().next()?;
+    let (start, why) = match first {
+        '@' | '`' | '%' => (before, format!("no text begins with `{first}` in YAML")),
+        '*' => (before, "`*` begins an alias in YAML".to_owned()),
+        ':' if rest.starts_with(": ") => {
+            // The value began behind the key's own colon.
+            let end = before.find(": ")? + 2;
+            (
+                before.get(..end)?,
+                "a text with a colon and a space in it is a map in YAML".to_owned(),
+            )
+        }
+        _ => return None,
+    };
+    let value = line.get(start.len()..)?.trim();
+    let start = start.trim_start();
+    let key = start.trim_start_matches("- ").strip_suffix(": ").unwrap_or_default();
+    let is_key = !key.is_empty() && !key.contains([' ', ':', '{', '[', '"', '\'']);
+    let shown = match examples::quoted(key, value) {
+        Some(value) if is_key || start == "- " => format!("{start}{value}"),
+        _ if is_key => format!("{start}\"…\""),
+        _ => "\"…\"".to_owned(),
+    };
+    Some(format!("{why}: put it in quotes: `{shown}`"))
 }
 
 fn key_of(node: Node) -> Result<Key, Fault> {

@@ -215,16 +215,37 @@ fn a_comment_that_was_meant_as_a_secret_is_not_shown() {
     assert!(!format!("{:?}", waml.violations).contains("Pa55w0rd"));
 }
 
-/// There a comment is a comment, and quoting it would make a right file a wrong one.
+/// There a comment may have been meant as a value, too; quoting it would make a right file a wrong one.
 #[test]
-fn a_comment_where_no_text_is_wanted_is_none_that_was_meant_as_a_value() {
-    for fine in [
-        "deploy:\n  t: #same as prod\n",
-        "defaults:\n- match: '*'\n  probes:\n    liveness: #off\ndeploy:\n  t: {}\n",
-        "defaults:\n- match: '*'\n  scaling:\n    replicas: #3\ndeploy:\n  t: {}\n",
+fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
+    let space = "a comment for people has a space behind its `#`";
+    for (section, path, comment, line) in [
+        ("  public: #true\n", "ingress[0].public", "#true", "public: true"),
+        ("  public: #no\n", "ingress[0].public", "#no", "public: false"),
+        ("command: #foo --bar\n", "command", "#foo --bar", "command: [foo]"),
+        (
+            "resources: #foo\n",
+            "resources",
+            "#foo",
+            "resources: {requests: {cpu: 100m, memory: 256Mi}}",
+        ),
+        ("scaling:\n    replicas: #4\n", "scaling.replicas", "#4", "replicas: 4"),
+        ("probes:\n    liveness: #off\n", "probes.liveness", "#off", "liveness: {path: /healthz}"),
     ] {
-        assert_eq!(hints(&format!("{HEAD}{fine}")), [], "{fine}");
+        let section = match section.strip_prefix("  ") {
+            Some(ingress) => format!("  ingress:\n  - hostPrefix: a\n    {ingress}"),
+            None => format!("  {section}"),
+        };
+        let text = format!("{HEAD}defaults:\n- match: '*'\n{section}deploy:\n  t: {{}}\n");
+        let found = hints(&text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let (message, help) = &found[0];
+        let told = format!("`defaults[0].{path}` is empty: `{comment}` is a comment [ignored]");
+        assert!(message.ends_with(&told), "{message}");
+        assert_eq!(*help, format!("write it without `#`: `{line}`; {space}"));
     }
+    // A target without settings says all that it has to.
+    assert_eq!(hints(&format!("{HEAD}deploy:\n  t: #same as prod\n")), []);
 }
 
 #[test]
@@ -258,12 +279,86 @@ fn what_to_write_is_shown_as_a_line() {
             "write a whole number from 0 to 10000: `replicas: 4`",
         ),
         ("    scaling: {replicas: many}\n", "write a whole number from 0 to 10000: `replicas: 3`"),
-        ("    service: {ports: []}\n", "write a list: `service: [{name: …}]`"),
-        ("    env: [A]\n", "write a map: `- {name: …}`"),
+        ("    service: {ports: []}\n", "write a list: `service: [{ports: []}]`"),
+        (
+            "    service: {ports: [{name: http, number: 80}]}\n",
+            "write a list: `service: [{ports: [{name: http, number: 80}]}]`",
+        ),
+        (
+            "    service: {web: 80}\n",
+            "write a list: `service: [{ports: [{name: web, number: 80}]}]`",
+        ),
+        ("    service: [{ports: [80]}]\n", "write a map: `- {name: http, number: 80}`"),
+        ("    service: 80\n", "write a list: `service: [{ports: [{name: http, number: 80}]}]`"),
+        ("    env: [A]\n", "write a map: `- {name: A, value: …}`"),
+        ("    env: [A=b]\n", "write a map: `- {name: A, value: …}`"),
+        (
+            "    env: {A: b, C: d}\n",
+            "write a list: `env: [{name: A, value: …}, {name: C, value: …}]`",
+        ),
+        ("    env: [{A: b}]\n", "write `- {name: A, value: …}`"),
+        ("    secrets: [db]\n", "write a map: `- {name: db}`"),
+        (
+            "    volumes: {data: /data}\n",
+            "write a list: `volumes: [{name: data, mountPath: /data}]`",
+        ),
+        (
+            "    image: ghcr.io/acme/app:1.2\n",
+            "write a map: `image: {repository: ghcr.io/acme/app}`; the tag comes with each deployment",
+        ),
+        (
+            "    image: nginx:1.2\n",
+            "write a map: `image: {repository: nginx}`; the tag comes with each deployment",
+        ),
+        ("    image: {tag: 1.2}\n", "remove it: the tag comes with each deployment"),
+        ("    command: run me\n", "write a list: `command: [run, me]`"),
+        ("    command: sh -c 'a b'\n", "write a list: `command: [/bin/app, serve]`"),
+        ("    vault: {paths: devx/*}\n", "write a list: `paths: [devx/*]`"),
+        ("    ingress: a.example.com\n", "write a list: `ingress: [{host: a.example.com}]`"),
+        ("    scaling: 3\n", "write a map: `scaling: {replicas: 3}`"),
+        ("    cron: '@daily'\n", "write a map: `cron: {schedule: \"@daily\"}`"),
+        ("    redis: true\n", "write a map: `redis: {}`"),
+        ("    database: postgres\n", "write a map: `database: {engine: postgres}`"),
+        (
+            "    probes: /ok\n",
+            "write a map: `probes: {liveness: {path: /ok}, readiness: {path: /ok}}`",
+        ),
+        ("    labels: [a]\n", "write a map: `labels: {team: devx}`"),
+        ("    slo: 99,9\n", "write a map: `slo: {availability: 99.9}`"),
+        (
+            "    slo: {availability: 99,9}\n",
+            "the comma begins another key; write a decimal point: `availability: 99.9`",
+        ),
+        ("    slo: {availability: '99,9 %'}\n", "write a number: `availability: 99.9`"),
+        (
+            "    ingress: [{hostPrefix: a, public: yes}]\n",
+            "write `true` or `false`: `public: true`",
+        ),
         ("    replicas: 7\n", "it belongs further down: `scaling: {replicas: 7}`"),
+        ("    replica: 7\n", "it belongs further down: `scaling: {replicas: 7}`"),
+        ("    memory: 3\n", "it belongs further down: `resources: {requests: {memory: 256Mi}}`"),
+        ("    memory: 1Gi\n", "it belongs further down: `resources: {requests: {memory: 1Gi}}`"),
+        ("    resources: {memory: 1Gi}\n", "it belongs further down: `requests: {memory: 1Gi}`"),
+        (
+            "    ports: [8000]\n",
+            "it belongs further down: `service: [{ports: [{name: http, number: 8000}]}]`",
+        ),
+        (
+            "    port: 9000\n",
+            "it belongs further down: `service: [{ports: [{name: http, number: 9000}]}]`",
+        ),
+        (
+            "    host: a.example.com\n",
+            "it belongs further down: `ingress: [{host: a.example.com}]`",
+        ),
+        (
+            "    size: 1Gi\n",
+            "it belongs further down: `volumes: [{name: data, mountPath: /data, size: 1Gi}]`",
+        ),
+        ("    slug: x\n", "it belongs to the top of the file: `slug: x`"),
         (
             "    servicePort: 80\n",
-            "it belongs further down: `ingress: [{paths: [{servicePort: 80}]}]`",
+            "it belongs further down: `ingress: [{hostPrefix: my-app, paths: [{servicePort: 80}]}]`",
         ),
         (
             "    colour: red\n",
@@ -271,6 +366,17 @@ fn what_to_write_is_shown_as_a_line() {
         ),
     ] {
         assert_eq!(help(section), [line], "{section}");
+    }
+    for section in [
+        "    env: {DB_PASSWORD: hunter2}\n",
+        "    env: [DB_PASSWORD=hunter2]\n",
+        "    env: [{DB_PASSWORD: hunter2}]\n",
+        "    value: hunter2\n",
+        "    service: [{dbPassword: hunter2}]\n",
+        "    volumes: {password: hunter2}\n",
+        "    dbPassword: hunter2\n",
+    ] {
+        assert!(!format!("{:?}", help(section)).contains("hunter2"), "{section}");
     }
     // The key that was meant is not missing.
     assert_eq!(help("    env: [{nmae: A, value: x}]\n"), ["did you mean `name`?"]);

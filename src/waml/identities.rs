@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::model::violation::Violation;
+use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
-use crate::waml::node::{Node, Path, Step, Value};
+use crate::waml::node::{Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::section::{Identity, identity};
 use crate::waml::shape::{Shape, Shapes};
 
@@ -54,6 +54,19 @@ impl<'s> Place<'s> {
     /// Whether a text is wanted here.
     pub(crate) fn is_text(self) -> bool {
         matches!(self.whole(), Shape::Text(_))
+    }
+
+    /// Whether the schema says what may stand here.
+    pub(crate) fn is_known(self) -> bool {
+        !matches!(self.whole(), Shape::Any)
+    }
+
+    /// A value as it could stand here under that key, where somebody wrote `text` as a comment.
+    pub(crate) fn example(self, key: &str, text: &str, position: &Position) -> String {
+        let word = text.split_whitespace().next().unwrap_or_default().to_owned();
+        let origin = Origin { position: position.clone(), layer: "".into() };
+        let value = Value::Scalar(Scalar { text: word, quoted: false });
+        self.shape.example(self.shapes, key, Some(&Node::new(value, origin)))
     }
 
     /// Behind names and `null`.

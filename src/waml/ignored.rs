@@ -13,23 +13,28 @@ use crate::waml::suggest;
 /// The rule that this module's warnings name.
 const RULE: &str = "ignored";
 
-/// Warns of keys that want a text and behind which a comment stands: `slack: #squad`. A comment for people
-/// has a space behind its `#`; where no text is wanted, it is one in any case.
+/// Warns of keys without a value behind which a comment stands: `slack: #squad`. A comment for people has a space
+/// behind its `#`. A target without settings is as good as one with them, so there it is a comment in any case.
 pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &mut Vec<Violation>) {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
-    visit(root, place, &mut Path::root(), &mut |path, key| {
+    visit(root, place, &mut Path::root(), &mut |path, key, place| {
         let Some(comment) = comment_behind(key, &lines) else { return };
         let name = key_of(path);
+        let shown: String = comment.chars().take(60).collect();
         // A password may begin with `#`.
-        let (what, quoted) = if name == "value" || is_secret_name(name) {
-            ("what stands behind it".to_owned(), String::new())
-        } else {
-            let shown: String = comment.chars().take(60).collect();
-            (format!("`{shown}`"), format!(": `{name}: \"{shown}\"`"))
+        let is_hidden = name == "value" || is_secret_name(name);
+        let what = if is_hidden { "what stands behind it" } else { &format!("`{shown}`") };
+        let help = match (place.is_text(), is_hidden) {
+            (true, true) => "quote the value".to_owned(),
+            (true, false) => format!("quote the value: `{name}: \"{shown}\"`"),
+            (false, _) => format!(
+                "write it without `#`: `{name}: {}`; a comment for people has a space behind its `#`",
+                place.example(name, comment.trim_start_matches('#'), key)
+            ),
         };
         let violation = Violation::warning(RULE, format!("`{path}` is empty: {what} is a comment"))
             .expected("a comment stands behind it")
-            .help(format!("quote the value{quoted}"));
+            .help(help);
         collect::add(violations, violation.at(path.to_string(), Some(key.clone())));
     });
 }
@@ -41,16 +46,21 @@ fn key_of(path: &Path) -> &str {
     }
 }
 
-/// Calls `found` with every key that wants a text and has no value.
-fn visit(node: &Node, place: Place<'_>, path: &mut Path, found: &mut impl FnMut(&Path, &Position)) {
+/// Calls `found` with every known key that has no value, and its place in the schema.
+fn visit<'s>(
+    node: &Node,
+    place: Place<'s>,
+    path: &mut Path,
+    found: &mut impl FnMut(&Path, &Position, Place<'s>),
+) {
     match &node.value {
         Value::Null | Value::Scalar(_) => {}
         Value::Map(map) => {
             for (key, entry) in map {
                 let place = place.key(key);
                 path.0.push(Step::Key(key.clone()));
-                if entry.node.is_null() && place.is_text() {
-                    found(path, &entry.key);
+                if entry.node.is_null() && place.is_known() && !is_target(path) {
+                    found(path, &entry.key, place);
                 }
                 visit(&entry.node, place, path, found);
                 path.0.pop();
@@ -64,6 +74,10 @@ fn visit(node: &Node, place: Place<'_>, path: &mut Path, found: &mut impl FnMut(
             }
         }
     }
+}
+
+fn is_target(path: &Path) -> bool {
+    matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if key == "deploy")
 }
 
 /// The word that stands behind the key and its colon, if it is a comment.

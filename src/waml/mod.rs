@@ -15,6 +15,7 @@ mod scalar; // what a plain scalar means
 pub mod typed; // a node read by a type's JSON Schema
 mod shape; // a JSON Schema made ready for checking
 mod formats; // named forms of text
+mod examples; // right lines to write
 pub mod suggest; // did you mean
 pub(crate) mod collect; // violations, up to a number
 pub mod document; // the file as a whole: header and layers

@@ -18,6 +18,13 @@ pub(crate) struct Misread {
     pub(crate) help: String,
 }
 
+impl Misread {
+    /// With a line to write as its help, which the place makes.
+    pub(crate) fn showing(why: &str) -> Self {
+        Self { why: why.to_owned(), help: String::new() }
+    }
+}
+
 /// Whether a plain text means null.
 pub(crate) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")

@@ -7,6 +7,12 @@ use indexmap::IndexMap;
 use schemars::Schema;
 use serde_json::{Map as JsonMap, Value as Json};
 
+use crate::waml::examples;
+use crate::waml::node::{Entry, Node, Value};
+
+/// So many bytes of a line are shown.
+const LONGEST_LINE: usize = 160;
+
 /// What a value must look like.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
@@ -79,29 +85,46 @@ impl Shapes {
     }
 }
 
+/// A key that stands further down than where somebody wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Deeper<'s> {
+    /// The keys that lead there.
+    pub(crate) way: Vec<Step<'s>>,
+    /// The key's right name.
+    pub(crate) key: &'s str,
+    pub(crate) field: &'s Field,
+}
+
+/// A key on the way to another.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Step<'s> {
+    pub(crate) key: &'s str,
+    /// Whether it holds a list.
+    pub(crate) is_list: bool,
+    /// The type of what it holds, or of the list's elements.
+    pub(crate) type_name: &'s str,
+}
+
 impl Object {
-    /// The way to a key of that name below, the nearest first, and the key with a value as it could stand
-    /// there. A step that ends with `[]` is a list.
-    pub(crate) fn find(
-        &self,
-        key: &str,
-        written: Option<&str>,
-        shapes: &Shapes,
-    ) -> Option<(Vec<String>, String)> {
+    /// The nearest key below whose name is taken by `is_meant`.
+    pub(crate) fn find<'s>(
+        &'s self,
+        is_meant: impl Fn(&str) -> bool,
+        shapes: &'s Shapes,
+    ) -> Option<Deeper<'s>> {
         const DEEPEST: usize = 3;
-        let mut level: Vec<(Vec<String>, &Self)> = vec![(Vec::new(), self)];
+        let mut level: Vec<(Vec<Step<'s>>, &'s Self)> = vec![(Vec::new(), self)];
         for _ in 0..DEEPEST {
             let mut below = Vec::new();
             for (way, object) in level {
                 for (name, field) in &object.fields {
-                    let Some((inner, list)) = field.shape.object(shapes) else { continue };
-                    let step = if list { format!("{name}[]") } else { name.clone() };
-                    let way: Vec<String> = way.iter().cloned().chain([step]).collect();
-                    if let Some(found) = inner.fields.get(key) {
-                        return Some((
-                            way,
-                            format!("{key}: {}", found.shape.example(shapes, written)),
-                        ));
+                    let Some((inner, is_list, type_name)) = field.shape.object(shapes) else {
+                        continue;
+                    };
+                    let mut way = way.clone();
+                    way.push(Step { key: name, is_list, type_name });
+                    if let Some((key, field)) = inner.fields.iter().find(|(key, _)| is_meant(key)) {
+                        return Some(Deeper { way, key, field });
                     }
                     below.push((way, inner));
                 }
@@ -113,24 +136,45 @@ impl Object {
 }
 
 impl Shape {
-    /// The mapping with known keys that this is, or a list of; and whether it is a list.
-    fn object<'a>(&'a self, shapes: &'a Shapes) -> Option<(&'a Object, bool)> {
+    /// The mapping with known keys that this is, or a list of; whether it is a list, and the type's name.
+    fn object<'s>(&'s self, shapes: &'s Shapes) -> Option<(&'s Object, bool, &'s str)> {
+        let name = self.type_name().unwrap_or_default();
         match shapes.resolve(self) {
-            Self::Object(object) => Some((object, false)),
+            Self::Object(object) => Some((object, false, name)),
             Self::Nullable(inner) => inner.object(shapes),
-            Self::List(items) => items.object(shapes).map(|(object, _)| (object, true)),
+            Self::List(items) => items.object(shapes).map(|(object, _, name)| (object, true, name)),
             _ => None,
         }
     }
 
-    /// A value as it could stand there, in one line; of a number the digits that somebody wrote.
-    pub(crate) fn example(&self, shapes: &Shapes, written: Option<&str>) -> String {
+    /// The name of the type that stands here.
+    pub(crate) fn type_name(&self) -> Option<&str> {
+        match self {
+            Self::Ref(name) => Some(name),
+            Self::Nullable(inner) => inner.type_name(),
+            _ => None,
+        }
+    }
+
+    /// A value as it could stand under that key, in one line: what somebody wrote in the form that is wanted, where
+    /// that can be told, else an example.
+    pub(crate) fn example(&self, shapes: &Shapes, key: &str, written: Option<&Node>) -> String {
+        if let Some(found) = written.and_then(|node| self.corrected(shapes, key, node)) {
+            return found;
+        }
+        let text = written.and_then(Node::as_text);
+        let known = self.type_name().and_then(examples::of_type);
+        if let Some(known) = known {
+            return known.to_owned();
+        }
         match shapes.resolve(self) {
-            Self::Any | Self::Ref(_) | Self::Text(_) => "…".to_owned(),
+            Self::Any | Self::Ref(_) | Self::Text(_) => {
+                examples::of_key(key).unwrap_or(examples::ELLIPSIS).to_owned()
+            }
             Self::Boolean => "true".to_owned(),
-            Self::Number => "99.9".to_owned(),
+            Self::Number => examples::of_key(key).unwrap_or("99.9").to_owned(),
             Self::Integer { min, max } => {
-                let digits = written.unwrap_or_default().trim_start();
+                let digits = text.unwrap_or_default().trim_start();
                 let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
                 let meant = digits.get(..end).and_then(|digits| digits.parse::<i64>().ok());
                 let fits =
@@ -140,9 +184,12 @@ impl Shape {
                 meant.filter(fits).or_else(usual).or(*min).unwrap_or(1).to_string()
             }
             Self::Choice(words) => words.first().cloned().unwrap_or_default(),
-            Self::List(items) => format!("[{}]", items.example(shapes, None)),
-            Self::Map { .. } => "{NAME: …}".to_owned(),
-            Self::Nullable(inner) => inner.example(shapes, written),
+            Self::List(items) => match examples::of_key(key) {
+                Some(known) => known.to_owned(),
+                None => format!("[{}]", items.example(shapes, "", None)),
+            },
+            Self::Map { .. } => examples::of_key(key).unwrap_or("{NAME: …}").to_owned(),
+            Self::Nullable(inner) => inner.example(shapes, key, written),
             Self::Object(object) => {
                 let required = object.fields.iter().filter(|(_, field)| field.required);
                 let mut shown: Vec<_> = required.collect();
@@ -150,11 +197,71 @@ impl Shape {
                     shown.extend(object.fields.first());
                 }
                 let of = |(name, field): (&String, &Field)| {
-                    format!("{name}: {}", field.shape.example(shapes, None))
+                    format!("{name}: {}", field.shape.example(shapes, name, None))
                 };
                 let parts: Vec<String> = shown.into_iter().map(of).collect();
                 format!("{{{}}}", parts.join(", "))
             }
+        }
+    }
+
+    /// What somebody wrote, in the form that is wanted here; nothing where it is not known what was meant.
+    fn corrected(&self, shapes: &Shapes, key: &str, node: &Node) -> Option<String> {
+        let text = node.as_text();
+        match (shapes.resolve(self), &node.value) {
+            (Self::Nullable(inner), _) => inner.corrected(shapes, key, node),
+            (Self::Object(_), Value::Scalar(_)) => examples::from_text(self.type_name()?, text?),
+            (Self::Object(_), Value::Map(_)) => examples::flow(key, node),
+            (Self::List(items), Value::Map(map)) => {
+                let Self::Object(object) = shapes.resolve(items) else { return None };
+                if !map.is_empty() && map.keys().all(|key| object.fields.contains_key(key)) {
+                    let line = format!("[{}]", examples::flow("", node)?);
+                    let lacks_match =
+                        object.fields.contains_key("match") && !map.contains_key("match");
+                    let whole = line.replacen('{', "{match: \"*\", ", 1);
+                    return Some(if lacks_match { whole } else { line });
+                }
+                let of = |(key, entry): (&String, &Entry)| {
+                    examples::from_entry(items.type_name()?, key, &entry.node)
+                };
+                let all: Vec<String> = map.iter().map(of).collect::<Option<_>>()?;
+                Some(format!("[{}]", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+            }
+            (Self::List(items), Value::Scalar(_)) => match shapes.resolve(items) {
+                Self::Text(_) => examples::words(key, text?),
+                Self::Object(_) => {
+                    Some(format!("[{}]", examples::from_text(items.type_name()?, text?)?))
+                }
+                _ => None,
+            },
+            (Self::List(items), Value::List(list)) => {
+                let all: Option<Vec<String>> =
+                    list.iter().map(|one| items.corrected(shapes, key, one)).collect();
+                let all = all.filter(|all| !all.is_empty())?;
+                Some(format!("[{}]", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+            }
+            (Self::Map { .. }, Value::Scalar(_)) if key == "deploy" => {
+                Some(format!("{{{}: {{}}}}", examples::shown("", text?)?))
+            }
+            (Self::Map { .. }, Value::List(list)) if key == "deploy" => {
+                let name =
+                    |one: &Node| Some(format!("{}: {{}}", examples::shown("", one.as_text()?)?));
+                let all: Vec<String> = list.iter().map(name).collect::<Option<_>>()?;
+                Some(format!("{{{}}}", all.join(", "))).filter(|line| line.len() <= LONGEST_LINE)
+            }
+            (Self::Number, Value::Scalar(_)) => examples::decimal(text?),
+            (Self::Boolean, Value::Scalar(scalar)) => {
+                let word = scalar.text.to_ascii_lowercase();
+                let is = |words: &[&str]| words.contains(&word.as_str());
+                let no = is(&["false", "no", "off", "n", "0"]);
+                let yes = is(&["true", "yes", "on", "y", "1"]);
+                (yes || no).then(|| yes.to_string())
+            }
+            (Self::Choice(words), Value::Scalar(scalar)) => {
+                words.iter().find(|word| **word == scalar.text).cloned()
+            }
+            (Self::Text(_), Value::Scalar(_)) => examples::shown(key, text?),
+            _ => None,
         }
     }
 

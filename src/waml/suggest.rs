@@ -5,7 +5,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let limit = 1 + word.chars().count() / 4;
     candidates
         .into_iter()
-        .map(|candidate| (distance(&fold(word), &fold(candidate)), candidate))
+        .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -37,8 +37,13 @@ fn fold(word: &str) -> Vec<char> {
     word.chars().take(64).filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
+/// How many slips make one word of another; case and separators are none.
+pub fn distance(one: &str, other: &str) -> usize {
+    edits(&fold(one), &fold(other))
+}
+
 /// Edit distance with a swap of neighbours as one edit (optimal string alignment).
-fn distance(a: &[char], b: &[char]) -> usize {
+fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

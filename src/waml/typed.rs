@@ -11,10 +11,11 @@ use serde_json::Value as Json;
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::collect;
+use crate::waml::examples;
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
 use crate::waml::scalar::{self, Misread};
-use crate::waml::shape::{Field, Object, Shape, Shapes};
+use crate::waml::shape::{Deeper, Field, Object, Shape, Shapes};
 use crate::waml::suggest;
 use crate::waml::yaml::{self, Budget};
 
@@ -96,6 +97,13 @@ impl<T: JsonSchema + DeserializeOwned> Reader<T> {
     }
 }
 
+/// A mapping with known keys, and what its type is called.
+#[derive(Debug, Clone, Copy)]
+struct Whole<'a> {
+    object: &'a Object,
+    type_name: &'a str,
+}
+
 struct Walk<'a> {
     shapes: &'a Shapes,
     violations: &'a mut Vec<Violation>,
@@ -103,16 +111,17 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// The JSON of a node of that shape; `None` when it is broken.
-    fn value(&mut self, node: &mut Node, shape: &Shape, path: &Path) -> Option<Json> {
+    fn value(&mut self, node: &mut Node, declared: &Shape, path: &Path) -> Option<Json> {
         if node.broken {
             return None;
         }
-        let shape = self.shapes.resolve(shape);
+        let shape = self.shapes.resolve(declared);
         let found = match (shape, &mut node.value) {
             (Shape::Nullable(_), Value::Null) => return Some(Json::Null),
             (Shape::Nullable(inner), _) => return self.value(node, inner, path),
             (Shape::Object(object), Value::Map(map)) => {
-                let json = self.object(map, object, path, &node.origin.position);
+                let whole = Whole { object, type_name: declared.type_name().unwrap_or_default() };
+                let json = self.object(map, whole, path, &node.origin.position);
                 node.broken = json.is_none();
                 return json;
             }
@@ -121,75 +130,37 @@ impl Walk<'_> {
             }
             (Shape::List(items), Value::List(list)) => return Some(self.list(list, items, path)),
             (Shape::Any, _) => return Some(untyped(node)),
-            (_, Value::Scalar(scalar)) => self.scalar(scalar, shape, path),
-            (_, Value::Null) => {
-                Err(Misread { why: "is empty".to_owned(), help: self.line(shape, path, None) })
+            (_, Value::Scalar(scalar)) => scalar_json(scalar, shape),
+            (_, Value::Null) => Err(Misread::showing("is empty")),
+            (_, Value::List(_) | Value::Map(_)) => {
+                Err(Misread::showing(&format!("is {}", node.kind())))
             }
-            (_, Value::List(_) | Value::Map(_)) => Err(Misread {
-                why: format!("is {}", node.kind()),
-                help: self.line(shape, path, None),
-            }),
         };
         match found {
             Ok(json) => Some(json),
-            Err(misread) => {
-                self.wrong(node, shape, path, misread);
+            Err(Misread { why, help }) => {
+                let help = if help.is_empty() { self.line(declared, path, node) } else { help };
+                self.wrong(node, shape, path, Misread { why, help });
                 None
             }
         }
     }
 
-    fn scalar(&self, scalar: &Scalar, shape: &Shape, path: &Path) -> Result<Json, Misread> {
-        match shape {
-            Shape::Text(_) if scalar.text.contains('\0') => Err(Misread {
-                why: "has a NUL in it, which ends a text for every program".to_owned(),
-                help: "remove it; what is binary goes into a file in the image, or in base64"
-                    .to_owned(),
-            }),
-            Shape::Text(format) => {
-                match format.as_deref().map(|f| super::formats::check(f, &scalar.text)) {
-                    Some(Err(rule)) => {
-                        Err(Misread { why: "is not well formed".to_owned(), help: rule })
-                    }
-                    _ => Ok(Json::String(scalar.text.clone())),
-                }
-            }
-            Shape::Boolean => scalar::boolean(scalar).map(Json::Bool),
-            Shape::Integer { min, max } => scalar::integer(scalar)
-                .and_then(|n| within(n, *min, *max))
-                .map_err(|misread| match misread.help.as_str() {
-                    "write digits only" => {
-                        let help = self.line(shape, path, Some(&scalar.text));
-                        Misread { help, ..misread }
-                    }
-                    _ => misread,
-                }),
-            Shape::Number => scalar::number(scalar).map(Json::from),
-            Shape::Choice(words) if words.contains(&scalar.text) => {
-                Ok(Json::String(scalar.text.clone()))
-            }
-            Shape::Choice(words) => Err(Misread {
-                why: "is not one of the words that are known here".to_owned(),
-                help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
-            }),
-            Shape::Any
-            | Shape::Ref(_)
-            | Shape::Nullable(_)
-            | Shape::Object(_)
-            | Shape::Map { .. }
-            | Shape::List(_) => Err(Misread {
-                why: "is a single value".to_owned(),
-                help: self.line(shape, path, Some(&scalar.text)),
-            }),
-        }
-    }
-
     /// What to write, with a line as it could stand there.
-    fn line(&self, shape: &Shape, path: &Path, written: Option<&str>) -> String {
-        let expected = shape.expected(self.shapes);
-        let value = shape.example(self.shapes, written);
+    fn line(&self, declared: &Shape, path: &Path, node: &Node) -> String {
+        let key = match path.0.last() {
+            Some(Step::Key(key)) => key.as_str(),
+            Some(Step::Index(_)) | None => "",
+        };
+        let expected = declared.expected(self.shapes);
+        let value = declared.example(self.shapes, key, Some(node));
+        let more = if declared.type_name() == Some("Image") && node.as_text().is_some() {
+            "; the tag comes with each deployment"
+        } else {
+            ""
+        };
         match path.0.last() {
-            Some(Step::Key(key)) => format!("write {expected}: `{key}: {value}`"),
+            Some(Step::Key(key)) => format!("write {expected}: `{key}: {value}`{more}"),
             Some(Step::Index(_)) => format!("write {expected}: `- {value}`"),
             None => format!("write {expected}"),
         }
@@ -199,17 +170,34 @@ impl Walk<'_> {
     fn object(
         &mut self,
         map: &mut Map,
-        object: &Object,
+        whole: Whole<'_>,
         path: &Path,
         place: &Position,
     ) -> Option<Json> {
+        let Whole { object, type_name } = whole;
         let mut json = serde_json::Map::new();
+        // `{A: b}` where `{name: A, value: b}` is meant: one mistake, told at the key.
+        let is_entry = type_name == "EnvVar" && map.len() == 1;
+        let mut is_told = false;
+        let mut before: Option<(String, String)> = None;
         for (key, entry) in map.iter_mut().filter(|(_, entry)| !entry.node.broken) {
             let Some(field) = object.fields.get(key) else {
                 entry.node.broken = true;
-                self.unknown_key(key, entry, object, path);
+                let fields = object.fields.keys().map(String::as_str);
+                let help = if is_entry && suggest::nearest(key, fields).is_none() {
+                    is_told = true;
+                    examples::from_entry(type_name, key, &entry.node)
+                        .map(|line| format!("write `- {line}`"))
+                } else {
+                    split_number(before.as_ref(), key, &entry.node)
+                };
+                let help = help.unwrap_or_else(|| self.meant_by(key, &entry.node, whole));
+                self.unknown_key(key, entry, path, help);
                 continue;
             };
+            let digits = |text: &&str| text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
+            let number = entry.node.as_text().filter(digits);
+            before = number.map(|text| (key.clone(), text.to_owned()));
             if let Some(value) = self.value(&mut entry.node, &field.shape, &path.key(key)) {
                 json.insert(key.clone(), value);
             }
@@ -223,7 +211,7 @@ impl Walk<'_> {
         };
         for (name, field) in object.fields.iter().filter(|(_, field)| field.required) {
             complete &= json.contains_key(name);
-            if !map.contains_key(name) && !misspelled(name) {
+            if !map.contains_key(name) && !misspelled(name) && !is_told {
                 self.missing(name, field, path, place);
             }
         }
@@ -272,33 +260,68 @@ impl Walk<'_> {
         collect::add(self.violations, violation.help(misread.help).at(path.to_string(), place));
     }
 
-    fn unknown_key(&mut self, key: &str, entry: &Entry, object: &Object, path: &Path) {
+    fn unknown_key(&mut self, key: &str, entry: &Entry, path: &Path, help: String) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
         let message = format!("{whole} has no key {}", quoted(key));
-        let help = self.meant_by(key, entry.node.as_text(), object);
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
         collect::add(self.violations, violation);
     }
 
     /// The key that was meant, or the place where it belongs.
-    fn meant_by(&self, key: &str, written: Option<&str>, object: &Object) -> String {
+    fn meant_by(&self, key: &str, node: &Node, whole: Whole<'_>) -> String {
         const FEW: usize = 6;
+        const OF_THE_HEAD: [&str; 7] =
+            ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
+        let Whole { object, type_name } = whole;
+        let is_section = matches!(type_name, "Section" | "DefaultsEntry");
         let fields = || object.fields.keys().map(String::as_str);
-        if let Some(best) = suggest::nearest(key, fields()) {
+        let is_slip = |other: &str| suggest::nearest(key, [other]).is_some();
+        if type_name == "Image" && key == "tag" {
+            return "remove it: the tag comes with each deployment".to_owned();
+        }
+        let preferred = || examples::preferred(key, node.as_text());
+        if let Some(line) = preferred().filter(|_| is_section) {
+            return format!("it belongs further down: `{line}`");
+        }
+        if is_section && OF_THE_HEAD.contains(&key) {
+            let value = examples::flow(key, node).unwrap_or_else(|| examples::ELLIPSIS.to_owned());
+            return format!("it belongs to the top of the file: `{key}: {value}`");
+        }
+        // The right word further down is more likely than another word here.
+        let exact = object.find(|other| other == key, self.shapes);
+        let is_near = |best: &&str| exact.is_none() || suggest::distance(key, best) <= 1;
+        if let Some(best) = suggest::nearest(key, fields()).filter(is_near) {
             return format!("did you mean `{best}`?");
         }
-        if let Some((way, value)) = object.find(key, written, self.shapes) {
-            let line = way.iter().rev().fold(value, |inner, step| match step.strip_suffix("[]") {
-                Some(list) => format!("{list}: [{{{inner}}}]"),
-                None => format!("{step}: {{{inner}}}"),
-            });
-            return format!("it belongs further down: `{line}`");
+        // A slip of a short word could be any word.
+        let near = || object.find(is_slip, self.shapes).filter(|_| key.len() > 4);
+        if let Some(deeper) = exact.or_else(near) {
+            return format!("it belongs further down: `{}`", self.whole_line(&deeper, node));
         }
         if object.fields.len() <= FEW {
             return format!("use one of {}", suggest::list(fields()));
         }
         "remove it, or look for the right word in the documentation of this file".to_owned()
+    }
+
+    /// The key in its right place, with what must stand beside it.
+    fn whole_line(&self, deeper: &Deeper<'_>, node: &Node) -> String {
+        let Deeper { way, key, field } = deeper;
+        let value = field.shape.example(self.shapes, key, Some(node));
+        let mut line = format!("{key}: {value}");
+        let mut below = *key;
+        for step in way.iter().rev() {
+            let beside = examples::beside(step.type_name, below);
+            let inner = beside.map_or_else(|| line.clone(), |beside| format!("{beside}, {line}"));
+            line = if step.is_list {
+                format!("{}: [{{{inner}}}]", step.key)
+            } else {
+                format!("{}: {{{inner}}}", step.key)
+            };
+            below = step.key;
+        }
+        line
     }
 
     fn missing(&mut self, name: &str, field: &Field, path: &Path, place: &Position) {
@@ -309,6 +332,60 @@ impl Walk<'_> {
             .help(format!("add `{name}`{what}"));
         let violation = violation.at(path.key(name).to_string(), Some(place.clone()));
         collect::add(self.violations, violation);
+    }
+}
+
+/// `availability: 99,9` in a flow map is the key `availability` and the key `9`.
+fn split_number(before: Option<&(String, String)>, key: &str, node: &Node) -> Option<String> {
+    let (name, whole) = before?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let part = key.trim_end_matches('%');
+    (digits(whole) && digits(part) && node.is_null() && whole.len() + part.len() <= 12).then(|| {
+        format!("the comma begins another key; write a decimal point: `{name}: {whole}.{part}`")
+    })
+}
+
+/// The JSON of a scalar of that shape. A misread value without a help is helped by a line to write.
+fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
+    let showing = |misread: Misread| Misread { help: String::new(), ..misread };
+    match shape {
+        Shape::Text(_) if scalar.text.contains('\0') => Err(Misread {
+            why: "has a NUL in it, which ends a text for every program".to_owned(),
+            help: "remove it; what is binary goes into a file in the image, or in base64"
+                .to_owned(),
+        }),
+        Shape::Text(format) => {
+            match format.as_deref().map(|f| super::formats::check(f, &scalar.text)) {
+                Some(Err(rule)) => {
+                    Err(Misread { why: "is not well formed".to_owned(), help: rule })
+                }
+                _ => Ok(Json::String(scalar.text.clone())),
+            }
+        }
+        Shape::Boolean => scalar::boolean(scalar).map(Json::Bool).map_err(showing),
+        Shape::Integer { min, max } => {
+            scalar::integer(scalar).and_then(|n| within(n, *min, *max)).map_err(|misread| {
+                let is_bare = misread.help == "write digits only";
+                if is_bare { showing(misread) } else { misread }
+            })
+        }
+        Shape::Number => scalar::number(scalar).map(Json::from).map_err(|misread| {
+            let is_bare = misread.why == "is not a number" || scalar.quoted;
+            if is_bare { showing(misread) } else { misread }
+        }),
+        Shape::Choice(words) if words.contains(&scalar.text) => {
+            Ok(Json::String(scalar.text.clone()))
+        }
+        Shape::Choice(words) => Err(Misread {
+            why: "is not one of the words that are known here".to_owned(),
+            help: suggest::hint(&scalar.text, words.iter().map(String::as_str)),
+        }),
+        Shape::Any
+        | Shape::Ref(_)
+        | Shape::Nullable(_)
+        | Shape::Object(_)
+        | Shape::Map { .. }
+        | Shape::List(_) => Err(Misread::showing("is a single value")),
     }
 }
 

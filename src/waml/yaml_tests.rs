@@ -104,3 +104,28 @@ fn aliases_do_not_nest_deeper_than_what_is_written_may() {
     }
     assert!(parsed(&text).1.iter().any(|v| v.contains("64 deep")), "{:?}", parsed(&text).1);
 }
+
+/// The line is shown with quotes, and never what may be a secret.
+#[test]
+fn a_character_that_yaml_keeps_for_itself_is_told_with_the_line_to_write() {
+    let help = |text: &str| {
+        let mut violations = Vec::new();
+        parse("f", text.as_bytes(), &Budget::default(), &mut violations);
+        violations.into_iter().next().and_then(|one| one.help).unwrap_or_default()
+    };
+    for (text, expected) in [
+        ("a:\n  slack: @squad\n", "`slack: \"@squad\"`"),
+        ("- host: *.example.com\n", "`- host: \"*.example.com\"`"),
+        ("a:\n- `x`\n", "`- \"`x`\"`"),
+        ("a: %x\n", "`a: \"%x\"`"),
+        ("summary: it is: full\n", "`summary: \"it is: full\"`"),
+        ("value: @x\n", "`value: \"…\"`"),
+        ("dbPassword: *x\n", "`dbPassword: \"…\"`"),
+        ("value: a: b\n", "`value: \"…\"`"),
+        ("a: {b: @x}\n", "`\"…\"`"),
+    ] {
+        let found = help(text);
+        assert!(found.ends_with(&format!("put it in quotes: {expected}")), "{text}: {found}");
+    }
+    assert!(help("a: [\n").starts_with("look at the indentation"), "{}", help("a: [\n"));
+}

@@ -157,6 +157,28 @@ fn the_destinations_of_a_project_follow_the_configuration_and_the_rest_is_its_ed
     let expected =
         edited.replace(&format!("{server}\"*\"\n"), &format!("{server}\"team-*\"\n{server}shop\n"));
     assert_ne!(expected, edited);
+    // Nor does the list allow what the platform has, so that nothing need be kept from apps there.
+    let platform = [
+        "cert-manager",
+        "cnrm-system",
+        "default",
+        "external-secrets",
+        "flux-system",
+        "gatekeeper-system",
+        "ingress-nginx",
+        "istio-ingress",
+        "istio-system",
+        "linkerd",
+        "monitoring",
+        "traefik",
+        "vault",
+        "vault-secrets-operator-system",
+    ];
+    let expected = platform.iter().fold(expected, |text, name| {
+        let denied = format!("{server}\"!{name}\"\n");
+        assert!(text.contains(&denied), "{name}: {text}");
+        text.replace(&denied, "")
+    });
     assert_eq!(bare.files()[project], expected);
     let again = init(folder.path(), &["--output", "json"]);
     assert_eq!(states(&again)[project], "kept", "its sync windows stay: {}", said(&again));

@@ -241,7 +241,7 @@ fn restarts_refusals_and_lines_are_told() {
     12 |       containers: [{name: app, args: [{{ args[0] }}], image: {{ image.reference }}}]
        |                                          ^^^^^^
        |
-       = help: this is a mistake in the template, not in the WAML: tell the operator
+       = help: mend the template at this place
 
     1 violation
     "#);

@@ -85,12 +85,12 @@ async fn free_objects(
     let is_live = |object: &LiveObject| {
         own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
     };
-    let mut new = revision.objects.iter().filter(|object| !is_live(object));
+    let mut new = revision.names().filter(|object| !is_live(object));
     let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
     if let Some((object, other)) = taken {
         return Err(refused(&format!("{object} is `{}/{other}`'s by now", app.namespace)));
     }
-    let live = revision.objects.iter().filter(|object| is_live(object)).cloned();
+    let live = revision.names().filter(|object| is_live(object)).cloned();
     Ok(object_claims(files, &live.collect::<Vec<_>>()))
 }
 

@@ -10,7 +10,7 @@ use super::super::output::{self, Format};
 use super::super::platform::KnownTargets;
 use super::super::validate;
 use crate::model::id::TargetName;
-use crate::model::violation::{Rejection, Severity, Violation, sort};
+use crate::model::violation::{Rejection, Severity, Violation, distinct, sort};
 use crate::waml::Waml;
 
 /// The rule that a template exists.
@@ -89,9 +89,9 @@ fn found(
     // Only that the WAML does not name the target is sure.
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
-    let mut doubts = validate::once(doubts.into_iter().filter_map(doubtful));
+    let mut doubts = distinct(doubts.into_iter().filter_map(doubtful));
     sort(&mut doubts);
-    (validate::once(sure.into_iter().chain(waml.violations.clone())), doubts)
+    (distinct(sure.into_iter().chain(waml.violations.clone())), doubts)
 }
 
 /// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it

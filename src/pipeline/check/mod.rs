@@ -12,7 +12,7 @@ mod everywhere; // what there is whatever the samples
 mod undefined; // what is read and is not there
 mod defaults; // what is there and not read
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::model::id::{CommitSha, ImageTag, RepoName, TargetName};
 use crate::model::release::Release;
 use crate::model::target::Clusters;
 use crate::model::template::{TemplateFile, TemplateSources};
-use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::model::violation::{Position, Rejection, Severity, Violation, distinct, sort};
 use crate::pipeline::check::reads::Read;
 use crate::pipeline::check::shape::Shape;
 use crate::pipeline::engine;
@@ -89,8 +89,8 @@ pub fn templates(sources: &TemplateSources) -> Result<Report, Rejection> {
     for (name, versions) in by_name {
         one(name, &versions, sources, &mut report);
     }
-    let mut seen = HashSet::new();
-    report.violations.retain(|violation| seen.insert(violation.clone()));
+    let violations = report.violations.into_iter().map(engine::for_operators);
+    report.violations = distinct(violations);
     sort(&mut report.violations);
     Ok(report)
 }

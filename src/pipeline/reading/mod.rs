@@ -7,6 +7,7 @@ pub mod application; // whose an app is
 pub mod names; // what an app's objects are known by
 mod rule; // Traefik's rules
 pub mod routes; // hosts and paths of routing objects
+pub(crate) mod secrets; // Secrets that controllers make of other objects
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::pipeline::reading::rule::fuzz as fuzz_rule;
@@ -40,6 +41,8 @@ pub fn live_app(files: &[ManifestFile]) -> (LiveApp, Vec<String>) {
     let app = LiveApp {
         staying: staying.filter_map(live_object).collect(),
         left_over: Vec::new(),
+        first_disks: Vec::new(),
+        secrets: found.iter().flat_map(secrets::made_by).collect(),
         objects: found.iter().filter_map(live_object).collect(),
         disks: found.iter().flat_map(disks::of).collect(),
         replicas: maps(&found).filter_map(replicas::number_of).collect(),
@@ -72,6 +75,21 @@ pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk
             let is_same = |one: &Disk| one.object.is_same(&disk.object);
             let is_left = staying.iter().any(|object| object.is_same(&disk.object));
             if is_left && !live.disks.iter().any(is_same) && !found.iter().any(is_same) {
+                found.push(disk);
+            }
+        }
+    }
+    found
+}
+
+/// The live disks as the oldest of the former revisions asked for them, which come with the newest first: that is
+/// how a disk was made, if it has not been deleted since.
+pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
+    let mut found: Vec<Disk> = Vec::new();
+    for files in former.iter().rev() {
+        for disk in live_app(files).0.disks {
+            let is_live = live.disks.iter().any(|one| disks::is_same(one, &disk));
+            if is_live && !found.iter().any(|one| disks::is_same(one, &disk)) {
                 found.push(disk);
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::model::facts::{LiveObject, ObjectName};
 use crate::model::revision::ManifestFile;
 use crate::model::stateful::group;
-use crate::pipeline::reading::live_app;
+use crate::pipeline::reading::{live_app, secrets};
 
 /// Kinds and groups, each text once: many thousand objects have some dozen of them.
 #[derive(Debug, Default)]
@@ -26,7 +26,8 @@ impl Interned {
     }
 }
 
-/// The objects of an app's files, and a file that could not be read, if there is one.
+/// The objects of an app's files and the Secrets that are made of them; and a file that could not be read, if there
+/// is one.
 pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
     let (mut objects, mut unread) = (Vec::with_capacity(files.len()), None);
     for file in files {
@@ -35,7 +36,7 @@ pub fn objects(files: &[ManifestFile]) -> (Vec<LiveObject>, Option<String>) {
             continue;
         }
         let (app, unreadable) = live_app(std::slice::from_ref(file));
-        objects.extend(app.objects);
+        objects.extend(app.names().cloned());
         unread = unread.or(unreadable.into_iter().next());
     }
     (objects, unread)
@@ -71,7 +72,9 @@ fn first_lines(bytes: &[u8]) -> Option<LiveObject> {
     let name = value("  name: ")?;
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
-    (begins && name.bytes().all(plain)).then(|| LiveObject {
+    // What else it says counts, too.
+    let is_whole = !secrets::may_be_made_by(kind, text);
+    (is_whole && begins && name.bytes().all(plain)).then(|| LiveObject {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
@@ -105,6 +108,8 @@ mod tests {
         }
         let two = format!("{ours}---\napiVersion: v1\nkind: Service\nmetadata:\n  name: b\n");
         assert_eq!(names(&two), ["apps/Deployment/shop", "/Service/b"]);
+        let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata:\n  name: a.b\nspec:\n  secretName: x\n";
+        assert_eq!(names(certificate), ["cert-manager.io/Certificate/a.b", "/Secret/x"]);
         assert_eq!(names("a: ["), Vec::<String>::new());
         let file = ManifestFile { name: "b.yaml".to_owned(), bytes: b"a: [".to_vec() };
         assert_eq!(objects(&[file]), (vec![], Some("b.yaml".to_owned())), "and that is told");

@@ -41,13 +41,19 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 fn unknown(name: &str) -> Violation {
     let meant = suggest::nearest(name, names());
-    let meant = meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
+    let help = meant.map_or_else(
+        || {
+            let name = if is_legal(name) { name } else { "queueTooLong" };
+            format!(
+                "an alert of your own needs `expr` and `summary`: `{name}: {{expr: \"queue_length > 100\", \
+                 summary: the queue is too long}}`; the default alerts are those of docs/alerts.md"
+            )
+        },
+        |meant| format!("did you mean `{meant}`?"),
+    );
     Violation::error(RULE, format!("there is no alert {}", quoted(name)))
         .expected("no such alert")
-        .help(format!(
-            "{meant}There are {}; an alert of your own needs `expr`",
-            suggest::list(names())
-        ))
+        .help(help)
 }
 
 fn default_alert(known: &Known, alert: &Alert, path: &Path, report: &mut Report<'_>) {
@@ -112,11 +118,14 @@ fn example(unit: Unit) -> &'static str {
     }
 }
 
-fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
-    let legal = name.starts_with(|c: char| c.is_ascii_lowercase())
+fn is_legal(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.len() <= 63
-        && name.bytes().all(|b| b.is_ascii_alphanumeric());
-    if !legal {
+        && name.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
+    if !is_legal(name) {
         let message = format!("{} is not a legal name of an alert", quoted(name));
         let violation = Violation::error(RULE, message).expected("not a legal name");
         let help = "use up to 63 letters and digits, the first a lower-case letter: `queueTooLong`";
@@ -134,7 +143,14 @@ fn own_alert(name: &str, alert: &Alert, path: &Path, report: &mut Report<'_>) {
         let violation = Violation::warning(RULE, message).expected("compares nothing");
         // A long expression is at hand: what is to be added is enough.
         let shown = if expression.chars().count() > LONGEST_SHOWN { "…" } else { expression };
-        let help = format!("say what is wrong: `{shown} == 0`, `{shown} > 100`");
+        let help = match promql::without_bool(expression) {
+            Some(other) if shown != "…" => format!(
+                "`bool` gives 0 or 1 for each series, and 0 is a value, too: write `{other}`"
+            ),
+            Some(_) => "`bool` gives 0 or 1 for each series, and 0 is a value, too: leave it out"
+                .to_owned(),
+            None => format!("say what is wrong: `{shown} == 0`, `{shown} > 100`"),
+        };
         report.add(&path.key("expr"), violation.help(help));
     }
     if alert.threshold.is_some() {

@@ -1,6 +1,6 @@
 //! The autoscaler's numbers fit together, and what it measures is requested.
 
-use super::quantity::Quantity;
+use super::resources::Amount;
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::waml::node::Path;
@@ -132,7 +132,8 @@ fn find_unreachable<'a>(
     path: &Path,
     report: &mut Report<'_>,
 ) -> Option<Unreachable<'a>> {
-    let requested = Quantity::parse(request)?;
+    // What is no sensible amount the rule `resources` tells.
+    let requested = Amount::parse(kind, request).known()?;
     if requested.is_zero() {
         let message = format!("the autoscaler measures {kind} against a request of nothing");
         let violation = Violation::error("autoscaling", message).expected("percent of nothing");
@@ -141,7 +142,7 @@ fn find_unreachable<'a>(
         return None;
     }
     let (percent, limit) = (percent?, limit?);
-    let most = Quantity::parse(limit)?.percent_of(requested)?;
+    let most = Amount::parse(kind, limit).known()?.percent_of(requested)?;
     let amounts = (request, limit);
     (u128::from(percent) >= most).then_some(Unreachable { kind, percent, amounts, most })
 }

@@ -1,19 +1,27 @@
 //! No object of an app takes the place of another app's: in a namespace, two of one kind and name are one.
 //!
 //! Argo CD would hand such an object back and forth between two apps, and removing one of them would take
-//! it from the other. What the app has had before is a warning: it is the other one that came later. Another
+//! it from the other. A Secret that a controller makes of an object counts as one. What the app has had before is a warning: it is the other one that came later. Another
 //! app's file that cannot be read may have any name: that is a warning, too. Where nothing is known, the rule
 //! `stateful` says so, which asks the same repository.
 
+use std::collections::HashMap;
+
 use super::{Made, Report};
 use crate::model::facts::{Fact, LiveObject};
+use crate::model::id::Slug;
 use crate::model::violation::Violation;
+use crate::pipeline::reading::secrets;
 use crate::pipeline::render::Object;
+use crate::pipeline::view::{ingress, naming};
 use crate::waml::node::Path;
+use crate::waml::section_network::Ingress;
+use crate::waml::section_workload::EnvVar;
 
 const RULE: &str = "collision";
 
 pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
+    twice(made, report);
     let facts = made.valid.facts();
     let Fact::Known { value: namespace, .. } = &facts.namespace else { return };
     let app = &made.valid.waml().app;
@@ -31,25 +39,69 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
         ));
     }
     for object in made.objects {
-        let name = named(object);
-        let Some(other) = namespace.owner_of(&app.slug, &name) else { continue };
-        let LiveObject { kind, name: shown, .. } = &name;
-        let (other, target) = (format!("{}/{other}", app.namespace), made.valid.target());
-        let message = format!("{kind} `{shown}` is already the app `{other}`'s");
-        let is_live = matches!(&facts.live, Fact::Known { value, .. }
-            if value.objects.iter().any(|live| live.is_same(&name)));
-        let violation = if is_live {
-            Violation::warning(RULE, message).help(format!(
-                "give it another name here, or in the WAML of `{other}`: both have it"
-            ))
-        } else {
-            Violation::error(RULE, message).expected("is taken").help(format!(
-                "choose another name; if that app is no more, `bart remove {} {other} --reason TEXT`",
-                target.name
-            ))
-        };
-        place(made, &name, violation, report);
+        let all = names(object);
+        // Where the object itself is another's, so is what is made of it.
+        let taken = all.iter().find_map(|name| Some((name, namespace.owner_of(&app.slug, name)?)));
+        if let Some((name, other)) = taken {
+            place(made, name, judged(made, object, name, other), report);
+        }
     }
+}
+
+/// An object, or a Secret that is made of it, that another app has, too.
+fn judged(made: &Made<'_>, object: &Object, name: &LiveObject, other: &Slug) -> Violation {
+    let LiveObject { kind, name: shown, .. } = name;
+    let other = format!("{}/{other}", made.valid.waml().app.namespace);
+    let message = format!("{kind} `{shown}`{} is already the app `{other}`'s", maker(object, name));
+    let is_live = matches!(&made.valid.facts().live, Fact::Known { value, .. }
+        if value.names().any(|live| live.is_same(name)));
+    if is_live {
+        Violation::warning(RULE, message)
+            .help(format!("give it another name here, or in the WAML of `{other}`: both have it"))
+    } else {
+        Violation::error(RULE, message).expected("is taken").help(format!(
+            "choose another name; if that app is no more, `bart remove {} {other} --reason TEXT`",
+            made.valid.target().name
+        ))
+    }
+}
+
+/// Refuses two objects of the app itself of which one Secret would be made: each would undo the other's.
+fn twice(made: &Made<'_>, report: &mut Report<'_>) {
+    let mut seen: HashMap<String, LiveObject> = HashMap::new();
+    for object in made.objects {
+        for name in names(object).into_iter().filter(is_secret) {
+            let by = named(object);
+            match seen.get(&name.name) {
+                None => drop(seen.insert(name.name, by)),
+                // An object that is there twice is told by the rule `rendered`.
+                Some(first) if *first == by && is_secret(&by) => {}
+                Some(first) => {
+                    let message =
+                        format!("{first} and {by} would both write the Secret `{}`", name.name);
+                    let violation = Violation::error(RULE, message).expected("is taken");
+                    let help = "give one of them another name";
+                    place(made, &name, violation.help(help), report);
+                }
+            }
+        }
+    }
+}
+
+fn is_secret(object: &LiveObject) -> bool {
+    object.kind == "Secret" && object.api_version == "v1"
+}
+
+/// What a cluster knows of an object: itself, and the Secrets that are made of it.
+fn names(object: &Object) -> Vec<LiveObject> {
+    let made = secrets::made_by(&object.json.clone().into());
+    std::iter::once(named(object)).chain(made).collect()
+}
+
+/// `, which Certificate a makes,` of what is not in the manifests itself.
+fn maker(object: &Object, name: &LiveObject) -> String {
+    let by = named(object);
+    if by == *name { String::new() } else { format!(", which {by} makes,") }
 }
 
 fn named(object: &Object) -> LiveObject {
@@ -60,14 +112,49 @@ fn named(object: &Object) -> LiveObject {
     }
 }
 
-/// At what makes the name: a service of its own, else the slug.
+/// At what makes the name: a service, a secret or a host of its own, else the slug.
 fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mut Report<'_>) {
-    let services = made.valid.section().service.as_deref().unwrap_or_default();
-    let index = services.iter().position(|one| one.name.as_deref() == Some(object.name.as_str()));
-    if let Some(index) = index.filter(|_| object.kind == "Service") {
-        let path = Path::root().key("service").index(index).key("name");
-        return report.add(&path, violation);
+    let section = made.valid.section();
+    let name = object.name.as_str();
+    let path = match object.kind.as_str() {
+        "Service" => {
+            let index = section.services().iter().position(|one| one.name.as_deref() == Some(name));
+            index.map(|index| Path::root().key("service").index(index).key("name"))
+        }
+        "Secret" | "ExternalSecret" | "VaultStaticSecret" => {
+            let secrets = section.secrets.as_deref().unwrap_or_default();
+            let index = secrets.iter().position(|one| one.name == name);
+            index
+                .map(|index| Path::root().key("secrets").index(index).key("name"))
+                .or_else(|| variable(made, name))
+                .or_else(|| certificate(made, name))
+        }
+        "Certificate" | "CachedCertificate" => certificate(made, name),
+        _ => None,
+    };
+    if let Some(path) = path {
+        report.add(&path, violation);
+    } else {
+        let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
+        report.add_at("slug", place, violation);
     }
-    let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
-    report.add_at("slug", place, violation);
+}
+
+/// The variable that asks for a Secret of that name.
+fn variable(made: &Made<'_>, name: &str) -> Option<Path> {
+    let variables = made.valid.section().env.as_deref().unwrap_or_default();
+    let asks = |one: &EnvVar| one.secret.as_ref().is_some_and(|secret| secret.name == name);
+    let index = variables.iter().position(asks)?;
+    Some(Path::root().key("env").index(index).key("secret").key("name"))
+}
+
+/// The host that has a certificate of that name.
+fn certificate(made: &Made<'_>, name: &str) -> Option<Path> {
+    let (slug, target) = (made.valid.waml().app.slug.as_str(), made.valid.target());
+    let ingresses = made.valid.section().ingresses();
+    let has =
+        |one: &Ingress| naming::of(slug, &naming::host_part(&ingress::host(one, target))) == name;
+    let index = ingresses.iter().position(has)?;
+    let key = if ingresses.get(index)?.host.is_some() { "host" } else { "hostPrefix" };
+    Some(Path::root().key("ingress").index(index).key(key))
 }

@@ -16,10 +16,11 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
     let with_disks = made.objects.iter().filter(|object| disks::KINDS.contains(&object.kind()));
     let wanted: Vec<Disk> =
         with_disks.flat_map(|object| disks::of(&object.json.clone().into())).collect();
-    for (disk, Conflict { field, message, may_be_same }) in disks::conflicts(&live.disks, &wanted) {
+    let conflicts = disks::conflicts(&live.disks, &live.first_disks, &wanted);
+    for (disk, Conflict { field, message, may_be_same }) in conflicts {
         let violation = if may_be_same {
             Violation::warning(RULE, message)
-                .help("leave the class out, unless it is the one that the disk has")
+                .help("put back what it was made with, unless Argo CD syncs the app as it is")
         } else {
             Violation::error(RULE, message).help(help(field))
         };
@@ -43,7 +44,8 @@ pub(super) fn check(made: &Made<'_>, report: &mut Report<'_>) {
 /// A former revision had the disk, and Argo CD was told to leave it in the cluster. Whether it is there nobody
 /// here can see.
 fn left_over(former: &Disk, wanted: &Disk) -> Violation {
-    let conflicts = disks::conflicts(std::slice::from_ref(former), std::slice::from_ref(wanted));
+    let conflicts =
+        disks::conflicts(std::slice::from_ref(former), &[], std::slice::from_ref(wanted));
     let refused = conflicts
         .first()
         .map_or_else(String::new, |(_, conflict)| format!("; if it is, {}", conflict.message));

@@ -20,8 +20,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         &path.key("maxUnavailable"),
         report,
     );
-    at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
-    at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
+    let available = at_most_all("disruption", "stay", available, &path.key("minAvailable"), report);
+    let unavailable =
+        at_most_all("disruption", "be away", unavailable, &path.key("maxUnavailable"), report);
     one_of_two(subject, &path, report);
     let pods = subject.fewest_pods();
     if pods == Some(0) {

@@ -42,7 +42,13 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
                 prefix.as_ref().map(|p| format!("{p}.{}", target.map_or("x", |t| &t.domain)))
             });
             match name.filter(|name| !is_host(name)) {
-                None => return,
+                // The domain behind it makes it a legal name, of nothing that anybody would call so.
+                None => match prefix.as_deref().filter(|prefix| is_ip(prefix)) {
+                    None => return,
+                    Some(prefix) => Violation::error("ingress", format!("{} is an address, not the beginning of a host name", quoted(prefix)))
+                        .expected("not a host name")
+                        .help("write a name, such as `hostPrefix: my-app`; the target's domain comes behind it"),
+                },
                 Some(name) if is_address(&name) => {
                     Violation::error("ingress", format!("{} is an address, not a host name", quoted(&name)))
                         .expected("not a host name")
@@ -160,6 +166,12 @@ fn is_address(text: &str) -> bool {
             .rsplit('.')
             .next()
             .is_some_and(|last| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The whole address of a machine: four bytes.
+fn is_ip(text: &str) -> bool {
+    let parts: Vec<&str> = text.strip_prefix("*.").unwrap_or(text).split('.').collect();
+    parts.len() == 4 && parts.iter().all(|part| part.parse::<u8>().is_ok())
 }
 
 /// The characters of RFC 3986's `path-absolute`, without quotes of any kind: a path becomes part

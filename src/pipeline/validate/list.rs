@@ -128,7 +128,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "reserved",
-        about: "The namespace is one for apps, and no name is Kubernetes' or the platform's own.",
+        about: "The namespace is one for apps, neither Kubernetes' nor the platform's, and no name is.",
         source: r#"Kubernetes, "Namespaces"; the target's policy: `policies.namespaces` of the cluster"#,
         weight: Weight::Error,
         check: Check::Settings(reserved::check),
@@ -212,9 +212,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "volumes",
-        about: "Volumes have a folder of their own, are one thing, and disks are shared only if they can be.",
+        about: "Volumes have a folder of their own, are one thing, and disks are shared only if they can be; one larger than clouds have is a warning.",
         source: r#"Kubernetes, "Volumes""#,
-        weight: Weight::Error,
+        weight: Weight::Both,
         check: Check::Settings(volumes::check),
     },
     Rule {
@@ -296,7 +296,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "ignored",
-        about: "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that others override everywhere or make useless.",
+        about: "Nothing that is written does nothing: no value that is only a comment, no `match` without a target, no setting that every target has otherwise or that others make useless.",
         source: "a promise of ours: nothing is ignored in silence",
         weight: Weight::Warning,
         check: Check::Settings(ignored::check),
@@ -408,14 +408,14 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "collision",
-        about: "No object has the kind and name of one of another app in the namespace; one that both have already is a warning.",
+        about: "No object, and no Secret that is made of one, has the kind and name of one of another app in the namespace; one that both have already is a warning. No Secret is made twice.",
         source: "a promise of ours: nobody takes over another team's app by its name",
         weight: Weight::Both,
         check: Check::Objects(collision::check),
     },
     Rule {
         name: "disks",
-        about: "A disk that is live is not made smaller, and keeps its storage class and access modes.",
+        about: "A disk that is live is not made smaller, and keeps its storage class, also where it was made without one, and its access modes.",
         source: r#"Kubernetes, "Persistent Volumes": a claim that is there only grows"#,
         weight: Weight::Both,
         check: Check::Objects(disks::check),

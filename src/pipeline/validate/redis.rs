@@ -17,8 +17,23 @@ const LARGEST: u64 = 64 << 30;
 /// Memorystore has instances of 1 to 300 whole GB.
 const MEMORYSTORE: std::ops::RangeInclusive<u64> = (1 << 30)..=(300 << 30);
 
-/// Of Redis and of Valkey there are versions 3 to 9; the next major version comes with a release of ours.
-const MAJORS: std::ops::RangeInclusive<u32> = 3..=9;
+/// The versions of Redis and of Valkey that there are, without patches. The two last majors are still being
+/// made: they may get more, and the next major version comes with a release of ours.
+const VERSIONS: [(u32, &[u32]); 7] = [
+    (3, &[0, 2]),
+    (4, &[0]),
+    (5, &[0]),
+    (6, &[0, 2]),
+    (7, &[0, 2, 4]),
+    (8, &[0, 1, 2, 4, 6]),
+    (9, &[0, 1]),
+];
+
+/// No version of either has had so many patches.
+const MOST_PATCHES: u32 = 40;
+
+/// Memorystore's: there are no others, and there will be none.
+const OF_MEMORYSTORE: [&str; 6] = ["3.2", "4.0", "5.0", "6.x", "7.0", "7.2"];
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(redis) = &subject.section.redis else { return };
@@ -40,15 +55,42 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn version(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report<'_>) {
-    if text.is_some_and(|text| is_version(kind, text)) {
-        return;
+    let Some(text) = text else {
+        let violation = Violation::error("redis", "the Redis has no version");
+        return report.add(path, violation.expected("needs a version").help("write it like `7.2`"));
+    };
+    match known(kind, text) {
+        Known::Yes => {}
+        Known::No => {
+            let message =
+                format!("{} is not a version of Redis that can be had here", quoted(text));
+            let violation = Violation::error("redis", message).expected("needs a version");
+            report.add(path, violation.help(ways_out(kind, text)));
+        }
+        Known::Doubtful => {
+            let message = format!("no version {} of Redis is known", quoted(text));
+            let violation = Violation::warning("redis", message).expected("may not exist");
+            let help = format!("{}, unless the image has a tag of that name", ways_out(kind, text));
+            report.add(path, violation.help(help));
+        }
     }
-    let message = text.map_or_else(
-        || "the Redis has no version".to_owned(),
-        |text| format!("{} is not a version of Redis that can be had here", quoted(text)),
-    );
-    let violation = Violation::error("redis", message).expected("needs a version");
-    report.add(path, violation.help("write it like `7.2`"));
+}
+
+/// The versions to write instead: those of the same major, or the usual one.
+fn ways_out(kind: RedisKind, text: &str) -> String {
+    let minors = |major: u32| VERSIONS.iter().find(|(of, _)| *of == major);
+    let major = text.split('.').next().and_then(|major| major.parse().ok());
+    let all: Vec<String> = match (kind, major.and_then(minors)) {
+        (RedisKind::Memorystore, _) => OF_MEMORYSTORE.map(str::to_owned).to_vec(),
+        (_, Some((major, minors))) => {
+            minors.iter().map(|minor| format!("{major}.{minor}")).collect()
+        }
+        (_, None) => return "write it like `7.2`".to_owned(),
+    };
+    match all.as_slice() {
+        [only] => format!("write `version: \"{only}\"`"),
+        _ => format!("write one of {}", crate::waml::suggest::list(all.iter().map(String::as_str))),
+    }
 }
 
 fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report<'_>) {
@@ -72,23 +114,36 @@ fn memory(text: Option<&str>, kind: RedisKind, path: &Path, report: &mut Report<
     }
 }
 
+/// Whether there is a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Yes,
+    No,
+    /// It looks like one, and none of that number has been heard of.
+    Doubtful,
+}
+
 /// Tags of the image: `7`, `7.2`, `7.2.4`; Memorystore's: `7.2`, and for 6 `6.x`.
-fn is_version(kind: RedisKind, text: &str) -> bool {
-    let number =
-        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    let parts: Vec<&str> = text.split('.').collect();
-    let major = parts.first().and_then(|major| major.parse().ok());
-    if !major.is_some_and(|major: u32| MAJORS.contains(&major)) {
-        return false;
+fn known(kind: RedisKind, text: &str) -> Known {
+    if kind == RedisKind::Memorystore {
+        return if OF_MEMORYSTORE.contains(&text) { Known::Yes } else { Known::No };
     }
-    match (kind, &parts[..]) {
-        (RedisKind::Memorystore, [major, minor]) => {
-            number(major) && (number(minor) || *minor == "x")
-        }
-        (RedisKind::Memorystore, _) => false,
-        (RedisKind::None | RedisKind::InCluster, parts) => {
-            (1..=3).contains(&parts.len()) && parts.iter().all(|part| number(part))
-        }
+    let number = |part: &str| -> Option<u32> {
+        let digits = (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+        let padded = part.len() > 1 && part.starts_with('0');
+        if digits && !padded { part.parse().ok() } else { None }
+    };
+    let Some(parts) = text.split('.').map(number).collect::<Option<Vec<u32>>>() else {
+        return Known::No;
+    };
+    let [major, rest @ ..] = parts.as_slice() else { return Known::No };
+    let Some((_, minors)) = VERSIONS.iter().find(|(of, _)| of == major) else { return Known::No };
+    match rest {
+        [] => Known::Yes,
+        [minor] if minors.contains(minor) => Known::Yes,
+        [minor, patch] if minors.contains(minor) && *patch < MOST_PATCHES => Known::Yes,
+        [_] | [_, _] => Known::Doubtful,
+        _ => Known::No,
     }
 }
 
@@ -98,20 +153,30 @@ mod tests {
 
     #[test]
     fn versions_are_those_that_can_be_had() {
+        use Known::{Doubtful, No, Yes};
         for (text, in_cluster, memorystore) in [
-            ("7", true, false),
-            ("7.2", true, true),
-            ("7.2.4", true, false),
-            ("6.x", false, true),
-            ("", false, false),
-            ("latest", false, false),
-            ("7.", false, false),
-            ("7.2\n", false, false),
-            ("99.1", false, false),
-            ("0", false, false),
+            ("7", Yes, No),
+            ("7.2", Yes, Yes),
+            ("7.2.4", Yes, No),
+            ("6.x", No, Yes),
+            ("", No, No),
+            ("latest", No, No),
+            ("7.", No, No),
+            ("7.2\n", No, No),
+            ("99.1", No, No),
+            ("0", No, No),
+            ("7.10", Doubtful, No),
+            ("7.4", Yes, No),
+            ("8.0.5", Yes, No),
+            ("8.0.99", Doubtful, No),
+            ("8.9", Doubtful, No),
+            ("7.02", No, No),
+            ("7.2.4.1", No, No),
         ] {
-            assert_eq!(is_version(RedisKind::InCluster, text), in_cluster, "{text:?}");
-            assert_eq!(is_version(RedisKind::Memorystore, text), memorystore, "{text:?}");
+            assert_eq!(known(RedisKind::InCluster, text), in_cluster, "{text:?}");
+            assert_eq!(known(RedisKind::Memorystore, text), memorystore, "{text:?}");
         }
+        assert_eq!(ways_out(RedisKind::InCluster, "7.10"), "write one of `7.0`, `7.2` and `7.4`");
+        assert_eq!(ways_out(RedisKind::InCluster, "5.1"), "write `version: \"5.0\"`");
     }
 }

@@ -11,28 +11,77 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let requests = amounts(resources.requests.as_ref());
     let limits = amounts(resources.limits.as_ref());
     for ((kind, request), (_, limit)) in requests.into_iter().zip(limits) {
-        let path = |side: &str| Path::root().key("resources").key(side).key(kind);
-        let request_is = request.map(|text| parse(text, &path("requests"), kind, report));
-        let limit_is = limit.map(|text| parse(text, &path("limits"), kind, report));
-        if let (Some(Some(least)), Some(Some(most)), Some(request), Some(limit)) =
-            (request_is, limit_is, request, limit)
-            && least > most
-        {
-            let defaults = ["requests", "limits"].map(|side| subject.default_of(&path(side)));
-            let [of_request, of_limit] = &defaults;
-            let message = format!(
-                "the request of {request} {kind}{of_request} is over the limit of {limit}{of_limit}"
-            );
-            let help =
-                format!("lower `resources.requests.{kind}`, or raise `resources.limits.{kind}`");
-            // At the one of the two that somebody wrote.
-            let (side, expected) = match (of_request.is_empty(), of_limit.is_empty()) {
-                (false, true) => ("limits", format!("at least {request}")),
-                _ => ("requests", format!("at most {limit}")),
-            };
-            let violation = Violation::error("resources", message).expected(expected);
-            report.add(&path(side), violation.help(help));
+        Resource { subject, name: kind, request, limit }.check(report);
+    }
+}
+
+/// What is requested of one kind of resource, and the limit.
+struct Resource<'a> {
+    subject: &'a Subject<'a>,
+    name: &'static str,
+    request: Option<&'a str>,
+    limit: Option<&'a str>,
+}
+
+impl Resource<'_> {
+    fn check(&self, report: &mut Report<'_>) {
+        let request = self.request.map(|text| (text, Amount::parse(self.name, text)));
+        let limit = self.limit.map(|text| (text, Amount::parse(self.name, text)));
+        let over = match (request, limit) {
+            (Some((_, Amount::Plausible(least) | Amount::Huge(least))), Some((text, most))) => {
+                most.known().filter(|most| least > *most).map(|_| text)
+            }
+            _ => None,
+        };
+        if let Some((text, amount)) = request {
+            self.tell(text, amount, "requests", over, report);
         }
+        if let Some((text, amount)) = limit {
+            self.tell(text, amount, "limits", None, report);
+        }
+        // What is no sensible amount by itself was told, and is the reason for the rest.
+        if let (Some((request, Amount::Plausible(_))), Some(limit)) = (request, over) {
+            self.tell_over(request, limit, report);
+        }
+    }
+
+    fn path(&self, side: &str) -> Path {
+        Path::root().key("resources").key(side).key(self.name)
+    }
+
+    /// What is wrong with an amount by itself; `over` is the limit that it is over.
+    fn tell(
+        &self,
+        text: &str,
+        amount: Amount,
+        side: &str,
+        over: Option<&str>,
+        report: &mut Report<'_>,
+    ) {
+        let path = self.path(side);
+        match amount {
+            Amount::Plausible(_) => {}
+            Amount::Unreadable => report.add(&path, not_a_quantity("resources", text, self.name)),
+            Amount::Tiny => report.add(&path, too_few_bytes("resources", text)),
+            Amount::Huge(_) => report.add(&path, huge(self.name, text, over)),
+        }
+    }
+
+    fn tell_over(&self, request: &str, limit: &str, report: &mut Report<'_>) {
+        let kind = self.name;
+        let defaults = ["requests", "limits"].map(|side| self.subject.default_of(&self.path(side)));
+        let [of_request, of_limit] = &defaults;
+        let message = format!(
+            "the request of {request} {kind}{of_request} is over the limit of {limit}{of_limit}"
+        );
+        let help = format!("lower `resources.requests.{kind}`, or raise `resources.limits.{kind}`");
+        // At the one of the two that somebody wrote.
+        let (side, expected) = match (of_request.is_empty(), of_limit.is_empty()) {
+            (false, true) => ("limits", format!("at least {request}")),
+            _ => ("requests", format!("at most {limit}")),
+        };
+        let violation = Violation::error("resources", message).expected(expected);
+        report.add(&self.path(side), violation.help(help));
     }
 }
 
@@ -45,55 +94,103 @@ fn amounts(amounts: Option<&Amounts>) -> [(&'static str, Option<&str>); 3] {
     ]
 }
 
-fn parse(text: &str, path: &Path, kind: &str, report: &mut Report<'_>) -> Option<Quantity> {
-    let Some(found) = Quantity::parse(text) else {
-        report.add(path, not_a_quantity("resources", text, kind));
-        return None;
-    };
-    match kind {
-        "cpu" => many_cpus(text, found, path, report),
-        _ => few_bytes("resources", text, found, path, report),
+/// A text as an amount of CPU or of bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Amount {
+    /// No quantity at all.
+    Unreadable,
+    /// Fewer bytes than anything can be made of.
+    Tiny,
+    /// More than a machine has.
+    Huge(Quantity),
+    /// What somebody may have meant.
+    Plausible(Quantity),
+}
+
+impl Amount {
+    pub(super) fn parse(kind: &str, text: &str) -> Self {
+        let Some(quantity) = Quantity::parse(text) else { return Self::Unreadable };
+        let most = match kind {
+            "cpu" => MANY_CPUS,
+            "memory" => MUCH_MEMORY,
+            _ => MUCH_STORAGE,
+        };
+        if kind != "cpu" && is_few_bytes(quantity) {
+            Self::Tiny
+        } else if quantity.whole().is_none_or(|amount| amount > most) {
+            Self::Huge(quantity)
+        } else {
+            Self::Plausible(quantity)
+        }
     }
-    Some(found)
+
+    /// The quantity, where other amounts can be compared with it.
+    pub(super) fn known(self) -> Option<Quantity> {
+        match self {
+            Self::Unreadable | Self::Tiny => None,
+            Self::Huge(quantity) | Self::Plausible(quantity) => Some(quantity),
+        }
+    }
 }
 
 /// More CPUs than the machines have that most clusters are made of.
 const MANY_CPUS: u64 = 64;
 
-/// `200` where `200m` was meant: no node has room for it, and the pod waits for ever.
-fn many_cpus(text: &str, found: Quantity, path: &Path, report: &mut Report<'_>) {
-    if found.whole().is_none_or(|cpus| cpus > MANY_CPUS) {
-        let message = format!("{text} CPUs are more than a node has");
-        let violation = Violation::warning("resources", message).expected("whole CPUs");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let help =
-            format!("write `{digits}m` for {digits} thousandths of a CPU, if that was meant");
-        report.add(path, violation.help(help));
-    }
+/// More memory than such machines have: 8 GiB for each of those CPUs.
+const MUCH_MEMORY: u64 = 512 << 30;
+
+/// More than disks of clouds have, of machines and of pods: 64 TiB.
+pub(super) const MUCH_STORAGE: u64 = 64 << 40;
+
+/// `200` where `200m` was meant, or `512Gi` for `512Mi`: no node has room for it, and the pod waits for ever. An
+/// error where the limit, which it is over, would have Kubernetes refuse the pod at once.
+fn huge(kind: &str, text: &str, over: Option<&str>) -> Violation {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let (what, expected, help) = match kind {
+        "cpu" => (
+            format!("{text} CPUs are more than a node has"),
+            "whole CPUs",
+            format!("write `{digits}m` for {digits} thousandths of a CPU, if that was meant"),
+        ),
+        _ => (
+            format!("{text} of {} is more than a node has", spoken(kind)),
+            "too much",
+            format!(
+                "write `{digits}Mi` for mebibytes or `{digits}Gi` for gibibytes, if that was meant"
+            ),
+        ),
+    };
+    let violation = match over {
+        Some(limit) => {
+            Violation::error("resources", format!("{what}, and over the limit of {limit}"))
+        }
+        None => Violation::warning("resources", what),
+    };
+    violation.expected(expected).help(help)
+}
+
+fn spoken(kind: &str) -> &str {
+    if kind == "memory" { "memory" } else { "ephemeral storage" }
 }
 
 /// Less than this, and no container starts and no disk has a file system.
 const FEW_BYTES: u64 = 1 << 20;
 
+/// Whether so many bytes are too few for anything. None at all is another matter.
+pub(super) fn is_few_bytes(bytes: Quantity) -> bool {
+    !bytes.is_zero() && bytes.whole().is_some_and(|bytes| bytes < FEW_BYTES)
+}
+
 /// `128m` where `128Mi` was meant: a small `m` is a thousandth, of a byte here.
-pub(super) fn few_bytes(
-    rule: &'static str,
-    text: &str,
-    found: Quantity,
-    path: &Path,
-    report: &mut Report<'_>,
-) {
-    if found.is_zero() || found.whole().is_none_or(|bytes| bytes >= FEW_BYTES) {
-        return;
-    }
+pub(super) fn too_few_bytes(rule: &'static str, text: &str) -> Violation {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let message = if text.ends_with('m') {
         format!("{text} are {digits} thousandths of a byte")
     } else {
         format!("{text} is less than a megabyte")
     };
-    let violation = Violation::error(rule, message).expected("bytes");
-    report.add(path, violation.help(format!("write `{digits}Mi` for mebibytes")));
+    let help = format!("write `{digits}Mi` for mebibytes");
+    Violation::error(rule, message).expected("bytes").help(help)
 }
 
 /// The violation for a text that is no quantity of that kind.

@@ -10,7 +10,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let unavailable =
         number("scaling", scaling.max_unavailable.as_deref(), &path.key("maxUnavailable"), report);
     let surge = number("scaling", scaling.max_surge.as_deref(), &path.key("maxSurge"), report);
-    at_most_all("scaling", "be missing", unavailable, &path.key("maxUnavailable"), report);
+    let unavailable =
+        at_most_all("scaling", "be missing", unavailable, &path.key("maxUnavailable"), report);
     if unavailable.is_some_and(NumberOrPercent::is_zero)
         && surge.is_some_and(NumberOrPercent::is_zero)
     {
@@ -23,18 +24,19 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Kubernetes refuses more than 100 % where pods stay or are away; only `maxSurge` may be more.
+/// Kubernetes refuses more than 100 % where pods stay or are away; only `maxSurge` may be more. The number,
+/// unless it is refused: what comes of it is nothing to tell.
 pub(super) fn at_most_all(
     rule: &'static str,
     what: &str,
     number: Option<NumberOrPercent>,
     path: &Path,
     report: &mut Report<'_>,
-) {
-    if let Some(NumberOrPercent::Percent(percent @ 101..)) = number {
-        let violation = Violation::error(rule, format!("{percent}% of the pods cannot {what}"));
-        report.add(path, violation.expected("at most 100%").help("write 100% or less"));
-    }
+) -> Option<NumberOrPercent> {
+    let Some(NumberOrPercent::Percent(percent @ 101..)) = number else { return number };
+    let violation = Violation::error(rule, format!("{percent}% of the pods cannot {what}"));
+    report.add(path, violation.expected("at most 100%").help("write 100% or less"));
+    None
 }
 
 /// Reads a number or percentage; reports it where it is neither.

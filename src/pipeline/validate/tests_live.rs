@@ -103,7 +103,27 @@ fn a_live_disk_only_grows() {
     let mode = disks("size: 10Gi, accessMode: ReadWriteMany");
     assert!(mode.len() == 1 && mode[0].contains("from ReadWriteOnce to ReadWriteMany"), "{mode:?}");
     let class = disks("size: 10Gi, storageClass: fast");
+    assert!(class.len() == 1 && class[0].starts_with("9:"), "{class:?}");
+    assert!(class[0].contains("would get the storage class `fast`: it was made without one"));
+    // An older version let it pass: going back is possible, and staying is told.
+    let Fact::Known { value: LiveApp { disks: first_disks, objects, .. }, .. } = facts.live else {
+        panic!("it is known")
+    };
+    let disks_now: Vec<Disk> = first_disks
+        .iter()
+        .map(|disk| Disk { class: Some("fast".to_owned()), ..disk.clone() })
+        .collect();
+    let live = LiveApp { objects, disks: disks_now, first_disks, ..LiveApp::default() };
+    let facts = Facts { live: known(live), ..facts_on(target()) };
+    let disks = |more: &str| {
+        let mut found = said(&volume(more), &facts);
+        found.retain(|one| one.contains("[disks]"));
+        found
+    };
+    assert_eq!(disks("size: 10Gi"), NONE);
+    let class = disks("size: 10Gi, storageClass: fast");
     assert!(class.len() == 1 && class[0].starts_with("? "), "{class:?}");
+    assert!(class[0].contains("was made with the cluster's own"), "{class:?}");
 }
 
 #[test]
@@ -165,6 +185,22 @@ fn an_object_of_another_app_is_not_taken() {
             "8:61: Service `bapp` is already the app `n/bapp`'s [collision] → choose another name; if that app is no more, `bart remove t n/bapp --reason TEXT`"
         ]
     );
+    // What is made of an object is an object.
+    let secret: Arc<[ObjectName]> = [object("", "Secret", "a.same.example.com")].into();
+    let facts_of = |theirs: Arc<[ObjectName]>| {
+        let apps = [(slug("bapp"), theirs)].into();
+        let namespace = known(Arc::new(NamespaceObjects { apps, ..NamespaceObjects::default() }));
+        Facts { namespace, ..live(&[("apps/v1", "Deployment", "a")]) }
+    };
+    let web_at = format!("{}    ingress: [{{host: same.example.com}}]\n", super::WEB);
+    let found = said(&web_at, &facts_of(secret));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with(
+            "9:22: Secret `a.same.example.com`, which Certificate a.same.example.com makes, is already the app `n/bapp`'s [collision]"
+        ),
+        "{found:?}"
+    );
     let both = Facts { live: live(&[("v1", "Service", "bapp")]).live, ..facts };
     let found = said(&web.replace("NAME", "bapp"), &both);
     assert!(found.len() == 1 && found[0].starts_with("? 8:61: Service `bapp`"), "{found:?}");
@@ -177,6 +213,28 @@ fn an_object_of_another_app_is_not_taken() {
     let found = said(&web.replace("NAME", "other"), &half);
     assert!(
         found.len() == 1 && found[0].starts_with("? it is not known which objects `n/bapp` has"),
+        "{found:?}"
+    );
+}
+
+/// A certificate's Secret and one from a store are one object, also in one app.
+#[test]
+fn a_secret_is_not_made_twice() {
+    let mut target = target();
+    target.platform.secrets = serde_json::from_str(r#"{"delivery": "external-secrets"}"#).unwrap();
+    let section = |secret: &str| {
+        format!(
+            "{}    ingress: [{{host: same.example.com}}]\n    secrets: [{{name: {secret}}}]\n",
+            super::WEB
+        )
+    };
+    let facts = facts_on(target);
+    assert_eq!(said(&section("other"), &facts), NONE);
+    let found = said(&section("a.same.example.com"), &facts);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("10:22: ")
+            && found[0].contains("would both write the Secret `a.same.example.com` [collision]"),
         "{found:?}"
     );
 }

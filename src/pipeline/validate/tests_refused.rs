@@ -442,3 +442,93 @@ fn an_alert_that_compares_nothing_is_told() {
         assert_eq!(of(fine), [], "{fine}");
     }
 }
+
+/// What follows from a mistake is not told beside it.
+#[test]
+fn an_amount_that_makes_no_sense_is_told_once_with_what_to_write() {
+    use crate::model::violation::Severity::{Error, Warning};
+
+    let one = |section: &str| {
+        let found = super::planned_section(section);
+        assert_eq!(found.len(), 1, "{section}: {found:?}");
+        let one = &found[0];
+        (one.message.clone(), one.severity, one.help.clone().unwrap_or_default())
+    };
+    let limit = |memory: &str| format!("    resources: {{limits: {{memory: {memory}}}}}\n");
+    for (section, message, severity, help) in [
+        (limit("128m"), "128m are 128 thousandths of a byte", Error, "`128Mi`"),
+        (limit("512"), "512 is less than a megabyte", Error, "`512Mi`"),
+        (limit("1Ki"), "1Ki is less than a megabyte", Error, "`1Mi`"),
+        (limit("9000Ti"), "9000Ti of memory is more than a node has", Warning, "`9000Mi`"),
+        (
+            "    disruption: {minAvailable: 101%}\n".to_owned(),
+            "101% of the pods cannot stay",
+            Error,
+            "100% or less",
+        ),
+        (
+            "    resources: {requests: {cpu: 200}}\n".to_owned(),
+            "200 CPUs are more than a node has, and over the limit of 400m",
+            Error,
+            "`200m`",
+        ),
+        (
+            "    resources: {requests: {memory: 800Gi}}\n".to_owned(),
+            "800Gi of memory is more than a node has, and over the limit of 512Mi",
+            Error,
+            "`800Mi`",
+        ),
+        (
+            "    autoscaling: {horizontal: {maxReplicas: 9, memory: {averageUtilization: 75}}}\n    resources: {limits: {memory: 300m}}\n".to_owned(),
+            "300m are 300 thousandths of a byte",
+            Error,
+            "`300Mi`",
+        ),
+        (
+            "    scaling: {replicas: 1}\n    disruption: {maxUnavailable: 1}\n    volumes: [{name: d, mountPath: /d, size: 100Pi}]\n".to_owned(),
+            "100Pi is more than clouds have in a disk",
+            Warning,
+            "`size: 100Gi`",
+        ),
+        (
+            format!("{WEB}    ingress: [{{hostPrefix: 10.0.0.1}}]\n"),
+            "`10.0.0.1` is an address, not the beginning of a host name",
+            Error,
+            "`hostPrefix: my-app`",
+        ),
+        (
+            "    alerts: {slow: {expr: 'rate(x[5m]) > bool 1', summary: it is slow}}\n".to_owned(),
+            "the alert `slow` fires as long as anything is measured",
+            Warning,
+            "write `rate(x[5m]) > 1`",
+        ),
+        (
+            "    alerts: {nope: {threshold: 3}}\n".to_owned(),
+            "there is no alert `nope`",
+            Error,
+            "`nope: {expr: \"queue_length > 100\", summary: the queue is too long}`",
+        ),
+    ] {
+        let found = one(&section);
+        assert!(found.0.starts_with(message), "{found:?}");
+        assert_eq!(found.1, severity, "{found:?}");
+        assert!(found.2.contains(help), "{found:?}");
+    }
+}
+
+#[test]
+fn the_same_value_once_more_takes_nothing_away() {
+    let head = super::HEAD;
+    let text = |target: &str| {
+        format!(
+            "{head}defaults:\n- match: '*'\n  scaling: {{replicas: 2}}\n  args: [a, b]\n  service: [{{ports: [{{name: http, number: 8000}}]}}]\ndeploy:\n  t: {{{target}}}\n"
+        )
+    };
+    let said = |target: &str| super::planned(&text(target)).len();
+    let same =
+        "scaling: {replicas: 2}, args: [a, b], service: [{ports: [{name: http, number: 8000}]}]";
+    assert_eq!(said(same), 0, "{:?}", super::planned(&text(same)));
+    assert_eq!(said("scaling: {replicas: 3}"), 1);
+    assert_eq!(said("args: [a]"), 1);
+    assert_eq!(said("service: [{ports: [{name: http, number: 8001}]}]"), 1);
+}

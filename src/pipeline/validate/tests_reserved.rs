@@ -17,7 +17,7 @@ fn said(namespace: &str, slug: &str, section: &str, target: Target) -> Vec<Strin
 
 #[test]
 fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
-    let here = |namespace: &str, slug: &str| said(namespace, slug, "    {}\n", target());
+    let here = |namespace: &str, slug: &str| said(namespace, slug, "    {}\n", open());
     for (namespace, slug, expected) in [
         (
             "kube-system",
@@ -45,10 +45,30 @@ fn what_is_kubernetes_or_the_platforms_own_is_no_apps() {
     assert!(here("default", "shop").is_empty() && here("devx", "kubernetes").is_empty());
 }
 
+/// A target that takes apps in `default`.
+fn open() -> Target {
+    let mut target = target();
+    target.policies.namespaces.allow = Some(vec!["*".to_owned(), "default".to_owned()]);
+    target
+}
+
+#[test]
+fn what_the_platform_usually_has_is_no_apps_unless_an_operator_says_so() {
+    for namespace in
+        ["cert-manager", "default", "flux-system", "istio-system", "monitoring", "traefik", "vault"]
+    {
+        let found = said(namespace, "shop", "    {}\n", target());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("is kept for what the cluster is run with"), "{found:?}");
+    }
+    assert!(said("default", "shop", "    {}\n", open()).is_empty());
+    assert!(!said("vault", "shop", "    {}\n", open()).is_empty());
+}
+
 #[test]
 fn what_is_made_of_the_waml_takes_no_reserved_name_either() {
     let service = "    service: [{name: kubernetes, ports: [{name: http, number: 8000}]}]\n";
-    let found = said("default", "shop", service, target());
+    let found = said("default", "shop", service, open());
     assert!(
         found.iter().any(|one| one.contains("the Service `kubernetes`, the API server's")),
         "{found:?}"

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::quantity::Quantity;
-use super::resources::{few_bytes, not_a_quantity};
+use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes};
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::view::secrets::volume_name;
@@ -65,9 +65,18 @@ fn disk(volume: &Volume, path: &Path, report: &mut Report<'_>) {
                 violation.expected("more than 0").help("write bytes as `256Mi` or `1Gi`");
             report.add(&path.key("size"), violation);
         }
-        Some((text, Some(size))) => {
-            few_bytes("volumes", text, size, &path.key("size"), report);
+        Some((text, Some(size))) if is_few_bytes(size) => {
+            report.add(&path.key("size"), too_few_bytes("volumes", text));
         }
+        // Some file systems have no bounds, so it is no error.
+        Some((text, Some(size))) if size.whole().is_none_or(|bytes| bytes > MUCH_STORAGE) => {
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let violation =
+                Violation::warning("volumes", format!("{text} is more than clouds have in a disk"));
+            let help = format!("write `size: {digits}Gi` for gibibytes, if that was meant");
+            report.add(&path.key("size"), violation.expected("too much").help(help));
+        }
+        Some((_, Some(_))) => {}
         None => {
             let of_disks = [
                 ("storageClass", volume.storage_class.is_some()),

@@ -151,7 +151,8 @@ impl Index {
                 let former = self.follower.former_files(&self.target, app, disks::can_be_in);
                 let former = former.map_err(|error| not_known(&error))?;
                 let left_over = reading::left_over_disks(&former, &found);
-                Ok(LiveApp { left_over, ..found })
+                let first_disks = reading::first_disks(&former, &found);
+                Ok(LiveApp { left_over, first_disks, ..found })
             }
             Some(file) => {
                 Err(format!("{file} in the app's `latest` is no manifest that can be read"))
