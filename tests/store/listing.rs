@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::violation::Violation;
-use the_deployer::store::{End, Ending, Filter, Held, Known};
+use the_deployer::store::{End, Ending, Filter, Findings, Held};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
@@ -40,7 +40,7 @@ async fn a_filter_keeps_what_matches_all_of_it() {
             slug: Slug::parse("web").unwrap(),
         };
         let first = claim(&db.store, 9).await.unwrap();
-        let known = Known { app: Some(app.clone()), ..Known::default() };
+        let known = Findings { app: Some(app.clone()), ..Findings::default() };
         let _yes = db.store.begin_push(&first, &known, at(10)).await.unwrap();
         let count = async |filter: Filter| {
             db.store.deployments(&filter, None, 100).await.unwrap().deployments.len()
@@ -66,7 +66,7 @@ async fn a_filter_knows_people_tags_numbers_and_times() {
             accept(&db.store, &format!("app{n}"), n).await;
         }
         let ended = claim(&db.store, 9).await.unwrap();
-        let _yes = db.store.begin_push(&ended, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&ended, &Findings::default(), at(10)).await.unwrap();
         assert_eq!(db.store.finish(&ended, &succeeded(), at(11)).await.unwrap(), Held::Yes);
         let found = async |filter: Filter| {
             let page = db.store.deployments(&filter, None, 100).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_bell_rings_after_each_change_and_not_after_a_look() {
         assert!(!rang(&mut bell));
         let claimed = claim(&db.store, 9).await.unwrap();
         assert!(rang(&mut bell));
-        let _yes = db.store.begin_push(&claimed, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         assert!(rang(&mut bell));
         let other = db.store.clone();
         assert_eq!(other.finish(&claimed, &succeeded(), at(11)).await.unwrap(), Held::Yes);
@@ -248,7 +248,7 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
         assert_eq!(version().await, seen[0].0);
         let claimed = claim(&db.store, 9).await.unwrap();
         seen.push((version().await, picture().await));
-        let _yes = db.store.begin_push(&claimed, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         seen.push((version().await, picture().await));
         assert_eq!(db.store.retry_at(&claimed, at(20), "later").await.unwrap(), Held::Yes);
         seen.push((version().await, picture().await));
