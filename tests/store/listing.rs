@@ -2,6 +2,7 @@
 
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use the_deployer::model::placed::Spot;
 use the_deployer::model::violation::Violation;
 use the_deployer::store::{End, Ending, Filter, Findings, Held};
 
@@ -260,6 +261,34 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
             assert!(seen[n + 1..].iter().all(|(v, p)| v != version && p != picture), "{version}");
         }
         assert_eq!(db.store.deployment_version(&id(9)).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
+    run_on_both(async |db| {
+        let spot = |slug: &str| Spot::parse(&format!("prod/shop/{slug}")).unwrap();
+        let findings = |slug: &str| Findings { app: Some(spot(slug).app), ..Findings::default() };
+        // Both of `web` fail; of `cart` the newer one is well again.
+        for (n, slug, is_well) in
+            [(1, "web", true), (2, "web", false), (3, "cart", false), (4, "cart", true)]
+        {
+            accept(&db.store, slug, n).await;
+            let claim = claim(&db.store, n + 10).await.unwrap();
+            let known = findings(slug);
+            let _yes = db.store.begin_push(&claim, &known, at(n + 11)).await.unwrap();
+            let end = if is_well { succeeded().end } else { End::Failed };
+            let ending = Ending { end, known, ..succeeded() };
+            assert_eq!(db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(), Held::Yes);
+        }
+        let spots = [spot("cart"), spot("other"), spot("web")];
+        let spots: Vec<&Spot> = spots.iter().collect();
+        let failed = db.store.newest_failed(&spots).await.unwrap();
+        let found: Vec<_> =
+            failed.iter().map(|(spot, (id, _))| (spot.to_string(), id.clone())).collect();
+        assert_eq!(found, [("prod/shop/web".to_owned(), id(2))]);
+        assert!(db.store.newest_failed(&[]).await.unwrap().is_empty());
     })
     .await;
 }
