@@ -10,6 +10,7 @@ use crate::model::facts::{Fact, LiveObject};
 use crate::model::violation::Violation;
 use crate::pipeline::render::Object;
 use crate::waml::node::Path;
+use crate::waml::section_workload::SecretKey;
 
 const RULE: &str = "collision";
 
@@ -60,7 +61,7 @@ fn named(object: &Object) -> LiveObject {
     }
 }
 
-/// At what makes the name: a service of its own, else the slug.
+/// At what makes the name: a service of its own, a secret or the variable that takes it, else the slug.
 fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mut Report<'_>) {
     let services = made.valid.section().service.as_deref().unwrap_or_default();
     let index = services.iter().position(|one| one.name.as_deref() == Some(object.name.as_str()));
@@ -68,6 +69,25 @@ fn place(made: &Made<'_>, object: &LiveObject, violation: Violation, report: &mu
         let path = Path::root().key("service").index(index).key("name");
         return report.add(&path, violation);
     }
+    if let Some(path) = path_of_secret(made, object) {
+        return report.add(&path, violation);
+    }
     let (_, place) = made.valid.waml().root.nearest(&Path::root().key("slug"));
     report.add_at("slug", place, violation);
+}
+
+/// Where the WAML has the name of a secret that an operator makes on the target.
+fn path_of_secret(made: &Made<'_>, object: &LiveObject) -> Option<Path> {
+    if !matches!(object.kind.as_str(), "ExternalSecret" | "VaultStaticSecret" | "Secret") {
+        return None;
+    }
+    let (section, name) = (made.valid.section(), object.name.as_str());
+    let listed = section.secrets.iter().flatten().position(|one| one.name == name);
+    let listed = listed.map(|index| Path::root().key("secrets").index(index).key("name"));
+    listed.or_else(|| {
+        let names_it = |secret: &SecretKey| secret.name == name;
+        let mut variables = section.env.iter().flatten();
+        let index = variables.position(|one| one.secret.as_ref().is_some_and(names_it))?;
+        Some(Path::root().key("env").index(index).key("secret").key("name"))
+    })
 }
