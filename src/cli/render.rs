@@ -99,9 +99,8 @@ impl Render {
         let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
         match of_service.and_then(Result::ok) {
             Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
-            Some(_) => Ok(repository),
             None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),
-            None => Ok(repository),
+            Some(_) | None => Ok(repository),
         }
     }
 

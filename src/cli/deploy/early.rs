@@ -89,9 +89,10 @@ fn found(
     // Only that the WAML does not name the target is sure.
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
-    let mut doubts = validate::once(doubts.into_iter().filter_map(doubtful));
+    let sure = validate::once(sure.into_iter().chain(waml.violations.clone()));
+    let mut doubts = doubts_beside(&sure, validate::once(doubts.into_iter()));
     sort(&mut doubts);
-    (validate::once(sure.into_iter().chain(waml.violations.clone())), doubts)
+    (sure, doubts)
 }
 
 /// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
@@ -104,11 +105,14 @@ fn found_unnamed(
     let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
     let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
     let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
-    // What is certain is no doubt as well, whichever way it was found.
-    let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
-    let doubts = doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful);
-    let doubts = doubts.collect();
+    let doubts = doubts_beside(&sure, doubts);
     (sure, doubts)
+}
+
+/// The doubts as warnings. What is certain is no doubt as well, whichever way it was found.
+fn doubts_beside(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
+    let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
+    doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
 }
 
 fn says_same(one: &Violation, other: &Violation) -> bool {

@@ -48,11 +48,11 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
-    text + &wrap(&beside_table(found, hidden, times), output::width())
+    text + &wrap(&beside_table(found, &hidden, times), output::width())
 }
 
 /// What stands under the table.
-fn beside_table(found: &OneApp, hidden: Vec<&Target>, times: Times) -> String {
+fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
     let mut text = String::new();
     if !hidden.is_empty() {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
