@@ -175,6 +175,7 @@ fn note(deployment: &Deployment) -> Note {
     Note {
         tag: deployment.version.parse().expect("a tag"),
         repository: format!("load/{}", slug(deployment.app)).parse().expect("a repository"),
+        repository_number: Some(1),
         commit: "a".repeat(40).parse().expect("a commit"),
         actor: "load".to_owned(),
         template: "backend-default@latest".to_owned(),

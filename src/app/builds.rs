@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use crate::app::outside::World;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
-use crate::facts::registry::BuildsRange;
+use crate::facts::registry::{self, BuildsRange};
 use crate::forge::error::Disposition;
 use crate::git::layout;
 use crate::model::deployment::{Deployment, State};
@@ -111,14 +111,16 @@ pub(super) async fn list(
     if skip == 0 {
         let shown = |tag: &&String| !builds.iter().any(|one| one.tag == **tag);
         let missing: Vec<String> = live.keys().filter(shown).cloned().collect();
-        let looked_up = world.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
-        notes.extend(
-            missing.iter().filter(|tag| !looked_up.iter().any(|one| one.tag == **tag)).map(|tag| {
-                format!(
+        let mut looked_up = world.facts.builds_of(&image, &missing, LIVE_PATIENCE).await;
+        // What is live is in the list, whatever the registry says of it.
+        for tag in missing {
+            if !looked_up.iter().any(|one| one.tag == tag) {
+                notes.push(format!(
                     "{tag} is live, and the registry does not have it any more, or did not answer"
-                )
-            }),
-        );
+                ));
+                looked_up.push(registry::Build { tag, digest: None, created: None, commit: None });
+            }
+        }
         builds.extend(looked_up);
         builds.sort_by_key(|one| std::cmp::Reverse(one.created));
     }

@@ -20,7 +20,7 @@ pub struct Operator {
 
 /// Who acts, and why.
 #[derive(Debug, Clone)]
-pub struct Act {
+pub struct OperatorAction {
     /// Who.
     pub by: String,
     /// Why; shown to whoever is concerned.
@@ -56,9 +56,9 @@ impl Operator {
         target: &TargetName,
         app: &AppKey,
         to: &RepoName,
-        act: &Act,
+        act: &OperatorAction,
     ) -> Result<Option<RepoName>, StartError> {
-        let Act { by, reason } = act;
+        let OperatorAction { by, reason } = act;
         let moved = Moved { by: by.clone(), reason: reason.clone() };
         let entry = (self.clock.now(), &self.clock.deploy_id());
         let from = self.store.move_owner(target, app, to, &moved, entry).await;
@@ -75,10 +75,10 @@ impl Operator {
     pub async fn lock(
         &self,
         scope: LockScope,
-        act: &Act,
+        act: &OperatorAction,
         until: Option<Timestamp>,
     ) -> Result<LockId, StartError> {
-        let Act { by, reason } = act;
+        let OperatorAction { by, reason } = act;
         let (id, since) = (clock::lock_id(), self.clock.now());
         let lock = Lock { scope, reason: reason.clone(), by: by.clone(), since, until };
         let placed = self.store.add_lock(&id, &lock, &self.entry("lock", act)).await;
@@ -94,8 +94,8 @@ impl Operator {
     }
 
     /// Takes a lock away.
-    pub async fn unlock(&self, id: &LockId, act: &Act) -> Result<Unlocked, StartError> {
-        let Act { by, reason } = act;
+    pub async fn unlock(&self, id: &LockId, act: &OperatorAction) -> Result<Unlocked, StartError> {
+        let OperatorAction { by, reason } = act;
         let unlocked = self.store.remove_lock(id, &self.entry("unlock", act)).await;
         let unlocked = unlocked.map_err(boxed("the database"))?;
         if let Unlocked::Yes(Lock { scope, .. }) = &unlocked {
@@ -105,8 +105,8 @@ impl Operator {
     }
 
     /// What the audit log gets of an act; what it is about comes from the lock.
-    fn entry(&self, what: &'static str, act: &Act) -> Entry {
-        let Act { by, reason } = act.clone();
+    fn entry(&self, what: &'static str, act: &OperatorAction) -> Entry {
+        let OperatorAction { by, reason } = act.clone();
         let by = By { name: by, via: Via::Operator, from: None, request: None };
         Entry {
             id: self.clock.deploy_id(),

@@ -291,11 +291,17 @@ impl Outside for World {
         let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
         let on_its_way = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
+        let identity = self.store.repository_identity(&deployment.request.release.repository).await;
+        let identity = identity.map_err(|error| {
+            let message = format!("which repository it is cannot be read: {error}");
+            NotPlanned::Problem(Problem { remedy: Remedy::Retry { after: None }, message })
+        })?;
+        let request = DeploymentRequest { identity, ..deployment.request.clone() };
         let change = Change::new(
             &rendered,
             &waml,
             &deployment.id,
-            &deployment.request,
+            &request,
             &source.source,
             self.forge_url.as_deref(),
         );

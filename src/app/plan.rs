@@ -7,6 +7,7 @@ use crate::app::planning::Planners;
 use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::forge::error::ForgeError;
+use crate::model::event::NamedRepository;
 use crate::model::facts::Facts;
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
@@ -35,7 +36,9 @@ pub(super) async fn plan(
     match planners.beside(parse).await? {
         Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
         Ok(waml) => {
-            Asked { world, planners, request, commit, waml: Arc::new(waml) }.planned().await
+            let (request, renamed) = under_known_name(world, request, &waml.app).await?;
+            let waml = Arc::new(waml);
+            DryRunRequest { world, planners, request, renamed, commit, waml }.planned().await
         }
         Err(rejection) => {
             let PlanRequest { target, tag, .. } = request;
@@ -74,16 +77,40 @@ async fn waml(
     Ok(read.map_err(|error| problem::of_forge(&error))?)
 }
 
+/// The request under the name that the repository has for us, and its present one where that is another than was
+/// asked with: a clone from before a rename names a former one, and a deployment of it is taken all the same.
+async fn under_known_name(
+    world: &World,
+    request: PlanRequest,
+    app: &AppKey,
+) -> Result<(PlanRequest, Option<RepoName>), NotPlanned> {
+    let owner = world.store.ownership(&request.target, app).await.map_err(Fault::new)?.app;
+    // Mostly it is the owner's, and nobody has to be asked.
+    let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
+        return Ok((request, None));
+    };
+    let named = world.forge.named_repository(&request.repository, world.clock.now()).await;
+    let Ok(Some(NamedRepository { name, identity })) = named else { return Ok((request, None)) };
+    let known = world.store.repository_identity(&owner).await.map_err(Fault::new)?;
+    let is_owner = known.is_some_and(|known| known.repository == identity.repository);
+    // A transferred one needs a person, as a deployment of it does.
+    let repository = if is_owner && owner.has_owner_of(&name) { owner } else { name.clone() };
+    let renamed = Some(name).filter(|name| !name.is_same(&request.repository));
+    Ok((PlanRequest { repository, ..request }, renamed))
+}
+
 /// One dry run, with a WAML that could be read.
-struct Asked<'a> {
+struct DryRunRequest<'a> {
     world: &'a World,
     planners: Planners,
     request: PlanRequest,
+    /// The present name of the repository, where it was asked for by a former one.
+    renamed: Option<RepoName>,
     commit: Option<CommitSha>,
     waml: Arc<Waml>,
 }
 
-impl Asked<'_> {
+impl DryRunRequest<'_> {
     async fn planned(self) -> Result<Plan, NotPlanned> {
         let (ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
@@ -173,6 +200,11 @@ impl Asked<'_> {
     async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, NotPlanned> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let mut notes = Vec::new();
+        if let Some(name) = &self.renamed {
+            notes.push(format!(
+                "the repository was renamed to {name}: `git remote set-url origin` lets the other commands know it"
+            ));
+        }
         if ours && live.is_empty() {
             notes.push(format!("nothing of {app} is deployed to {target} yet"));
         }

@@ -22,7 +22,9 @@ pub(super) fn of_forge(error: &ForgeError) -> Problem {
         (ForgeError::NoRepository { .. }, ForgeDisposition::Stop) => late("the repository", BEHIND),
         (ForgeError::NoCommit { .. }, ForgeDisposition::Stop) => late("the commit", BEHIND),
         (ForgeError::NoFile { .. }, ForgeDisposition::Stop) => late("the file", FILE_BEHIND),
-        (ForgeError::TooLarge { .. }, ForgeDisposition::Stop) => Remedy::Reject,
+        (ForgeError::TooLarge { .. } | ForgeError::Renamed { .. }, ForgeDisposition::Stop) => {
+            Remedy::Reject
+        }
         (_, ForgeDisposition::Stop) => Remedy::GiveUp,
     };
     Problem { remedy, message: error.to_string() }

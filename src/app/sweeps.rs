@@ -15,7 +15,7 @@ use crate::controller::sweep::{self, Hints, Sweeps};
 use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery};
 use crate::forge::{Forge, ListedStatus, Status};
 use crate::model::deployment::ForgeState;
-use crate::model::event::{Push, Refusal};
+use crate::model::event::{NamedRepository, Push, Refusal};
 use crate::model::id::RepoName;
 use crate::telemetry;
 
@@ -74,6 +74,11 @@ impl Host for World {
     async fn deployments(&self, repository: &RepoName, most: u32) -> Result<Vec<Value>, Problem> {
         let recent = self.forge.recent_deployments(repository, most).await;
         recent.map_err(|error| problem::of_forge(&error))
+    }
+
+    async fn repository(&self, repository: &RepoName) -> Result<Option<NamedRepository>, Problem> {
+        let named = self.forge.named_repository(repository, self.clock.now()).await;
+        named.map_err(|error| problem::of_forge(&error))
     }
 
     async fn statuses(

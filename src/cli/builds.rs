@@ -9,7 +9,7 @@ use super::error::{CliError, Outcome};
 use super::here::{self, About};
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
-use super::table::{Column, table};
+use super::table::{Column, table, wrap};
 use super::times::{TimeHeader, Times};
 use crate::model::id::{AppKey, RepoName, TargetName};
 
@@ -90,12 +90,12 @@ impl Builds {
             return output::data(self.output, &list);
         }
         output::print(&text(&list, Times::system()))?;
-        output::note(&notes(&list));
+        output::note(&wrap(&notes(&list), output::width()));
         Ok(())
     }
 
     async fn list(&self) -> Result<List, CliError> {
-        let app = self.about.app()?;
+        let app = self.server.find_app(&self.about).await?;
         let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));

@@ -32,7 +32,30 @@ pub(super) struct Whose {
     repository: Option<RepoName>,
 }
 
+/// An app of which not all is said: the service may know the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PartialApp {
+    /// Only its slug.
+    Slug(Slug),
+    /// Only its repository.
+    Repository(RepoName),
+}
+
 impl About {
+    /// What is said of the app, where that is not all; none where nothing is, or something that is wrong.
+    pub(super) fn partial(&self) -> Option<PartialApp> {
+        match (&self.app, &self.whose.repository) {
+            (Some(text), _) => Slug::parse(text.as_str()).ok().map(PartialApp::Slug),
+            (None, Some(repository)) => Some(PartialApp::Repository(repository.clone())),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether deployments are asked for by the app, and not by its repository.
+    pub(super) fn names_app(&self) -> bool {
+        self.app.is_some()
+    }
+
     /// Whether somebody said which app or repository.
     pub(super) fn is_said(&self) -> bool {
         self.app.is_some() || self.whose.repository.is_some()
@@ -41,7 +64,12 @@ impl About {
     /// The names that somebody said, with a target: those that can be mistyped.
     pub(super) fn names(&self, target: Option<&TargetName>) -> Names {
         let app = self.app.as_ref().and_then(|text| key(text).ok());
-        Names { target: target.cloned(), app, repository: self.whose.repository.clone() }
+        Names {
+            target: target.cloned(),
+            app,
+            repository: self.whose.repository.clone(),
+            owner: None,
+        }
     }
 
     /// The app.
@@ -88,9 +116,14 @@ impl About {
 }
 
 impl Whose {
+    /// Whether somebody said which one.
+    pub(super) fn is_said(&self) -> bool {
+        self.repository.is_some()
+    }
+
     /// The names that somebody said, with a target.
     pub(super) fn names(&self, target: &TargetName) -> Names {
-        Names { target: Some(target.clone()), app: None, repository: self.repository.clone() }
+        Names { repository: self.repository.clone(), ..Names::target(target) }
     }
 
     /// The service's repository.
@@ -193,7 +226,25 @@ pub(super) fn key(text: &str) -> Result<AppKey, CliError> {
 /// The repository that `origin`, or the only remote, leads to.
 fn remote(here: &Path) -> Result<RepoName, CliError> {
     let (name, url) = origin(here)?;
+    if let (Some(host), Some(path)) = (host(&url), path_below_group(&url)) {
+        // A part of it is another repository's name, and its image would be another's.
+        let why = format!("its remote {name} leads to {path} on {host}, which is not OWNER/NAME");
+        return Err(unknown(why));
+    }
     named(&url).ok_or_else(|| unknown(format!("its remote {name} does not end with OWNER/NAME")))
+}
+
+/// The path of an address at a host where it has more parts than an owner and a name, as GitLab's groups of groups
+/// give: `group/sub/project`.
+fn path_below_group(url: &str) -> Option<String> {
+    let path = if url.contains("://") {
+        reqwest::Url::parse(url).ok()?.path().to_owned()
+    } else {
+        url.split_once(':')?.1.to_owned()
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    (path.split('/').filter(|part| !part.is_empty()).count() > 2).then(|| path.to_owned())
 }
 
 fn unknown(why: impl std::fmt::Display) -> CliError {
@@ -254,6 +305,27 @@ mod tests {
         for url in ["", "shop", "https:///"] {
             assert_eq!(named(url), None, "{url}");
         }
+    }
+
+    #[test]
+    fn a_path_below_a_group_is_no_repository_by_its_end() {
+        for (url, wanted) in [
+            ("git@gitlab.com:group/sub/proj.git", Some("group/sub/proj")),
+            ("https://gitlab.com/group/sub/deep/proj", Some("group/sub/deep/proj")),
+            ("ssh://git@gitlab.com:22/group/sub/proj.git/", Some("group/sub/proj")),
+            ("git@github.com:acme/shop.git", None),
+            ("https://github.com/acme/shop/", None),
+        ] {
+            assert_eq!(path_below_group(url).as_deref(), wanted, "{url}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init(folder.path()).unwrap();
+        repository.remote("origin", "git@gitlab.com:group/sub/proj.git").unwrap();
+        let said = remote(folder.path()).unwrap_err().whole();
+        assert!(said.contains("group/sub/proj on gitlab.com"), "{said}");
+        assert!(said.contains("--repository"), "{said}");
+        repository.remote_set_url("origin", "/srv/deep/down/acme/shop.git").unwrap();
+        assert_eq!(remote(folder.path()).unwrap().as_str(), "acme/shop");
     }
 
     #[test]

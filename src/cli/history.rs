@@ -10,7 +10,7 @@ use super::error::{CliError, Outcome};
 use super::here::About;
 use super::output::{self, BOLD, Format, NOTE};
 use super::rollback::RolledBack;
-use super::table::{Column, table};
+use super::table::{Column, table, wrap};
 use super::times::{TimeHeader, Times};
 use super::{offline, times};
 use crate::model::deployment::State;
@@ -121,7 +121,7 @@ impl History {
     }
 
     async fn deployments(&self) -> Outcome {
-        let list: List = self.server.get("/api/v1/deployments", &self.query()?).await?;
+        let list: List = self.server.get("/api/v1/deployments", &self.query().await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
             self.server.check_names(&self.about.names(self.only.as_ref())).await?;
         }
@@ -138,10 +138,10 @@ impl History {
         Ok(())
     }
 
-    fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
+    async fn query(&self) -> Result<Vec<(&'static str, String)>, CliError> {
         let mut query = vec![("limit", self.limit.to_string())];
         if !self.all {
-            query.push(self.about.parameter()?);
+            query.push(self.server.find_parameter(&self.about).await?);
         }
         query.extend(self.only.iter().map(|target| ("target", target.to_string())));
         query.extend(self.state.iter().map(|state| ("state", state.as_str().to_owned())));
@@ -154,7 +154,7 @@ impl History {
     }
 
     async fn revisions(&self, target: &TargetName) -> Outcome {
-        let app = self.about.app()?;
+        let app = self.server.find_app(&self.about).await?;
         let AppKey { namespace, slug } = &app;
         let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
         let names = self.about.names(Some(target));
@@ -206,7 +206,8 @@ fn list(found: &Revisions, times: Times) -> String {
     for one in found.revisions.iter().filter(|one| !one.live) {
         let Some(RolledBack { by, reason, .. }) = &one.rolled_back else { continue };
         let reason = truncate_chars(reason, LONGEST_REASON);
-        text += &format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        let said = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
+        text += &wrap(&said, output::width());
     }
     if found.hand_edited {
         text += &format!(

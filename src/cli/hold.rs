@@ -104,7 +104,7 @@ impl Unhold {
 
 impl Ask {
     async fn post(&self, what: &str) -> Result<Answer, CliError> {
-        let AppKey { namespace, slug } = self.about.app()?;
+        let AppKey { namespace, slug } = self.server.find_app(&self.about).await?;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
         let answer = self.server.post(&path, &serde_json::json!({"reason": self.reason})).await;
         self.server.suggest(answer, &self.about.names(Some(&self.target))).await

@@ -35,6 +35,19 @@ struct Login {
 }
 
 impl Host {
+    /// Whether a git remote at that host can be one of its repositories; a folder's may be cloned from anywhere.
+    pub(super) fn may_have(&self, remote_host: &str) -> bool {
+        match self {
+            Self::Local => true,
+            Self::GitHub { web_url, .. } => {
+                let url = reqwest::Url::parse(web_url).ok();
+                let host = url.as_ref().and_then(|url| url.host_str());
+                let ssh = remote_host.strip_prefix("ssh.").unwrap_or(remote_host);
+                host.is_none_or(|host| host.eq_ignore_ascii_case(ssh))
+            }
+        }
+    }
+
     /// Asks the service.
     ///
     /// # Errors
@@ -89,6 +102,24 @@ mod tests {
             ("nonsense", "https://github.com", false),
         ] {
             assert_eq!(is_one_github(api, web), one, "{api} {web}");
+        }
+    }
+
+    #[test]
+    fn a_remote_at_another_host_is_none_of_the_services_repositories() {
+        let host = Host::GitHub {
+            api_url: "https://api.github.com".to_owned(),
+            web_url: "https://github.com".to_owned(),
+            client_id: None,
+        };
+        for (remote, wanted) in [
+            ("github.com", true),
+            ("ssh.github.com", true),
+            ("gitlab.com", false),
+            ("github.example.com", false),
+        ] {
+            assert_eq!(host.may_have(remote), wanted, "{remote}");
+            assert!(Host::Local.may_have(remote));
         }
     }
 }

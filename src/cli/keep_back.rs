@@ -185,7 +185,7 @@ impl std::fmt::Display for Scope {
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
         let ask = Ask {
-            scope: self.scope()?,
+            scope: self.scope().await?,
             reason: &self.reason,
             until: self.until,
             lasting: self.lasting.map(|lasting| lasting.to_string()),
@@ -204,7 +204,7 @@ impl Lock {
         ))
     }
 
-    fn scope(&self) -> Result<Scope, CliError> {
+    async fn scope(&self) -> Result<Scope, CliError> {
         if self.everything {
             return Ok(Scope { everything: Some(true), ..Scope::default() });
         }
@@ -212,7 +212,11 @@ impl Lock {
             return Ok(Scope { owner: Some(owner.clone()), ..Scope::default() });
         }
         let target = self.target.as_ref().map(ToString::to_string);
-        let app = if self.all { None } else { Some(self.about.app()?.to_string()) };
+        let app = if self.all {
+            None
+        } else {
+            Some(self.server.find_app(&self.about).await?.to_string())
+        };
         Ok(Scope { target, app, ..Scope::default() })
     }
 }
@@ -245,7 +249,7 @@ impl Unlock {
             CliError::usage(format!("{} is neither a lock's id nor a target: {error}", self.what))
                 .hint("`bart locks` shows the ids")
         })?;
-        let app = self.about.app()?.to_string();
+        let app = self.server.find_app(&self.about).await?.to_string();
         let query = [("target", target.to_string()), ("app", app.clone())];
         let list: List = self.server.get("/api/v1/locks", &query).await?;
         let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
@@ -266,7 +270,7 @@ impl Locks {
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.owner.iter().map(|owner| ("owner", owner.clone())));
         if self.about.is_said() {
-            query.push(("app", self.about.app()?.to_string()));
+            query.push(("app", self.server.find_app(&self.about).await?.to_string()));
         }
         let list: List = self.server.get("/api/v1/locks", &query).await?;
         // Locks on everything stop what is not there, too.

@@ -11,7 +11,7 @@ use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
 use super::table::table;
 use super::times::{self, Times};
-use crate::app::operator::{AUDIT, Act, Operator, Unlocked};
+use crate::app::operator::{AUDIT, Operator, OperatorAction, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
 use crate::support::text::refuse_invisible;
@@ -86,7 +86,7 @@ pub(super) struct Who {
 
 impl Who {
     /// The act; and from now on its line is in the log.
-    pub(super) fn act(&self) -> Result<Act, CliError> {
+    pub(super) fn act(&self) -> Result<OperatorAction, CliError> {
         let (by, reason) = (self.by.trim(), self.reason.trim());
         for (name, text) in [("--by", by), ("--reason", reason)] {
             if text.is_empty() || text.chars().any(char::is_control) {
@@ -96,7 +96,7 @@ impl Who {
         }
         telemetry::init(LogFormat::Text, &format!("{AUDIT}=info"))
             .map_err(|error| CliError::io(error.to_string()))?;
-        Ok(Act { by: by.to_owned(), reason: reason.to_owned() })
+        Ok(OperatorAction { by: by.to_owned(), reason: reason.to_owned() })
     }
 }
 

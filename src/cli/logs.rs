@@ -135,7 +135,7 @@ pub(super) async fn newest(
     about: &About,
     target: Option<&TargetName>,
 ) -> Result<DeployId, CliError> {
-    let mut query = vec![("limit", "1".to_owned()), about.parameter()?];
+    let mut query = vec![("limit", "1".to_owned()), server.find_parameter(about).await?];
     query.extend(target.map(|target| ("target", target.to_string())));
     let list: List = server.get("/api/v1/deployments", &query).await?;
     let id = list.deployments.into_iter().next().map(|one| DeployId::parse(one.id));

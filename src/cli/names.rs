@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::client::{List, Server};
 use super::error::{CliError, Outcome};
-use super::here;
-use crate::model::id::{AppKey, RepoName, TargetName};
+use super::here::{self, About, PartialApp};
+use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::suggest;
 
 /// So many pages of apps are read for a suggestion.
@@ -22,6 +22,7 @@ pub(super) struct Names {
     pub(super) target: Option<TargetName>,
     pub(super) app: Option<AppKey>,
     pub(super) repository: Option<RepoName>,
+    pub(super) owner: Option<String>,
 }
 
 /// The targets of the service.
@@ -50,6 +51,8 @@ struct KnownApp {
     namespace: String,
     app: String,
     repository: Option<String>,
+    #[serde(default)]
+    owner: Option<String>,
 }
 
 /// The names that the service and the working folder know.
@@ -63,6 +66,8 @@ struct KnownNames {
     /// `namespace`, `slug`.
     apps: BTreeSet<(String, String)>,
     repositories: BTreeSet<String>,
+    /// E-mail addresses.
+    owners: BTreeSet<String>,
 }
 
 impl Names {
@@ -77,7 +82,8 @@ impl Names {
     }
 
     fn is_empty(&self) -> bool {
-        self.target.is_none() && self.app.is_none() && self.repository.is_none()
+        let Self { target, app, repository, owner } = self;
+        target.is_none() && app.is_none() && repository.is_none() && owner.is_none()
     }
 }
 
@@ -124,10 +130,11 @@ impl Server {
             complete,
             ..KnownNames::default()
         };
-        for KnownApp { target, namespace, app, repository } in self.known_apps().await? {
+        for KnownApp { target, namespace, app, repository, owner } in self.known_apps().await? {
             known.targets.insert(target);
             known.apps.insert((namespace, app));
             known.repositories.extend(repository);
+            known.owners.extend(owner);
         }
         if let Ok(waml) = here::waml() {
             let AppKey { namespace, slug } = &waml.app;
@@ -147,6 +154,37 @@ impl Server {
         Some(known)
     }
 
+    /// The app that a command is about. One of which only the slug or the repository is said is looked for among
+    /// those of the service.
+    ///
+    /// # Errors
+    /// When it cannot be known which one is meant.
+    pub(super) async fn find_app(&self, about: &About) -> Result<AppKey, CliError> {
+        let error = match about.app() {
+            Ok(app) => return Ok(app),
+            Err(error) => error,
+        };
+        let Some(partial) = about.partial() else { return Err(error) };
+        match self.known_apps().await {
+            Some(apps) => complete(&partial, &apps),
+            None => Err(error),
+        }
+    }
+
+    /// The parameter that deployments of the app are asked for with.
+    ///
+    /// # Errors
+    /// As [`Self::find_app`].
+    pub(super) async fn find_parameter(
+        &self,
+        about: &About,
+    ) -> Result<(&'static str, String), CliError> {
+        if about.names_app() {
+            return Ok(("app", self.find_app(about).await?.to_string()));
+        }
+        about.parameter()
+    }
+
     async fn known_apps(&self) -> Option<Vec<KnownApp>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
@@ -163,9 +201,61 @@ impl Server {
     }
 }
 
+/// The one app that fits what is said of it. Pure.
+fn complete(partial: &PartialApp, apps: &[KnownApp]) -> Result<AppKey, CliError> {
+    let fits = |one: &&KnownApp| match partial {
+        PartialApp::Slug(slug) => one.app == slug.as_str(),
+        PartialApp::Repository(repository) => {
+            let theirs = one.repository.as_deref();
+            theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(repository.as_str()))
+        }
+    };
+    let found: BTreeSet<_> = apps
+        .iter()
+        .filter(fits)
+        .filter_map(|one| {
+            let namespace = Namespace::parse(one.namespace.as_str()).ok()?;
+            Some(AppKey { namespace, slug: Slug::parse(one.app.as_str()).ok()? })
+        })
+        .collect();
+    let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+    match (Vec::from_iter(found).as_slice(), partial) {
+        ([one], _) => Ok(one.clone()),
+        ([], PartialApp::Slug(slug)) => {
+            let near = suggest::nearest(slug.as_str(), apps.iter().map(|one| one.app.as_str()));
+            let near = near.and_then(|near| apps.iter().find(|one| one.app == near));
+            let message = format!("there is no app `{slug}`");
+            Err(match near {
+                Some(KnownApp { namespace, app, .. }) => {
+                    unknown(message, &format!("{namespace}/{app}"))
+                }
+                None => CliError::refused(message)
+                    .hint("`bart status --all` lists the apps; name a new one as NAMESPACE/SLUG"),
+            })
+        }
+        ([], PartialApp::Repository(repository)) => {
+            let message = format!("nothing was deployed from the repository {repository}");
+            let known = apps.iter().filter_map(|one| one.repository.as_deref());
+            Err(match suggest::nearest(repository.as_str(), known) {
+                Some(near) => unknown(message, near),
+                None => CliError::refused(message).hint("name the app with --app NAMESPACE/SLUG"),
+            })
+        }
+        (_, said) => {
+            let said = match said {
+                PartialApp::Slug(slug) => slug.as_str(),
+                PartialApp::Repository(repository) => repository.as_str(),
+            };
+            let names = suggest::list(names.iter().map(String::as_str));
+            Err(CliError::refused(format!("which app of {said} is meant?"))
+                .hint(format!("name one of {names} with --app")))
+        }
+    }
+}
+
 /// What is wrong with the names. Pure.
 fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
-    let Names { target, app, repository } = names;
+    let Names { target, app, repository, owner } = names;
     let target = target.as_ref().and_then(|target| judge_target(target.as_str(), known));
     let app = || app.as_ref().and_then(|app| judge_app(app, known));
     let repository = || {
@@ -177,7 +267,15 @@ fn judge(names: &Names, known: &KnownNames) -> Option<CliError> {
         let near = suggest::nearest(name, known.repositories.iter().map(String::as_str))?;
         Some(unknown(format!("nothing was deployed from the repository {name}"), near))
     };
-    target.or_else(app).or_else(repository)
+    let owner = || {
+        let name = owner.as_deref()?;
+        if known.owners.iter().any(|one| one.eq_ignore_ascii_case(name)) {
+            return None;
+        }
+        let near = suggest::nearest(name, known.owners.iter().map(String::as_str))?;
+        Some(unknown(format!("no app has the owner {name}"), near))
+    };
+    target.or_else(app).or_else(repository).or_else(owner)
 }
 
 fn judge_target(name: &str, known: &KnownNames) -> Option<CliError> {
@@ -232,6 +330,7 @@ mod tests {
             complete: true,
             apps: [("devx", "shop"), ("devx", "cart"), ("pay", "till")].map(app).into(),
             repositories: names(&["acme/shop", "acme/till"]),
+            owners: names(&["squad@example.com"]),
         }
     }
 
@@ -249,6 +348,7 @@ mod tests {
             repository: Some(RepoName::parse(name).unwrap()),
             ..Names::default()
         };
+        let owner = |name: &str| Names { owner: Some(name.to_owned()), ..Names::default() };
         let configured: Option<&[&str]> = Some(&["dev", "prod-eu"]);
         for (names, configured, wanted) in [
             (target("prod-eu"), configured, None),
@@ -263,6 +363,9 @@ mod tests {
             (of_app("pay/api"), None, None),
             (repository("Acme/Shop"), None, None),
             (repository("acme/shpo"), None, Some("acme/shpo; did you mean `acme/shop`?")),
+            (owner("squad@example.com"), None, None),
+            (owner("squd@example.com"), None, Some("; did you mean `squad@example.com`?")),
+            (owner("ops@example.org"), None, None),
             (target("prod-ue").app(app("devx/shopp")), configured, Some("did you mean `prod-eu`?")),
         ] {
             let said = judge(&names, &known(configured)).map(|error| error.whole());
@@ -270,6 +373,39 @@ mod tests {
                 (Some(said), Some(wanted)) => assert!(said.ends_with(wanted), "{said}"),
                 (said, wanted) => assert_eq!(said.as_deref(), wanted, "{names:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn an_app_is_found_by_its_slug_or_its_repository_where_there_is_one() {
+        let known = |namespace: &str, app: &str, repository: &str| KnownApp {
+            target: "dev".to_owned(),
+            namespace: namespace.to_owned(),
+            app: app.to_owned(),
+            repository: Some(repository.to_owned()),
+            owner: None,
+        };
+        let apps = [
+            known("devx", "shop", "acme/shop"),
+            known("devx", "cart", "acme/both"),
+            known("pay", "till", "acme/both"),
+            known("pay", "cart", "acme/pay"),
+        ];
+        let slug = |text: &str| PartialApp::Slug(Slug::parse(text).unwrap());
+        let repository = |text: &str| PartialApp::Repository(RepoName::parse(text).unwrap());
+        for (partial, wanted) in [
+            (slug("shop"), "devx/shop"),
+            (repository("Acme/Shop"), "devx/shop"),
+            (slug("shpo"), "there is no app `shpo`; did you mean `devx/shop`?"),
+            (slug("moon"), "there is no app `moon`; `bart status --all`"),
+            (slug("cart"), "which app of cart is meant?; name one of `devx/cart` and `pay/cart`"),
+            (repository("acme/both"), "which app of acme/both is meant?; name one of"),
+            (repository("acme/shpo"), "the repository acme/shpo; did you mean `acme/shop`?"),
+            (repository("other/name"), "the repository other/name; name the app with --app"),
+        ] {
+            let found = complete(&partial, &apps);
+            let said = found.map_or_else(|error| error.whole(), |app| app.to_string());
+            assert!(said.contains(wanted), "{said}");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Open {
     /// Where the newest release that arrived is reached.
     async fn address(&self) -> Result<String, CliError> {
         let mut query = vec![("limit", "1".to_owned()), ("state", "succeeded".to_owned())];
-        query.push(self.about.parameter()?);
+        query.push(self.server.find_parameter(&self.about).await?);
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         let list: List = self.server.get("/api/v1/deployments", &query).await?;
         let address = list.deployments.into_iter().next().and_then(|one| one.address);

@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::client::Server;
 use super::config::Source as Configuration;
 use super::error::{CliError, Outcome};
+use super::here::Whose;
+use super::offline::Source;
 use super::output::{self, Format, NOTE};
 use super::settings::private;
 use super::times::Times;
@@ -48,6 +50,32 @@ pub(super) struct PlatformFile {
     /// where one is named
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
+}
+
+/// What a command that plans on this machine plans with.
+#[derive(Debug, Args)]
+pub(super) struct LocalPlan {
+    #[command(flatten)]
+    pub(super) source: Source,
+    #[command(flatten)]
+    pub(super) platform: PlatformFile,
+    #[command(flatten)]
+    pub(super) whose: Whose,
+    #[command(flatten)]
+    pub(super) server: Server,
+}
+
+impl LocalPlan {
+    /// What is known of the targets.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) async fn known_targets(
+        &self,
+        repository: Option<&RepoName>,
+    ) -> Result<KnownTargets, CliError> {
+        self.platform.known(&self.server, repository).await
+    }
 }
 
 /// What is known of the targets.

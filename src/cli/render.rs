@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 
-use super::client::Server;
 use super::error::{CliError, Outcome};
-use super::here::Whose;
-use super::offline::{self, Source, World};
+use super::here;
+use super::host::Host;
+use super::offline::{self, World};
 use super::output::{self, BOLD, Format, GOOD};
-use super::platform::{self, KnownTargets, PlatformFile};
+use super::platform::{self, KnownTargets, LocalPlan};
 use crate::model::id::{ImageTag, RepoName, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::target::Clusters;
@@ -18,6 +19,19 @@ use crate::model::violation::Severity;
 use crate::pipeline::render::Rendered;
 use crate::pipeline::{Input, plan, questions};
 use crate::waml::Waml;
+
+/// The service does not hold up a command that can do without it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Public hosts that are no GitHub: no service has its repositories there.
+const NO_GITHUB: [&str; 6] = [
+    "gitlab.com",
+    "bitbucket.org",
+    "codeberg.org",
+    "git.sr.ht",
+    "dev.azure.com",
+    "ssh.dev.azure.com",
+];
 
 /// Renders the manifests of a WAML for one target, as a deployment would push them.
 ///
@@ -28,19 +42,13 @@ use crate::waml::Waml;
 #[derive(Debug, Args)]
 pub(super) struct Render {
     #[command(flatten)]
-    source: Source,
+    local: LocalPlan,
     /// The target under `deploy`
     #[arg(long, short, value_parser = offline::target)]
     target: TargetName,
     /// The image tag
     #[arg(long, value_parser = |text: &str| ImageTag::parse(text).map_err(|e| e.to_string()))]
     tag: ImageTag,
-    #[command(flatten)]
-    platform: PlatformFile,
-    #[command(flatten)]
-    whose: Whose,
-    #[command(flatten)]
-    server: Server,
     /// Write the files into this folder, instead of printing them; it must be empty or new
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -55,9 +63,9 @@ impl Render {
     /// # Errors
     /// Violations, or a file that cannot be read or written.
     pub(super) async fn run(&self) -> Outcome {
-        let repository = self.whose.repository();
-        let known = self.platform.known(&self.server, repository.as_ref().ok()).await?;
-        let world = self.source.open(self.output, &known)?;
+        let repository = self.repository().await;
+        let known = self.local.known_targets(repository.as_ref().ok()).await?;
+        let world = self.local.source.open(self.output, &known)?;
         if self.output == Format::Text {
             output::note(&known.note(std::slice::from_ref(&self.target)));
         }
@@ -78,6 +86,21 @@ impl Render {
         match &self.out {
             Some(folder) => self.write(folder, &rendered, &known),
             None => self.print(&rendered, &known),
+        }
+    }
+
+    /// The repository, if its name is one at the service's code host: of another host's the image is another, too.
+    async fn repository(&self) -> Result<RepoName, CliError> {
+        let repository = self.local.whose.repository()?;
+        let Some(host) = here::remote_host().filter(|_| !self.local.whose.is_said()) else {
+            return Ok(repository);
+        };
+        let asked = tokio::time::timeout(PATIENCE, Host::of(&self.local.server));
+        let of_service = if self.local.server.is_named() { asked.await.ok() } else { None };
+        match of_service.and_then(Result::ok) {
+            Some(code_host) if !code_host.may_have(&host) => Err(elsewhere(&host)),
+            None if NO_GITHUB.contains(&host.as_str()) => Err(elsewhere(&host)),
+            Some(_) | None => Ok(repository),
         }
     }
 
@@ -160,6 +183,13 @@ impl Render {
             rendered.digest
         ))
     }
+}
+
+fn elsewhere(host: &str) -> CliError {
+    CliError::usage(format!(
+        "which repository is this? its git remote is at {host}, and the service's repositories are not"
+    ))
+    .hint("name it with --repository OWNER/NAME, or write `image.repository` into the WAML")
 }
 
 fn as_json(rendered: &Rendered, known: &KnownTargets) -> serde_json::Value {

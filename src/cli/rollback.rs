@@ -161,7 +161,7 @@ pub(super) struct RolledBack {
 
 impl Rollback {
     pub(super) async fn run(self) -> Outcome {
-        let app = self.about.app()?;
+        let app = self.server.find_app(&self.about).await?;
         // From here on Ctrl-C ends nothing without a word.
         let stop = tokio::signal::ctrl_c();
         tokio::pin!(stop);

@@ -234,6 +234,17 @@ struct Placed {
     locked: bool,
     #[serde(default)]
     held: bool,
+    #[serde(default)]
+    failed: Option<Failed>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// The newest deployment, if it has failed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Failed {
+    id: String,
+    tag: String,
     #[serde(flatten)]
     more: More,
 }
@@ -262,7 +273,7 @@ impl Status {
         if self.all || self.owner.is_some() || self.state.is_some() {
             return self.everything().await;
         }
-        match self.about.app() {
+        match self.server.find_app(&self.about).await {
             Ok(app) => self.app(app).await,
             Err(_) if !self.about.is_said() && here::waml_file().is_none() => {
                 self.everything().await
@@ -356,8 +367,8 @@ impl Status {
         which.extend(self.state.iter().map(|state| ("state", state.word().to_owned())));
         let placed = self.placed(&which).await;
         if placed.as_ref().map_or(true, |seen| seen.apps.is_empty()) {
-            let target = self.target.clone();
-            self.server.check_names(&Names { target, ..Names::default() }).await?;
+            let (target, owner) = (self.target.clone(), self.owner.clone());
+            self.server.check_names(&Names { target, owner, ..Names::default() }).await?;
         }
         let Seen { apps, missing, all } = self.or_readiness(placed, &service)?;
         let mut notes = Vec::new();

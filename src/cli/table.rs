@@ -227,6 +227,36 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// Lines of text under a table, no wider than that: they go on at a blank, two columns further in. An id, a path or a
+/// word that is longer is left whole.
+pub(super) fn wrap(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    text.split_inclusive('\n').map(|line| wrap_line(line, width)).collect()
+}
+
+fn wrap_line(line: &str, width: usize) -> String {
+    // Colour is no character that is seen.
+    let seen = |text: &str| anstream::adapter::strip_str(text).to_string().width();
+    let (bare, end) = line.strip_suffix('\n').map_or((line, ""), |bare| (bare, "\n"));
+    if seen(bare) <= width {
+        return line.to_owned();
+    }
+    let indent = bare.len() - bare.trim_start_matches(' ').len() + GAP;
+    let (mut text, mut column) = (String::new(), 0);
+    for part in bare.split_inclusive(' ') {
+        let (word, whole) = (seen(part.trim_end()), seen(part));
+        if column + word > width && column > indent {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        }
+        text.push_str(part);
+        column += whole;
+    }
+    text + end
+}
+
 fn broken(word: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for c in word.chars() {
@@ -344,5 +374,27 @@ mod tests {
         assert_eq!(cut("a long sentence", 8, 0), "a long …");
         assert_eq!(cut("漢字漢字", 5, 0), "漢字…");
         assert_eq!(folded("one two-and-more three", 8), ["one", "two-and-", "more", "three"]);
+    }
+
+    #[test]
+    fn lines_under_a_table_go_on_two_columns_further_in() {
+        let text = "\nlocked\n  prod  0123abcd  all on it, by Jo, 2 h ago: the books are closed\n";
+        assert_eq!(wrap(text, None), text);
+        assert_eq!(wrap(text, Some(80)), text);
+        insta::assert_snapshot!(wrap(text, Some(36)), @"
+
+        locked
+          prod  0123abcd  all on it, by Jo,
+            2 h ago: the books are closed
+        ");
+        let coloured = format!("{0}note{0:#}: {1}\n", output::NOTE, "word ".repeat(20));
+        let wrapped = anstream::adapter::strip_str(&wrap(&coloured, Some(40))).to_string();
+        assert!(wrapped.lines().all(|line| line.chars().count() <= 40), "{wrapped}");
+        assert!(
+            wrapped.starts_with("note: word word word word word word word\n  word"),
+            "{wrapped}"
+        );
+        let long = format!("{}\n", "x".repeat(50));
+        assert_eq!(wrap(&long, Some(40)), long, "a path is copied whole");
     }
 }

@@ -2,12 +2,10 @@
 
 use clap::Args;
 
-use super::client::Server;
 use super::error::Outcome;
-use super::here::Whose;
-use super::offline::{self, Source};
+use super::offline;
 use super::output::{self, Format, GOOD};
-use super::platform::{self, KnownTargets, PlatformFile};
+use super::platform::{self, KnownTargets, LocalPlan};
 use crate::model::id::TargetName;
 use crate::model::violation::{Severity, Violation, distinct, sort};
 use crate::pipeline::Input;
@@ -23,16 +21,10 @@ use crate::waml::Waml;
 #[derive(Debug, Args)]
 pub(super) struct Validate {
     #[command(flatten)]
-    source: Source,
+    local: LocalPlan,
     /// Only this target; without it, every target under `deploy`
     #[arg(long, short, value_parser = offline::target)]
     target: Option<TargetName>,
-    #[command(flatten)]
-    platform: PlatformFile,
-    #[command(flatten)]
-    whose: Whose,
-    #[command(flatten)]
-    server: Server,
     /// How to print the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -44,9 +36,9 @@ impl Validate {
     /// # Errors
     /// Violations, or a file that cannot be read.
     pub(super) async fn run(&self) -> Outcome {
-        let known =
-            self.platform.known(&self.server, self.whose.repository().ok().as_ref()).await?;
-        let world = self.source.open(self.output, &known)?;
+        let repository = self.local.whose.repository().ok();
+        let known = self.local.known_targets(repository.as_ref()).await?;
+        let world = self.local.source.open(self.output, &known)?;
         let mut violations = match &world.waml {
             Err(rejection) => rejection.violations.clone(),
             Ok(waml) => {
@@ -92,7 +84,7 @@ impl Validate {
             return Ok(());
         }
         let targets: Vec<String> = self.targets(waml).iter().map(ToString::to_string).collect();
-        let file = self.source.file.display();
+        let file = self.local.source.file.display();
         let for_targets = if targets.is_empty() {
             ", but has no target under `deploy`".to_owned()
         } else {

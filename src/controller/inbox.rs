@@ -30,11 +30,12 @@ pub enum Received {
 }
 
 /// Who asks us for a deployment, of which app, and what of the answer is kept once it has its id.
-type Asked<'a> = (Act<'a>, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
+type DirectRequest<'a> =
+    (AuditContext<'a>, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
 
 /// What the audit log is told of a deployment beside the request.
 #[derive(Debug, Clone, Copy)]
-pub struct Act<'a> {
+pub struct AuditContext<'a> {
     /// Who asks.
     pub by: &'a By,
     /// The app that the WAML of the commit is of; `None` where it cannot be read.
@@ -85,7 +86,7 @@ impl Inbox {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        act: Act<'_>,
+        act: AuditContext<'_>,
         answer: &(dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync),
     ) -> Result<Received, StoreError> {
         self.accept(delivery, request, Some((act, answer))).await
@@ -95,7 +96,7 @@ impl Inbox {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: Option<Asked<'_>>,
+        by: Option<DirectRequest<'_>>,
     ) -> Result<Received, StoreError> {
         let (id, accepted) = self.store_new(delivery, request, by).await?;
         match accepted {
@@ -140,7 +141,7 @@ impl Inbox {
         &self,
         request: &DeploymentRequest,
         deployment: &DeployId,
-        Act { by, app }: Act<'_>,
+        AuditContext { by, app }: AuditContext<'_>,
     ) -> Entry {
         let DeploymentRequest { release, target, description, git_ref, .. } = request;
         let Release { repository, commit, tag } = release;
@@ -164,7 +165,7 @@ impl Inbox {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-        by: Option<Asked<'_>>,
+        by: Option<DirectRequest<'_>>,
     ) -> Result<(DeployId, Accepted), StoreError> {
         let mut draw = 1;
         loop {

@@ -14,7 +14,7 @@ use crate::controller::outcome::{self, Next, Trouble};
 use crate::controller::outside::{Outside, Problem, Remedy};
 use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
-use crate::store::{Claim, End, Ending, Held, Known, MOST_DEATHS, StoreError};
+use crate::store::{Claim, End, Ending, Findings, Held, MOST_DEATHS, StoreError};
 use crate::support::lease::Lease;
 
 /// A deployment whose attempt died is tried again when no other such is at work; so often it is looked
@@ -99,10 +99,10 @@ impl<O: Outside> Parts<O> {
     async fn guarded(&self, leased: &Leased, stages: &Stages) -> Result<Did, StoreError> {
         let claim = &leased.claim;
         if claim.deaths >= MOST_DEATHS {
-            return self.trouble(claim, Trouble::KillsProcess, Known::default()).await;
+            return self.trouble(claim, Trouble::KillsProcess, Findings::default()).await;
         }
         if claim.failures >= self.settings.patience.failures {
-            return self.trouble(claim, Trouble::DiedTooOften, Known::default()).await;
+            return self.trouble(claim, Trouble::DiedTooOften, Findings::default()).await;
         }
         let alone = (claim.deaths > 0).then(|| self.suspect.try_acquire());
         if let Some(Err(_taken)) = alone {
@@ -112,7 +112,7 @@ impl<O: Outside> Parts<O> {
         }
         let attempt = Box::pin(deploy::attempt(self, leased, stages));
         let attempt = AssertUnwindSafe(attempt).catch_unwind();
-        let known = || Known { stages: stages.times(), ..Known::default() };
+        let known = || Findings { stages: stages.times(), ..Findings::default() };
         match tokio::time::timeout(self.settings.longest_job, attempt).await {
             Ok(Ok(reached)) => self.record(claim, reached?).await,
             Ok(Err(_panic)) => self.trouble(claim, panicked(), known()).await,
@@ -139,7 +139,7 @@ impl<O: Outside> Parts<O> {
         &self,
         claim: &Claim,
         trouble: Trouble,
-        known: Known,
+        known: Findings,
     ) -> Result<Did, StoreError> {
         let (patience, now) = (&self.settings.patience, self.clock.now());
         if let Trouble::Problem(Problem { remedy: Remedy::Doubt, message }) = &trouble {

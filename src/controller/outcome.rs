@@ -15,7 +15,7 @@ use crate::model::rollback::Rollback;
 use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
-use crate::store::{ClaimConflict, End, Ending, Known, MOST_DEATHS};
+use crate::store::{ClaimConflict, End, Ending, Findings, MOST_DEATHS};
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum Next {
 /// What happens after trouble with a deployment received at that time; `failures` were before it.
 pub fn after(
     trouble: Trouble,
-    known: Known,
+    known: Findings,
     received_at: Timestamp,
     failures: u32,
     patience: &Patience,
@@ -189,7 +189,7 @@ fn rolled_back(pushed: Pushed, tag: &ImageTag, rollback: &Rollback) -> Ending {
         status: ForgeStatus::new(ForgeState::Success, &format!("rolled back to {tag}: {reason}")),
         summary: format!("{what}{held}"),
         violations: Violations::default(),
-        known: Known::default(),
+        known: Findings::default(),
     }
 }
 
@@ -211,7 +211,7 @@ fn succeeded(pushed: Pushed, tag: &ImageTag, warnings: Vec<Violation>) -> Ending
         status: ForgeStatus::new(ForgeState::Success, &sentence),
         summary: sentence,
         violations: warnings.into(),
-        known: Known::default(),
+        known: Findings::default(),
     }
 }
 
@@ -254,7 +254,7 @@ pub fn pushed(written: Written, digest: Digest, files: Vec<String>) -> Pushed {
     Pushed { commit, changed, digest, files }
 }
 
-fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Known) -> Ending {
+fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Findings) -> Ending {
     Ending {
         end: End::Failed,
         status: ForgeStatus::new(state, sentence),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn next(remedy: Remedy, failures: u32) -> Next {
-        after(Trouble::Problem(problem(remedy)), Known::default(), NOW, failures, &PATIENCE, NOW)
+        after(Trouble::Problem(problem(remedy)), Findings::default(), NOW, failures, &PATIENCE, NOW)
     }
 
     fn end(next: Next) -> Ending {
@@ -379,7 +379,7 @@ mod tests {
         let ending = loop {
             let failures = u32::try_from(looks.len()).unwrap();
             let trouble = Trouble::Problem(problem(late));
-            match after(trouble, Known::default(), at(0), failures, &PATIENCE, at(now)) {
+            match after(trouble, Findings::default(), at(0), failures, &PATIENCE, at(now)) {
                 Next::Retry { at, summary } => {
                     assert!(summary.contains("waiting for GitHub to know the commit"), "{summary}");
                     now = at.as_second();
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(ending.summary, "the forge does not answer");
         assert_eq!(ending.status.state, ForgeState::Failure);
         let trouble = Trouble::Problem(problem(late));
-        let long_ago = after(trouble, Known::default(), at(0), 0, &PATIENCE, at(21));
+        let long_ago = after(trouble, Findings::default(), at(0), 0, &PATIENCE, at(21));
         assert!(matches!(long_ago, Next::End(_)), "it waited for something else before");
     }
 
@@ -408,7 +408,7 @@ mod tests {
             vec![Violation::error("ports-map", "no port"), Violation::warning("slo", "odd")];
         let rejection = Rejection::of(violations.clone()).unwrap();
         let trouble = Trouble::Rejected(rejection);
-        let ending = end(after(trouble, Known::default(), NOW, 0, &PATIENCE, NOW));
+        let ending = end(after(trouble, Findings::default(), NOW, 0, &PATIENCE, NOW));
         assert_eq!(ending.violations, violations.into());
         assert_eq!(ending.status.description(), "no port [ports-map]");
     }

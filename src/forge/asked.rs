@@ -9,6 +9,7 @@ use crate::forge::Forge;
 use crate::forge::branches::Wanted;
 use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery, Limited};
 use crate::forge::error::ForgeError;
+use crate::model::event::NamedRepository;
 use crate::model::id::{CommitSha, RepoName};
 
 impl Forge {
@@ -85,6 +86,19 @@ impl Forge {
         match self {
             Self::Local(_) => Ok(Vec::new()),
             Self::GitHub(github) => github.recent_deployments(repository, most).await,
+        }
+    }
+
+    /// The repository's present name and the host's own numbers, as they are now; none where the host
+    /// has no numbers.
+    pub async fn named_repository(
+        &self,
+        repository: &RepoName,
+        now: Timestamp,
+    ) -> Result<Option<NamedRepository>, ForgeError> {
+        match self {
+            Self::Local(_) => Ok(None),
+            Self::GitHub(github) => github.named_repository(repository, now).await.map(Some),
         }
     }
 

@@ -18,6 +18,15 @@ pub enum ForgeError {
         /// What to do, as this kind of host needs it.
         help: String,
     },
+    /// The repository had this name once, and its present one is not known yet.
+    #[error(
+        "the repository was renamed, and its present name is not known yet ({repository} stands for it): push to \
+         it or deploy it again"
+    )]
+    Renamed {
+        /// The name that stands for it.
+        repository: RepoName,
+    },
     /// The repository has no such commit.
     #[error("repository {repository} has no commit {commit}: push it, then deploy again")]
     NoCommit {
@@ -225,6 +234,7 @@ impl ForgeError {
                 Disposition::Retry
             }
             Self::NoRepository { .. }
+            | Self::Renamed { .. }
             | Self::NoCommit { .. }
             | Self::NoRef { .. }
             | Self::NoFile { .. }

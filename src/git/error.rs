@@ -63,10 +63,7 @@ pub enum WriteError {
         help: String,
     },
     /// Nothing is there, or we may not see it.
-    #[error(
-        "there is no manifest repository at {repository}: \
-         create it, correct its address in the configuration, or let our token or key see it"
-    )]
+    #[error("there is no manifest repository at {repository}: {}", missing_help(repository))]
     NotFound {
         /// The address that was tried.
         repository: String,
@@ -218,6 +215,9 @@ impl WriteError {
     pub(super) fn of_git(repository: String, folder: &Path, error: &git2::Error) -> Self {
         let cause = error.message().to_owned();
         let at = || folder.display().to_string();
+        if repository == at() && !folder.exists() {
+            return Self::NotFound { repository };
+        }
         match (disk::shortage(folder, &cause), error.class()) {
             (Some(cause), _) => Self::Disk { repository, folder: at(), cause },
             (None, git2::ErrorClass::Net) => Self::Unreachable { repository, cause, wait: None },
@@ -252,6 +252,17 @@ impl WriteError {
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }
+    }
+}
+
+/// What to do about a repository that is not there.
+fn missing_help(repository: &str) -> &'static str {
+    if Path::new(repository).is_absolute() {
+        "the folder is gone. Put it back from a backup, or correct its path in the configuration. Do not start the \
+         service without it: the built-in repository would be made anew, and empty, and Argo CD would take every app \
+         off its clusters"
+    } else {
+        "create it, correct its address in the configuration, or let our token or key see it"
     }
 }
 

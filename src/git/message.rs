@@ -18,6 +18,8 @@ pub struct Note {
     pub tag: ImageTag,
     /// The service's repository.
     pub repository: RepoName,
+    /// The code host's number of it, which stays when it is renamed; left out where it is not known.
+    pub repository_number: Option<i64>,
     /// The commit that its WAML was read at.
     pub commit: CommitSha,
     /// Who asked, as the code host names them; free text.
@@ -159,10 +161,20 @@ impl Message {
 /// The whole commit message of a deployment; `edit` is what it replaces of somebody's hand.
 pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>) -> String {
     let Revision { id, app, target, digest, .. } = revision;
-    let Note { tag, repository, commit, actor, template, templates_commit, reason } = note;
+    let Note {
+        tag,
+        repository,
+        repository_number,
+        commit,
+        actor,
+        template,
+        templates_commit,
+        reason,
+    } = note;
     let trailers = [
         (DEPLOY_ID, id.to_string()),
         ("Repository", repository.to_string()),
+        (REPOSITORY_NUMBER, repository_number.map(|it| it.to_string()).unwrap_or_default()),
         ("Commit", commit.to_string()),
         ("Actor", one_line(actor)),
         ("Template", one_line(template)),
@@ -204,6 +216,7 @@ pub(super) fn says_replaced(message: &str) -> bool {
 }
 
 const REPLACED_EDIT: &str = "Replaced-Edit";
+pub(super) const REPOSITORY_NUMBER: &str = "Repository-Id";
 pub(super) const DEPLOY_ID: &str = "Deploy-Id";
 pub(super) const ROLLBACK_ID: &str = "Rollback-Id";
 pub(super) const REMOVAL_ID: &str = "Removal-Id";
@@ -242,6 +255,7 @@ mod tests {
         let note = Note {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: Some(7),
             commit: "a".repeat(40).parse().unwrap(),
             actor: actor.into(),
             template: "backend-default@latest".into(),
@@ -258,6 +272,7 @@ mod tests {
 
         Deploy-Id: 20261121-054812123-3f9a2c
         Repository: weave-lab/my-app
+        Repository-Id: 7
         Commit: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
         Actor: alice
         Template: backend-default@latest

@@ -73,6 +73,7 @@ mod tests {
         let note = Note {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: actor.into(),
             template: "backend-default@latest".into(),

@@ -219,9 +219,32 @@ impl RepoName {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
 
+    /// A name that no repository can have, for what one had that is known by its number only: on GitHub no
+    /// owner's name begins with a hyphen.
+    pub fn retired(&self, number: i64) -> Result<Self, IdError> {
+        if self.is_retired() {
+            return Ok(self.clone());
+        }
+        // A name that is as long as one may be has no room for more.
+        Self::parse(format!("-{self}.former-{number}"))
+            .or_else(|_| Self::parse(format!("-/former-{number}")))
+    }
+
+    /// Whether it is a name that we made for a repository whose present one is not known.
+    pub fn is_retired(&self) -> bool {
+        self.0.starts_with('-') && self.0.contains("former-")
+    }
+
     /// Whether both have the same owner; GitHub's names differ not by case.
     pub fn has_owner_of(&self, other: &Self) -> bool {
         self.owner().eq_ignore_ascii_case(other.owner())
+    }
+
+    /// Whether its owner, or that of the name that was retired, is the other one's.
+    pub fn had_owner_of(&self, other: &Self) -> bool {
+        let owner = self.owner();
+        let owner = owner.strip_prefix('-').filter(|_| self.is_retired()).unwrap_or(owner);
+        owner.eq_ignore_ascii_case(other.owner())
     }
 
     /// Whether both are the same repository; GitHub's names differ not by case.

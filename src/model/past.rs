@@ -21,6 +21,8 @@ pub struct PastDeployment {
     pub target: TargetName,
     /// The repository, its commit and the image tag.
     pub release: Release,
+    /// The forge's number of the repository, where the commit says it.
+    pub repository_number: Option<i64>,
     /// Who asked.
     pub actor: String,
     /// Why; empty where nobody said.

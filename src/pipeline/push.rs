@@ -53,6 +53,7 @@ impl Change {
         let note = Note {
             tag: request.release.tag.clone(),
             repository: request.release.repository.clone(),
+            repository_number: request.identity.map(|identity| identity.repository),
             commit: request.release.commit.clone(),
             actor: request.actor.clone(),
             template: rendered.template.clone(),

@@ -19,7 +19,7 @@ use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;
 use crate::store::queue::Claim;
 use crate::store::row::Row;
-use crate::store::{Known, Store, StoreError, Write, object_claims};
+use crate::store::{Findings, Store, StoreError, Write, object_claims};
 
 /// So long after a success the claim counts: longer than any replica may take to see a push of
 /// another one, and than their clocks may differ.
@@ -101,7 +101,7 @@ pub(super) async fn conflict(
     store: &Store,
     write: &mut Write,
     claim: &Claim,
-    known: &Known,
+    known: &Findings,
     now: Timestamp,
 ) -> Result<Option<ClaimConflict>, StoreError> {
     let Deployment { app, request, rollback, .. } = &claim.deployment;
@@ -130,7 +130,7 @@ pub(super) async fn conflict(
 pub(super) async fn take(
     write: &mut Write,
     claim: &Claim,
-    known: &Known,
+    known: &Findings,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let Deployment { id, app, request, .. } = &claim.deployment;

@@ -27,7 +27,7 @@ use crate::store::{
 
 /// What a worker has found out so far. What is not known leaves what was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct Findings {
     /// The app that the WAML describes.
     pub app: Option<AppKey>,
     /// The template and its version.
@@ -48,7 +48,7 @@ pub struct Known {
     pub stages: Vec<StageTime>,
 }
 
-impl Known {
+impl Findings {
     /// Takes what the deployment makes live in place of what was claimed before.
     pub fn take_claims(&mut self, claims: Claims) {
         let Claims { routes, objects } = claims;
@@ -66,7 +66,7 @@ pub struct Ending {
     /// Broken rules, and warnings of a success.
     pub violations: Violations,
     /// What was found out.
-    pub known: Known,
+    pub known: Findings,
     /// What the forge is told.
     pub status: ForgeStatus,
 }
@@ -129,7 +129,7 @@ impl Store {
     pub async fn begin_push(
         &self,
         claim: &Claim,
-        known: &Known,
+        known: &Findings,
         now: Timestamp,
     ) -> Result<PushTurn, StoreError> {
         let mut write = self.begin("beginning a push").await?;
@@ -151,7 +151,7 @@ impl Store {
             PushTurn::Yes => (State::Pushing, Cow::Borrowed(known)),
             // An earlier attempt may have begun to push.
             PushTurn::Claimed(_) => {
-                let nobodys = Known { app: None, ..known.clone() };
+                let nobodys = Findings { app: None, ..known.clone() };
                 (claim.deployment.state, Cow::Owned(nobodys))
             }
             PushTurn::Superseded { .. }
@@ -307,7 +307,7 @@ impl Store {
 async fn locked(
     write: &mut Write,
     claim: &Claim,
-    known: &Known,
+    known: &Findings,
     now: Timestamp,
 ) -> Result<Option<Lock>, StoreError> {
     let Deployment { app, contact, state, request, .. } = &claim.deployment;
@@ -324,7 +324,7 @@ async fn locked(
 async fn stopped(
     write: &mut Write,
     claim: &Claim,
-    known: &Known,
+    known: &Findings,
     now: Timestamp,
 ) -> Result<Option<PushTurn>, StoreError> {
     if let Some(lock) = locked(write, claim, known, now).await? {
@@ -352,7 +352,7 @@ async fn move_on(
     write: &mut Write,
     claim: &Claim,
     state: State,
-    known: &Known,
+    known: &Findings,
 ) -> Result<Held, StoreError> {
     let moved = sqlx::query(concat!(progress!(), " ", fence!()));
     let done = with_progress(moved, claim, state, known)
@@ -367,9 +367,10 @@ fn with_progress<'q>(
     query: Query<'q, Any, AnyArguments>,
     claim: &Claim,
     state: State,
-    known: &Known,
+    known: &Findings,
 ) -> Query<'q, Any, AnyArguments> {
-    let Known { app, template, templates_commit, contact, address, hand_edit, stages, .. } = known;
+    let Findings { app, template, templates_commit, contact, address, hand_edit, stages, .. } =
+        known;
     query
         .bind(claim.deployment.id.as_str().to_owned())
         .bind(i64::from(claim.deployment.attempts))

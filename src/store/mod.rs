@@ -70,7 +70,7 @@ pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::intake::Accepted;
-pub use crate::store::life::{End, Ending, Known, PushTurn};
+pub use crate::store::life::{End, Ending, Findings, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
 pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};

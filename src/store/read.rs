@@ -8,6 +8,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::placed::Spot;
 use crate::store::row::{
     self, Row, deployment_columns, overview_columns, picture_columns, storable,
 };
@@ -120,6 +121,38 @@ impl Store {
             for row in rows.map_err(StoreError::doing("reading what is live"))? {
                 let row = Row::new(row);
                 found.insert(row.id("id")?, (row.id("tag")?, row.time("received_at")?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Of those apps whose newest deployment has failed: which one, and its tag.
+    pub async fn newest_failed(
+        &self,
+        spots: &[&Spot],
+    ) -> Result<BTreeMap<Spot, (DeployId, ImageTag)>, StoreError> {
+        let mut found = BTreeMap::new();
+        for some in spots.chunks(AT_ONCE / 3) {
+            let place = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
+            let places: Vec<_> = (0..some.len()).map(place).collect();
+            let sql = format!(
+                "SELECT id, target, namespace, slug, tag FROM deployments WHERE state = 'failed' \
+                 AND id IN (SELECT MAX(id) FROM deployments \
+                 WHERE (target, namespace, slug) IN (VALUES {}) GROUP BY target, namespace, slug)",
+                places.join(", ")
+            );
+            // Only placeholders are put into the text.
+            let query = sqlx::query(AssertSqlSafe(sql));
+            let query = some.iter().fold(query, |query, Spot { target, app }| {
+                let AppKey { namespace, slug } = app;
+                query.bind(target.as_str()).bind(namespace.as_str()).bind(slug.as_str())
+            });
+            let rows = query.fetch_all(&self.pool).await;
+            for row in rows.map_err(StoreError::doing("reading what has failed"))? {
+                let row = Row::new(row);
+                let app = AppKey { namespace: row.id("namespace")?, slug: row.id("slug")? };
+                let spot = Spot { target: row.id("target")?, app };
+                found.insert(spot, (row.id("id")?, row.id("tag")?));
             }
         }
         Ok(found)

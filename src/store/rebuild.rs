@@ -1,15 +1,20 @@
 //! What the manifest repositories and the forge still know, written into the tables. Adds what is
 //! not there, and changes nothing that is. What waits and was overtaken is ended by who claims it.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
 use crate::model::audit::Entry;
 use crate::model::deployment::{ForgeState, State};
+use crate::model::id::RepoName;
 use crate::model::notice::Sink;
 use crate::model::past::{Number, PastDeployment};
 use crate::model::removal::Removal;
 use crate::model::rollback::{Hold, provisional_number};
 use crate::store::owners::Owned;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, holds};
+use crate::store::{Store, StoreError, Write, audit, holds, repositories};
 
 /// All that is still known.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +25,8 @@ pub struct Remembered {
     pub removals: Vec<Removal>,
     /// Whose the apps are that stand.
     pub owners: Vec<Owned>,
+    /// Repositories by the forge's number: the name, and when it was last said.
+    pub repositories: BTreeMap<i64, (RepoName, Timestamp)>,
 }
 
 /// A deployment that was pushed.
@@ -71,6 +78,9 @@ impl Store {
         }
         for one in &remembered.owners {
             rebuilt.owners += owner(&mut write, one).await?;
+        }
+        for (number, (name, at)) in &remembered.repositories {
+            repositories::remember(&mut write, *number, name, *at).await?;
         }
         if really {
             audit::note(&mut write, entry).await?;
@@ -174,6 +184,7 @@ async fn insert(
         rollback,
         received_at,
         finished_at,
+        repository_number: _,
     } = past;
     let place = place(write, past, number).await?;
     let Number { forge_id, git_ref, production } = number;

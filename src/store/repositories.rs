@@ -65,6 +65,24 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The forge's numbers of the repository that has a name; none where no event has said them.
+    pub async fn repository_identity(
+        &self,
+        name: &RepoName,
+    ) -> Result<Option<RepositoryIdentity>, StoreError> {
+        let row = sqlx::query(BY_NAME)
+            .bind(name.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(StoreError::doing(DOING))?;
+        let remembered = row.map(|row| remembered(&Row::new(row))).transpose()?;
+        Ok(remembered.map(|RememberedRepository { number, owner, seen_at, .. }| {
+            RepositoryIdentity { repository: number, owner, at: seen_at }
+        }))
+    }
+}
+
 /// Takes note of the name that an event gives a repository; the name that it has now, which is another one
 /// if the event is from before a change.
 ///
@@ -105,7 +123,7 @@ pub(super) async fn recognize(
     }
     if let Some(RememberedRepository { name: former, owner: former_owner, .. }) = &known {
         let same_owner = owner.is_some() && owner == *former_owner;
-        if same_owner || former.has_owner_of(&name) {
+        if same_owner || former.had_owner_of(&name) {
             rename(store, write, former, &name).await?;
             tracing::info!(%former, %name, "a repository was renamed, and keeps its apps");
         } else {
@@ -125,6 +143,9 @@ pub(super) async fn recognize(
 
 const BY_NUMBER: &str =
     "SELECT name AS id, name, number, owner, seen_at FROM repositories WHERE number = $1";
+
+const BY_NAME: &str = "SELECT name AS id, name, number, owner, seen_at FROM repositories \
+     WHERE LOWER(name) = LOWER($1) ORDER BY seen_at DESC";
 
 async fn find(write: &mut Write, number: i64) -> Result<Option<RememberedRepository>, StoreError> {
     let row = sqlx::query(BY_NUMBER)
@@ -178,16 +199,12 @@ async fn retire(
     note(write, *number, &retired, None, Some(at)).await
 }
 
-/// A name that no repository can have: on GitHub no owner's name begins with a hyphen.
 fn retired_name(name: &RepoName, number: i64) -> Result<RepoName, StoreError> {
-    // A name that is as long as one may be has no room for more.
-    RepoName::parse(format!("-{name}.former-{number}"))
-        .or_else(|_| RepoName::parse(format!("-/former-{number}")))
-        .map_err(|error| StoreError::Corrupt {
-            row: name.to_string(),
-            column: "name",
-            reason: error.to_string(),
-        })
+    name.retired(number).map_err(|error| StoreError::Corrupt {
+        row: name.to_string(),
+        column: "name",
+        reason: error.to_string(),
+    })
 }
 
 async fn rename(
@@ -234,6 +251,19 @@ async fn execute(
         .await
         .map(drop)
         .map_err(StoreError::doing(DOING))
+}
+
+/// Takes note of what a commit says of a repository, unless its number or its name is known.
+pub(super) async fn remember(
+    write: &mut Write,
+    number: i64,
+    name: &RepoName,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if find(write, number).await?.is_some() || !namesakes(write, number, name).await?.is_empty() {
+        return Ok(());
+    }
+    note(write, number, name, None, Some(at)).await
 }
 
 async fn note(

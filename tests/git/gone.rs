@@ -78,3 +78,18 @@ async fn a_process_that_died_while_it_replaced_a_clone_leaves_it_to_the_next() {
     assert_eq!(place.host().requests().len(), 1, "nothing is fetched");
     assert!(clone.exists() && !place.folder.path().join("clone.old").exists());
 }
+
+/// A service that goes on without its folder says what is gone, and what must not be done.
+#[tokio::test]
+async fn a_local_repository_whose_folder_was_deleted_says_so() {
+    let place = Place::local();
+    let repository = place.open().await;
+    pushed(&repository, deploy(1, "one")).await;
+    fs::remove_dir_all(&place.bare.0).unwrap();
+    let written = write(&repository, deploy(2, "two")).await.unwrap_err();
+    let read = repository.files("manifests").await.unwrap_err();
+    for error in [written, read] {
+        assert!(matches!(error, WriteError::NotFound { .. }), "{error}");
+        assert!(error.to_string().contains("Put it back from a backup"), "{error}");
+    }
+}

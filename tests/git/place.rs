@@ -120,6 +120,7 @@ pub(crate) fn deploy_files(n: u32, slug: &str, files: &[(&str, &str)]) -> Write 
         note: Note {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             templates_commit: None,

@@ -13,7 +13,7 @@ use the_deployer::controller::sweep::{Hints, Kind, Settings, Sweeps};
 use the_deployer::forge::ListedStatus;
 use the_deployer::forge::delivery::{Budget, DeliveryContent, HookDelivery};
 use the_deployer::forge::github::webhook::rules::Rules;
-use the_deployer::model::event::{Push, Refusal};
+use the_deployer::model::event::{NamedRepository, Push, Refusal};
 use the_deployer::model::id::RepoName;
 
 use crate::harness::requests::at;
@@ -172,6 +172,10 @@ impl Host for Lost {
             return Err(Problem { remedy: Remedy::Reject, message });
         };
         Ok(all.iter().take(most as usize).cloned().collect())
+    }
+
+    async fn repository(&self, repository: &RepoName) -> Result<Option<NamedRepository>, Problem> {
+        self.ask(format!("repository {repository}")).map(|_| None)
     }
 
     async fn statuses(

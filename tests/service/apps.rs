@@ -57,7 +57,7 @@ async fn every_app_is_listed_as_it_is_now() {
         json!({"apps": [{
             "target": TARGET, "namespace": "devx", "app": "cart", "live_revision": cart,
             "tag": "v1", "at": at, "hosts": ["cart.prod-cluster-1.internal"], "owner": "squad@example.com",
-            "repository": "example/cart", "locked": false, "held": false,
+            "repository": "example/cart", "locked": false, "held": false, "failed": null,
         }], "next": "prod-cluster-1/devx/cart", "missing": []})
     );
     let rest = get(&deployer, "?limit=1&cursor=prod-cluster-1/devx/cart").await;

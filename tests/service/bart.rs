@@ -246,3 +246,26 @@ async fn pages_and_links_are_opened() {
     assert_eq!((code, failed.contains("open it by hand: https://deploy.")), (2, true), "{failed}");
     place.settled().await;
 }
+
+/// What is live hides no failure of what came after it.
+#[tokio::test]
+async fn status_of_all_apps_says_that_the_newest_deployment_failed() {
+    let place = Place::new().await;
+    place.deploys("v1").await;
+    let lock = ["lock", "prod-cluster-1", "--reason", "the database moves"];
+    let (code, said) = place.bart(&lock).await;
+    assert_eq!(code, 0, "{said}");
+    let id = place.deploys("v2").await;
+    let (code, all) = place.bart(&["status", "--all"]).await;
+    assert_eq!(code, 0, "{all}");
+    assert!(all.contains("v1") && all.contains("live, v2 failed, locked"), "{all}");
+    let data = place.data(&["status", "--all"]).await;
+    assert_eq!(
+        (&data["apps"][0]["failed"]["id"], &data["apps"][0]["tag"]),
+        (&id.into(), &"v1".into())
+    );
+    let long = ["lock", "prod-cluster-1", "--reason", "x", "--for", "1000000d"];
+    let (code, said) = place.bart(&long).await;
+    assert_eq!((code, said.contains("a year at most")), (1, true), "{said}");
+    place.settled().await;
+}

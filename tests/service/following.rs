@@ -186,7 +186,7 @@ async fn programs_get_what_is_known_of_a_rollback_that_takes_too_long() {
     place.succeeds().await;
     let (code, out, err) = place.bart(&["status", "--app", "devx/shop"]).ends().await;
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("live, rolled back, held") && out.contains(", from 2"), "{out}");
+    assert!(out.contains("live, restored, held") && out.contains(", in place of 2"), "{out}");
 }
 
 #[tokio::test]

@@ -78,7 +78,26 @@ async fn a_mistyped_target_or_app_ends_every_command_with_what_was_meant() {
     for arguments in on_app {
         bart(&deployer, arguments).await.ended(1, &["devx/shopp", "did you mean `devx/shop`?"]);
     }
+    let of_others: &[(&[&str], &str)] = &[
+        (&["status", "--owner", "squd@example.com"], "did you mean `squad@example.com`?"),
+        (&["status", "--app", "shopp"], "did you mean `devx/shop`?"),
+        (&["status", "--app", "moon"], "`bart status --all` lists the apps"),
+        (&["builds", "--repository", "example/shpo"], "did you mean `example/shop`?"),
+        (&["builds", "--repository", "other/hhh"], "name the app with --app NAMESPACE/SLUG"),
+        (&["history", "--app", "shopp"], "did you mean `devx/shop`?"),
+        (&["history", "--repository", "example/shpo"], "did you mean `example/shop`?"),
+    ];
+    for (arguments, words) in of_others {
+        bart(&deployer, arguments).await.ended(1, &[words]);
+    }
     let right: &[&[&str]] = &[
+        &["status", "--app", "shop"],
+        &["status", "--repository", "example/shop"],
+        &["history", "prod-eu", "--app", "shop"],
+        &["history", "--app", "shop"],
+        &["locks", "--app", "shop"],
+        &["logs", "--app", "shop"],
+        &["status", "--owner", "nobody@example.org"],
         &["status", "-t", "dev", "--app", "devx/shop"],
         &["history", "--target", "dev", "--app", "devx/shop"],
         &["history", "--app", "devx/brand-new"],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use the_deployer::model::audit::Search;
 use the_deployer::model::id::{AppKey, CommitSha, DeployId};
 use the_deployer::model::removal::{Ended, Removal, Taken};
-use the_deployer::store::{ActTurn, Ending, Held, Known, Store};
+use the_deployer::store::{ActTurn, Ending, Findings, Held, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request, somebody};
@@ -49,7 +49,7 @@ async fn deployed(store: &Store, lane: &str, n: i64) -> DeployId {
     let id = accept(store, lane, n).await;
     let claimed = claim(store, n).await.unwrap();
     let _turn = push(store, &claimed, n).await;
-    let known = Known { app: Some(app(lane)), ..Known::default() };
+    let known = Findings { app: Some(app(lane)), ..Findings::default() };
     let ending = Ending { known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
     id

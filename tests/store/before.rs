@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Audience, Family};
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Accepted, Answer, End, Ending, Held, Known, Message, Store};
+use the_deployer::store::{Accepted, Answer, End, Ending, Findings, Held, Message, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -21,7 +21,7 @@ async fn ends(store: &Store, n: i64, well: bool) {
     accept(store, n).await;
     let claimed = claim(store, n).await.unwrap();
     let address = Some(format!("https://v{n}.example.com/"));
-    let known = Known { address, ..Known::default() };
+    let known = Findings { address, ..Findings::default() };
     let ending = if well {
         let _turn = push(store, &claimed, n).await;
         Ending { known, ..succeeded() }

@@ -8,7 +8,7 @@ use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::model::route::{Route, RouteClaim};
 use the_deployer::store::{
-    ActTurn, Claim, ClaimConflict, End, Ending, Filter, Held, Known, Moved, PushTurn, Store,
+    ActTurn, Claim, ClaimConflict, End, Ending, Filter, Findings, Held, Moved, PushTurn, Store,
 };
 
 use crate::harness::database::run_on_both;
@@ -30,19 +30,19 @@ fn route(address: &str) -> RouteClaim {
 }
 
 /// What a plan for the app found out, with its routes.
-fn planned(name: &str, routes: &[&str]) -> Known {
+fn planned(name: &str, routes: &[&str]) -> Findings {
     let routes = routes.iter().map(|address| route(address)).collect();
-    Known { app: Some(app(name)), routes, ..Known::default() }
+    Findings { app: Some(app(name)), routes, ..Findings::default() }
 }
 
 /// What a plan for the app found out, with its objects: `apps/Deployment/web`, `/Service/web`.
-fn planned_objects(name: &str, objects: &[&str]) -> Known {
+fn planned_objects(name: &str, objects: &[&str]) -> Findings {
     let object = |text: &&str| {
         let [group, kind, name] = text.split('/').collect::<Vec<_>>()[..] else { panic!("{text}") };
         let object = ObjectName { group: group.into(), kind: kind.into(), name: name.into() };
         ObjectClaim { object, live: false }
     };
-    Known { objects: objects.iter().map(object).collect(), ..planned(name, &[]) }
+    Findings { objects: objects.iter().map(object).collect(), ..planned(name, &[]) }
 }
 
 /// Deployment `n` of a repository, at a worker since second `n`.
@@ -54,17 +54,17 @@ async fn running(store: &Store, repository: &str, n: i64) -> Claim {
     claim(store, n).await.unwrap()
 }
 
-async fn ends(store: &Store, claim: &Claim, known: &Known, end: End, n: i64) {
+async fn ends(store: &Store, claim: &Claim, known: &Findings, end: End, n: i64) {
     let ending = Ending { end, known: known.clone(), ..succeeded() };
     assert_eq!(store.finish(claim, &ending, at(n)).await.unwrap(), Held::Yes);
 }
 
-async fn succeeds(store: &Store, claim: &Claim, known: &Known, n: i64) {
+async fn succeeds(store: &Store, claim: &Claim, known: &Findings, n: i64) {
     ends(store, claim, known, succeeded().end, n).await;
 }
 
 /// A deployment of the repository from its first step to its success.
-async fn deployed(store: &Store, repository: &str, known: &Known, n: i64) {
+async fn deployed(store: &Store, repository: &str, known: &Findings, n: i64) {
     let running = running(store, repository, n).await;
     assert_eq!(store.begin_push(&running, known, at(n)).await.unwrap(), PushTurn::Yes);
     succeeds(store, &running, known, n).await;
@@ -84,7 +84,7 @@ fn in_the_way(turn: PushTurn) -> Route {
 }
 
 /// Forty pairs come at the same moment, each by a store of its own; what each of a pair would push.
-async fn pairs_run_on_both(claims: impl Fn(i64) -> [(String, Known); 2]) {
+async fn pairs_run_on_both(claims: impl Fn(i64) -> [(String, Findings); 2]) {
     run_on_both(async |db| {
         let other = db.reopened().await;
         for pair in 0..40 {
@@ -178,7 +178,7 @@ fn object_in_the_way(turn: PushTurn) -> String {
 async fn an_object_is_claimed_by_group_kind_and_name_within_its_namespace() {
     run_on_both(async |db| {
         let store = &db.store;
-        let turn = async |name: &str, known: &Known, n: i64| {
+        let turn = async |name: &str, known: &Findings, n: i64| {
             let asking = running(store, &format!("acme/asks-{n}"), n).await;
             let turn = store.begin_push(&asking, known, at(n)).await.unwrap();
             ends(store, &asking, &planned(name, &[]), End::Failed, n).await;
@@ -345,7 +345,7 @@ async fn a_claim_ends_with_a_deployment_that_pushed_nothing() {
 async fn is_free(store: &Store, address: &str, n: i64) -> bool {
     let asking = running(store, &format!("acme/asks-{n}"), n).await;
     let known = planned("asks/asks", &[address]);
-    let known = Known { app: Some(app(&format!("asks/asks-{n}"))), ..known };
+    let known = Findings { app: Some(app(&format!("asks/asks-{n}"))), ..known };
     let turn = store.begin_push(&asking, &known, at(n)).await.unwrap();
     ends(store, &asking, &known, End::Failed, n).await;
     if turn == PushTurn::Yes {
@@ -376,7 +376,7 @@ async fn a_removal_gives_the_apps_routes_free() {
     run_on_both(async |db| {
         let store = &db.store;
         let objects = planned_objects("shop/web", &["/Service/web"]).objects;
-        let known = Known { objects, ..planned("shop/web", &["one.io/"]) };
+        let known = Findings { objects, ..planned("shop/web", &["one.io/"]) };
         deployed(store, "acme/web", &known, 1).await;
         let claimed = async |n: i64| {
             store.claimed_objects(&prod(), &app("shop/coll"), at(n)).await.unwrap().len()
@@ -419,7 +419,7 @@ async fn what_is_live_on_both_sides_is_in_nobodys_way() {
         let store = &db.store;
         let live = |name: &str, address: &str| {
             let routes = vec![RouteClaim { live: true, ..route(address) }];
-            Known { routes, ..planned(name, &[]) }
+            Findings { routes, ..planned(name, &[]) }
         };
         deployed(store, "acme/web", &live("shop/web", "shop.io/"), 1).await;
         deployed(store, "rival/login", &live("pay/login", "shop.io/login"), 2).await;

@@ -2,7 +2,7 @@
 
 use the_deployer::model::deployment::{Contact, ForgeState};
 use the_deployer::model::notice::{Audience, Family, Sink};
-use the_deployer::store::{Answer, Ending, Known, Store};
+use the_deployer::store::{Answer, Ending, Findings, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -19,7 +19,7 @@ async fn succeed(store: &Store, lane: &str, numbers: impl IntoIterator<Item = i6
             slack: None,
             successes: true,
         });
-        let known = Known { contact, ..Known::default() };
+        let known = Findings { contact, ..Findings::default() };
         let _held = store.finish(&claim, &Ending { known, ..succeeded() }, at(n)).await.unwrap();
     }
 }

@@ -4,7 +4,7 @@ use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, TargetName};
 use the_deployer::model::notice::{Audience, Family};
 use the_deployer::model::removal::{Ended, Removal, Taken};
-use the_deployer::store::{ActTurn, Answer, End, Ending, Held, Known, PushTurn, Store};
+use the_deployer::store::{ActTurn, Answer, End, Ending, Findings, Held, PushTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, somebody};
@@ -21,7 +21,7 @@ async fn succeeds(store: &Store, lane: &str, n: i64) {
     accept(store, lane, n).await;
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
-    let known = Known { app: Some(app()), ..Known::default() };
+    let known = Findings { app: Some(app()), ..Findings::default() };
     let ending = Ending { known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
 }
@@ -153,7 +153,7 @@ async fn a_removal_and_a_success_that_end_at_once_leave_one_word() {
             accept(&store, &lane, second).await;
             let claimed = claim(&store, second).await.unwrap();
             assert_eq!(push(&store, &claimed, second).await, PushTurn::Yes);
-            let known = Known { app: Some(app()), ..Known::default() };
+            let known = Findings { app: Some(app()), ..Findings::default() };
             let ending = Ending { known, ..succeeded() };
             let commit = Some(CommitSha::parse("ab".repeat(20)).unwrap());
             let ended = Ended { at: at(second), commit, summary: "gone".to_owned() };

@@ -8,7 +8,7 @@ use the_deployer::model::deployment::{Contact, ForgeState, Stage, StageTime, Sta
 use the_deployer::model::hand_edit::{EditCommit, Edited, EditedFile, HandEdit};
 use the_deployer::model::id::{AppKey, DeployId, Namespace, Slug};
 use the_deployer::model::route::RouteClaim;
-use the_deployer::store::{End, Ending, Held, Known, PushTurn};
+use the_deployer::store::{End, Ending, Findings, Held, PushTurn};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::at;
@@ -20,7 +20,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
         let id = accept(&db.store, "web", 1).await;
         let claimed = claim(&db.store, 2).await.unwrap();
         assert_eq!((claimed.deployment.state, claimed.deployment.attempts), (State::Running, 1));
-        let known = Known {
+        let known = Findings {
             app: Some(AppKey {
                 namespace: Namespace::parse("shop").unwrap(),
                 slug: Slug::parse("web").unwrap(),
@@ -44,7 +44,7 @@ async fn a_deployment_lives_from_queued_to_succeeded() {
             stages: vec![StageTime { stage: Stage::Fetch, micros: 1200 }],
         };
         assert_eq!(db.store.begin_push(&claimed, &known, at(3)).await.unwrap(), PushTurn::Yes);
-        let ending = Ending { known: Known { app: None, ..known.clone() }, ..succeeded() };
+        let ending = Ending { known: Findings { app: None, ..known.clone() }, ..succeeded() };
         assert_eq!(db.store.finish(&claimed, &ending, at(4)).await.unwrap(), Held::Yes);
 
         let done = db.store.deployment(&id).await.unwrap().unwrap();

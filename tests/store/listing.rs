@@ -2,8 +2,9 @@
 
 use the_deployer::model::deployment::State;
 use the_deployer::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
+use the_deployer::model::placed::Spot;
 use the_deployer::model::violation::Violation;
-use the_deployer::store::{End, Ending, Filter, Held, Known};
+use the_deployer::store::{End, Ending, Filter, Findings, Held};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id, request};
@@ -40,7 +41,7 @@ async fn a_filter_keeps_what_matches_all_of_it() {
             slug: Slug::parse("web").unwrap(),
         };
         let first = claim(&db.store, 9).await.unwrap();
-        let known = Known { app: Some(app.clone()), ..Known::default() };
+        let known = Findings { app: Some(app.clone()), ..Findings::default() };
         let _yes = db.store.begin_push(&first, &known, at(10)).await.unwrap();
         let count = async |filter: Filter| {
             db.store.deployments(&filter, None, 100).await.unwrap().deployments.len()
@@ -66,7 +67,7 @@ async fn a_filter_knows_people_tags_numbers_and_times() {
             accept(&db.store, &format!("app{n}"), n).await;
         }
         let ended = claim(&db.store, 9).await.unwrap();
-        let _yes = db.store.begin_push(&ended, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&ended, &Findings::default(), at(10)).await.unwrap();
         assert_eq!(db.store.finish(&ended, &succeeded(), at(11)).await.unwrap(), Held::Yes);
         let found = async |filter: Filter| {
             let page = db.store.deployments(&filter, None, 100).await.unwrap();
@@ -108,7 +109,7 @@ async fn a_bell_rings_after_each_change_and_not_after_a_look() {
         assert!(!rang(&mut bell));
         let claimed = claim(&db.store, 9).await.unwrap();
         assert!(rang(&mut bell));
-        let _yes = db.store.begin_push(&claimed, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         assert!(rang(&mut bell));
         let other = db.store.clone();
         assert_eq!(other.finish(&claimed, &succeeded(), at(11)).await.unwrap(), Held::Yes);
@@ -248,7 +249,7 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
         assert_eq!(version().await, seen[0].0);
         let claimed = claim(&db.store, 9).await.unwrap();
         seen.push((version().await, picture().await));
-        let _yes = db.store.begin_push(&claimed, &Known::default(), at(10)).await.unwrap();
+        let _yes = db.store.begin_push(&claimed, &Findings::default(), at(10)).await.unwrap();
         seen.push((version().await, picture().await));
         assert_eq!(db.store.retry_at(&claimed, at(20), "later").await.unwrap(), Held::Yes);
         seen.push((version().await, picture().await));
@@ -260,6 +261,34 @@ async fn the_version_of_a_deployment_changes_with_its_picture() {
             assert!(seen[n + 1..].iter().all(|(v, p)| v != version && p != picture), "{version}");
         }
         assert_eq!(db.store.deployment_version(&id(9)).await.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_newest_deployment_of_an_app_is_found_where_it_has_failed() {
+    run_on_both(async |db| {
+        let spot = |slug: &str| Spot::parse(&format!("prod/shop/{slug}")).unwrap();
+        let findings = |slug: &str| Findings { app: Some(spot(slug).app), ..Findings::default() };
+        // Both of `web` fail; of `cart` the newer one is well again.
+        for (n, slug, is_well) in
+            [(1, "web", true), (2, "web", false), (3, "cart", false), (4, "cart", true)]
+        {
+            accept(&db.store, slug, n).await;
+            let claim = claim(&db.store, n + 10).await.unwrap();
+            let known = findings(slug);
+            let _yes = db.store.begin_push(&claim, &known, at(n + 11)).await.unwrap();
+            let end = if is_well { succeeded().end } else { End::Failed };
+            let ending = Ending { end, known, ..succeeded() };
+            assert_eq!(db.store.finish(&claim, &ending, at(n + 12)).await.unwrap(), Held::Yes);
+        }
+        let spots = [spot("cart"), spot("other"), spot("web")];
+        let spots: Vec<&Spot> = spots.iter().collect();
+        let failed = db.store.newest_failed(&spots).await.unwrap();
+        let found: Vec<_> =
+            failed.iter().map(|(spot, (id, _))| (spot.to_string(), id.clone())).collect();
+        assert_eq!(found, [("prod/shop/web".to_owned(), id(2))]);
+        assert!(db.store.newest_failed(&[]).await.unwrap().is_empty());
     })
     .await;
 }

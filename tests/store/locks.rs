@@ -3,7 +3,7 @@
 use the_deployer::model::deployment::{Contact, ForgeState, State};
 use the_deployer::model::id::AppKey;
 use the_deployer::model::lock::{Lock, LockId, LockScope};
-use the_deployer::store::{Claim, Held, Known, Locked, PushTurn, Store, Unlocked};
+use the_deployer::store::{Claim, Findings, Held, Locked, PushTurn, Store, Unlocked};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, entry};
@@ -144,14 +144,14 @@ async fn of_several_who_take_a_lock_away_one_has_done_it() {
 }
 
 /// What the rules had found out: the app of `jo@example.com`.
-fn known() -> Known {
+fn known() -> Findings {
     let contact = Contact {
         name: "Web".to_owned(),
         owner: "jo@example.com".to_owned(),
         slack: None,
         successes: false,
     };
-    Known { app: Some(web()), contact: Some(contact), ..Known::default() }
+    Findings { app: Some(web()), contact: Some(contact), ..Findings::default() }
 }
 
 async fn turn(store: &Store, claim: &Claim, second: i64) -> PushTurn {
@@ -216,7 +216,7 @@ async fn a_lock_and_the_point_of_no_return_at_once_agree() {
             let placed = lock(LockScope::Target("prod".parse().unwrap()), 61, None);
             // An app of its own: of several repositories' only one is given the turn.
             let slug = format!("web{n}").parse().unwrap();
-            let known = Known { app: Some(AppKey { slug, ..web() }), ..known() };
+            let known = Findings { app: Some(AppKey { slug, ..web() }), ..known() };
             let turn = db.store.begin_push(&running, &known, at(62));
             let (turn, ()) = tokio::join!(turn, place(&db.store, number, &placed));
             let turn = turn.unwrap();

@@ -15,7 +15,7 @@ use the_deployer::model::deployment::{Deployment, ForgeState, State};
 use the_deployer::model::event::Recipient;
 use the_deployer::model::id::{AppKey, DeployId, RepoName, TargetName};
 use the_deployer::model::notice::Family;
-use the_deployer::store::{Answer, Begin, Filter, Held, IdempotencyKey, Known, PushTurn, Store};
+use the_deployer::store::{Answer, Begin, Filter, Findings, Held, IdempotencyKey, PushTurn, Store};
 
 use crate::harness::database::{run_on_both, run_on_empty};
 use crate::store::{LEASE, succeeded};
@@ -242,7 +242,7 @@ async fn goes_on(store: &Store, version: i64) {
     let mut done = Vec::new();
     while let Some(claim) = store.claim("worker", at(0), LEASE).await.unwrap() {
         assert_eq!(
-            store.begin_push(&claim, &Known::default(), at(1)).await.unwrap(),
+            store.begin_push(&claim, &Findings::default(), at(1)).await.unwrap(),
             PushTurn::Yes
         );
         assert_eq!(store.finish(&claim, &succeeded(), at(2)).await.unwrap(), Held::Yes);

@@ -32,7 +32,7 @@ use the_deployer::model::deployment::{ForgeState, Pushed};
 use the_deployer::model::id::{CommitSha, DeployId};
 use the_deployer::model::revision::Digest;
 use the_deployer::model::status::ForgeStatus;
-use the_deployer::store::{Accepted, Claim, End, Ending, Known, PushTurn, Store};
+use the_deployer::store::{Accepted, Claim, End, Ending, Findings, PushTurn, Store};
 
 use crate::harness::requests::{at, delivery, id, request};
 
@@ -60,13 +60,13 @@ fn succeeded() -> Ending {
         end: End::Succeeded(pushed),
         summary: "pushed".to_owned(),
         violations: vec![].into(),
-        known: Known::default(),
+        known: Findings::default(),
         status: ForgeStatus::new(ForgeState::Success, "pushed"),
     }
 }
 
 async fn push(store: &Store, claim: &Claim, seconds: i64) -> PushTurn {
-    store.begin_push(claim, &Known::default(), at(seconds)).await.unwrap()
+    store.begin_push(claim, &Findings::default(), at(seconds)).await.unwrap()
 }
 
 /// The forge's states of a deployment, in order.

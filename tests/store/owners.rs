@@ -2,7 +2,7 @@
 
 use the_deployer::model::facts::Ownership;
 use the_deployer::model::id::{AppKey, RepoName, TargetName};
-use the_deployer::store::{End, Ending, Held, Known, Moved, Owned, Store};
+use the_deployer::store::{End, Ending, Findings, Held, Moved, Owned, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, id};
@@ -25,7 +25,7 @@ async fn deploy(store: &Store, name: &str, slug: &str, n: i64, end: End) {
     accept(store, name, n).await;
     let claimed = claim(store, n).await.unwrap();
     let _yes = push(store, &claimed, n).await;
-    let known = Known { app: Some(app(slug)), ..Known::default() };
+    let known = Findings { app: Some(app(slug)), ..Findings::default() };
     let ending = Ending { end, known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Lost);
@@ -95,7 +95,7 @@ async fn two_that_come_at_once_leave_one_owner() {
             let _yes = push(&db.store, &claimed, n).await;
             claims.push(claimed);
         }
-        let known = Known { app: Some(app("web")), ..Known::default() };
+        let known = Findings { app: Some(app("web")), ..Findings::default() };
         let ending = Ending { known, ..succeeded() };
         let all = claims.iter().map(|claim| db.store.finish(claim, &ending, at(20)));
         let held = futures::future::join_all(all).await;

@@ -5,7 +5,7 @@ use the_deployer::model::id::{AppKey, CommitSha, Namespace, RepoName, Slug, Targ
 use the_deployer::model::notice::{Audience, Family, Sink};
 use the_deployer::model::removal::{Ended, Removal, Taken};
 use the_deployer::store::{
-    ActTurn, Answer, End, Ending, Held, Known, Message, PushTurn, Store, Told,
+    ActTurn, Answer, End, Ending, Findings, Held, Message, PushTurn, Store, Told,
 };
 use tracing::Level;
 
@@ -32,7 +32,7 @@ async fn ends(store: &Store, lane: &str, n: i64, end: End) {
     accept(store, lane, n).await;
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(push(store, &claimed, n).await, PushTurn::Yes);
-    let known = Known { app: Some(app()), ..Known::default() };
+    let known = Findings { app: Some(app()), ..Findings::default() };
     let ending = Ending { end, known, ..succeeded() };
     assert_eq!(store.finish(&claimed, &ending, at(n)).await.unwrap(), Held::Yes);
 }

@@ -1,7 +1,7 @@
 //! Old deployments are deleted, and what is needed of them is kept.
 
 use the_deployer::model::id::{AppKey, DeployId};
-use the_deployer::store::{Ending, Held, Known, RollbackTurn, Store};
+use the_deployer::store::{Ending, Findings, Held, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -21,7 +21,7 @@ async fn run(store: &Store, lane: &str, n: i64, ending: Ending) -> DeployId {
     let claimed = claim(store, n).await.unwrap();
     assert_eq!(claimed.deployment.id, id);
     let _turn = push(store, &claimed, n).await;
-    let known = Known { app: Some(of(lane)), ..Known::default() };
+    let known = Findings { app: Some(of(lane)), ..Findings::default() };
     assert_eq!(
         store.finish(&claimed, &Ending { known, ..ending }, at(n)).await.unwrap(),
         Held::Yes

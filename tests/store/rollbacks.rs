@@ -4,7 +4,7 @@ use the_deployer::model::deployment::State;
 use the_deployer::model::event::DeploymentRequest;
 use the_deployer::model::id::{AppKey, DeployId};
 use the_deployer::model::rollback::Hold;
-use the_deployer::store::{Held, Known, PushTurn, RollbackTurn, Store};
+use the_deployer::store::{Findings, Held, PushTurn, RollbackTurn, Store};
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};
@@ -23,7 +23,7 @@ async fn done(store: &Store, n: i64, seconds: i64) {
     let claimed = claim(store, seconds).await.unwrap();
     assert_eq!(claimed.deployment.id, id(n));
     assert_eq!(push(store, &claimed, seconds).await, PushTurn::Yes);
-    let known = Known { app: Some(app()), ..Known::default() };
+    let known = Findings { app: Some(app()), ..Findings::default() };
     let mut ending = succeeded();
     ending.known = known;
     assert_eq!(store.finish(&claimed, &ending, at(seconds)).await.unwrap(), Held::Yes);
@@ -122,7 +122,7 @@ fn held(reason: &str, n: i64) -> Hold {
 async fn a_hold_that_comes_while_a_deployment_is_planned_stops_its_push() {
     run_on_both(async |db| {
         let store = &db.store;
-        let known = Known { app: Some(app()), ..Known::default() };
+        let known = Findings { app: Some(app()), ..Findings::default() };
         store.place_hold(&held("before", 1), &entry(1, "hold", "before")).await.unwrap();
         accept(store, "web", 2).await;
         let claimed = claim(store, 3).await.unwrap();

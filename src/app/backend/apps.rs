@@ -29,6 +29,8 @@ impl ports::Apps for Backend {
         let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
         let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
         let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
+        let spots: Vec<&Spot> = apps.iter().map(|one| &one.spot).collect();
+        let mut failed = self.store.newest_failed(&spots).await.map_err(|error| unread(&error))?;
         let to_line = |placed: Placed| {
             let known = placed.live.as_ref().and_then(|id| made.get(id));
             let at = placed.live.as_ref().and_then(DeployId::time);
@@ -39,6 +41,7 @@ impl ports::Apps for Backend {
                 held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
                 tag: known.map(|(tag, _)| tag.clone()),
                 at: known.map(|(_, at)| *at).or(at),
+                failed: failed.remove(&placed.spot),
                 placed,
             }
         };

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::app::backend::Backend;
 use crate::app::builds;
 use crate::clock;
-use crate::controller::inbox::{Act, Received};
+use crate::controller::inbox::{AuditContext, Received};
 use crate::forge::Forge;
 use crate::forge::error::{Disposition, ForgeError};
 use crate::model::audit::By;
@@ -13,8 +13,8 @@ use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeliveryId, DeployId, TargetName};
 use crate::model::release::Release;
 use crate::server::ports::{
-    self, AppImage, Asked, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, Fault,
-    NoBuilds, NotAsked, Wanted,
+    self, AppImage, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, CreatedDeployment,
+    Fault, NoBuilds, NotAsked, Wanted,
 };
 use crate::store::Reply;
 
@@ -26,7 +26,12 @@ impl ports::Host for Backend {
         self.code_host.clone()
     }
 
-    async fn ask(&self, wanted: Wanted, by: By, reply: &Reply<Asked>) -> Result<Asked, NotAsked> {
+    async fn ask(
+        &self,
+        wanted: Wanted,
+        by: By,
+        reply: &Reply<CreatedDeployment>,
+    ) -> Result<CreatedDeployment, NotAsked> {
         let local = match (&self.world.forge, &self.code_host) {
             (Forge::Local(local), _) => local,
             (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
@@ -58,14 +63,15 @@ impl ports::Host for Backend {
                 identity: None,
             };
             let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
-            let answer = |id: &DeployId| reply.answer(&Asked { id: id.clone(), forge_id });
+            let answer =
+                |id: &DeployId| reply.answer(&CreatedDeployment { id: id.clone(), forge_id });
             let received = self
                 .inbox
-                .deploy(&delivery, &request, Act { by: &by, app: app.as_ref() }, &answer)
+                .deploy(&delivery, &request, AuditContext { by: &by, app: app.as_ref() }, &answer)
                 .await;
             let received = received.map_err(Fault::new)?;
             if let Received::New(id) = received {
-                return Ok(Asked { id, forge_id });
+                return Ok(CreatedDeployment { id, forge_id });
             }
         }
         Err(Fault::new("no number of a deployment is free").into())

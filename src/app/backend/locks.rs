@@ -1,6 +1,6 @@
 //! What people stop: deployments by a lock, and one that waits. Each is one transaction.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::app::backend::Backend;
 use crate::app::operator::AUDIT;
@@ -132,25 +132,32 @@ impl Backend {
     }
 }
 
+/// Who means longer means until it is taken away, or has mistyped.
+const LONGEST_LOCK: SignedDuration = SignedDuration::from_hours(366 * 24);
+
 /// When a lock that begins now ends. A time beyond the calendar is none: the lock would never end,
 /// which nobody asked for.
 fn end(ends: Ends, now: Timestamp) -> Result<Timestamp, String> {
     let at = match ends {
         Ends::At(at) => at,
-        Ends::After(lasting) => now.checked_add(lasting).map_err(|_| {
-            "`for` is too long: a lock without it stays until it is taken away".to_owned()
-        })?,
+        // Beyond the calendar is beyond the bound, too.
+        Ends::After(lasting) => now.checked_add(lasting).unwrap_or(Timestamp::MAX),
     };
-    if at > now {
+    if at > now && at.duration_since(now) <= LONGEST_LOCK {
         return Ok(at);
+    }
+    if at > now {
+        return Err(
+            "a lock with an end lasts a year at most; without `for` and `until` it stays until it \
+                    is taken away"
+                .to_owned(),
+        );
     }
     Err(format!("the lock would end before it begins: it is {now} now"))
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
-
     use super::*;
 
     #[test]
@@ -165,6 +172,12 @@ mod tests {
         for past in [Ends::At(now), Ends::At(Timestamp::UNIX_EPOCH), hours(0), hours(-2)] {
             assert!(end(past, now).unwrap_err().contains("before it begins"), "{past:?}");
         }
-        assert!(end(hours(100_000_000), now).unwrap_err().contains("too long"));
+        assert!(end(hours(366 * 24), now).is_ok());
+        let days = |n: i64| Ends::After(SignedDuration::from_hours(24 * n));
+        let late = Ends::At("9999-01-01T00:00:00Z".parse().unwrap());
+        for long in [days(367), days(1_000_000), hours(100_000_000), late] {
+            let said = end(long, now).unwrap_err();
+            assert!(said.contains("a year at most"), "{said}");
+        }
     }
 }

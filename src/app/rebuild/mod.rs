@@ -4,6 +4,7 @@
 //! Looks first, writes once, and tells nobody anything.
 
 mod numbers; // which deployment of the forge is which of ours
+mod renames; // which names were one repository's
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,6 +119,7 @@ async fn into(
         let past = past_of(settings, one, &forge, clock).await?;
         take_in(settings, one, past, clock.now(), (&mut remembered, &mut report));
     }
+    renames::follow(&mut remembered);
     if !options.offline {
         ask_numbers(&forge, settings, &mut remembered, &mut report).await?;
     }

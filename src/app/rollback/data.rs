@@ -7,9 +7,9 @@ use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Seen};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
-use crate::model::id::AppKey;
+use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
-use crate::model::rollback::{Rollback, RollbackRequest, TreeId};
+use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
 use crate::pipeline::removal::{self, Replacement};
 use crate::pipeline::{application, reading, replicas};
 use crate::server::ports::NotRolledBack;
@@ -61,6 +61,24 @@ pub(super) fn judge(
     Ok(notes)
 }
 
+/// What is not there any more of what the rollback was asked for.
+fn say_gone(kept: &Kept, (target, app): (&TargetName, &AppKey), to: &DeployId) -> Option<String> {
+    let Kept { revisions, latest } = kept;
+    if revisions.iter().any(|(id, _)| id == to) {
+        return None;
+    }
+    Some(if revisions.is_empty() && latest.is_none() {
+        format!(
+            "{app} is not on {target} any more: it was removed since the rollback was asked for"
+        )
+    } else {
+        format!(
+            "the revision {to} of {app} on {target} is gone: newer ones took its place since the rollback was \
+             asked for; `bart history {target}` lists those that are left"
+        )
+    })
+}
+
 /// Judges it once more before it is pushed: what was deployed or edited while it waited counts.
 pub(super) async fn judge_again(
     repository: &ManifestRepository,
@@ -70,7 +88,11 @@ pub(super) async fn judge_again(
     let failed = |error| problem::of_write(&error);
     let target = &deployment.request.target;
     // The tree first: if the files are another's by then, the push finds that out.
-    let latest = repository.kept(target, app).await.map_err(failed)?.latest;
+    let kept = repository.kept(target, app).await.map_err(failed)?;
+    if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
+        return Err(refused(&gone));
+    }
+    let latest = kept.latest;
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
     let live = live.map_err(failed)?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
@@ -112,4 +134,29 @@ fn data_refusal(objects: &[LiveObject]) -> String {
 
 fn refused(why: &str) -> Problem {
     Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_while_a_rollback_waited_is_named() {
+        let id = |n: u8| DeployId::parse(format!("20261121-054812123-00000{n}")).unwrap();
+        let app = AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() };
+        let target = "prod".parse().unwrap();
+        let gone = |revisions: &[u8], latest: bool| {
+            let tree = || TreeId("0".to_owned());
+            let revisions = revisions.iter().map(|n| (id(*n), tree())).collect();
+            say_gone(&Kept { revisions, latest: latest.then(tree) }, (&target, &app), &id(1))
+        };
+        assert_eq!(gone(&[2, 1], true), None);
+        let revision = gone(&[3, 2], true).unwrap();
+        assert!(
+            revision.contains("the revision 20261121-054812123-000001")
+                && revision.contains("is gone")
+        );
+        let app = gone(&[], false).unwrap();
+        assert!(app.starts_with("devx/shop is not on prod any more: it was removed"), "{app}");
+    }
 }

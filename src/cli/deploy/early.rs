@@ -89,9 +89,10 @@ fn found(
     // Only that the WAML does not name the target is sure.
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
-    let mut doubts = distinct(doubts.into_iter().filter_map(doubtful));
+    let sure = distinct(sure.into_iter().chain(waml.violations.clone()));
+    let mut doubts = doubts_beside(&sure, distinct(doubts.into_iter()));
     sort(&mut doubts);
-    (distinct(sure.into_iter().chain(waml.violations.clone())), doubts)
+    (sure, doubts)
 }
 
 /// The same of a WAML that does not say which app it is: no service takes it, and the rest of what is wrong with it
@@ -104,7 +105,18 @@ fn found_unnamed(
     let all = world.waml.as_ref().err().map(|all| all.violations.clone()).unwrap_or_default();
     let is_sure = |one: &Violation| all_templates || certain.violations.contains(one);
     let (sure, doubts): (Vec<_>, Vec<_>) = all.into_iter().partition(is_sure);
-    (sure, doubts.into_iter().filter_map(doubtful).collect())
+    let doubts = doubts_beside(&sure, doubts);
+    (sure, doubts)
+}
+
+/// The doubts as warnings. What is certain is no doubt as well, whichever way it was found.
+fn doubts_beside(sure: &[Violation], doubts: Vec<Violation>) -> Vec<Violation> {
+    let is_told = |doubt: &Violation| sure.iter().any(|one| says_same(one, doubt));
+    doubts.into_iter().filter(|doubt| !is_told(doubt)).filter_map(doubtful).collect()
+}
+
+fn says_same(one: &Violation, other: &Violation) -> bool {
+    (&one.rule, &one.position, &one.message) == (&other.rule, &other.position, &other.message)
 }
 
 /// An error as a warning. Warnings are the service's to give.
@@ -157,8 +169,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_certain_is_not_told_once_more_as_a_warning() {
+        for waml in [
+            WAML.replace("namespace:", "namespaze:"),
+            format!("{WAML}\nversion: \"2\"\n"),
+            WAML.replace("slug:", "vault: {paths: [{path: x}]}\nslug:"),
+        ] {
+            let all = violations(&waml);
+            assert!(all.iter().any(|one| one.severity == Severity::Error), "{all:?}");
+            for (index, one) in all.iter().enumerate() {
+                assert!(!all.iter().skip(index + 1).any(|other| says_same(one, other)), "{all:?}");
+            }
+        }
+    }
+
     /// All that is told, as rule and severity.
     fn told(waml: &str) -> Vec<(String, Severity)> {
+        let all = violations(waml).into_iter();
+        all.map(|one| (one.rule.to_string(), one.severity)).collect()
+    }
+
+    fn violations(waml: &str) -> Vec<Violation> {
         let known = KnownTargets::unknown("a test");
         let mut sources = Sources::default();
         let templates = offline::templates(None, &mut sources, Format::Text).unwrap();
@@ -169,8 +201,7 @@ mod tests {
             Ok(_) => found(&world, &[target], false, &known),
             Err(certain) => found_unnamed(&world, &certain, false),
         };
-        let all = sure.into_iter().chain(doubts);
-        all.map(|one| (one.rule.to_string(), one.severity)).collect()
+        sure.into_iter().chain(doubts).collect()
     }
 
     #[test]

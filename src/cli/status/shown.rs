@@ -6,8 +6,9 @@ use super::{App, Back, Everything, Hold, Lock, OneApp, Placed, Target};
 use crate::cli::client::Overview;
 use crate::cli::deployment;
 use crate::cli::follow::Readiness;
+use crate::cli::output;
 use crate::cli::output::{BAD, BOLD, DIM, NOTE};
-use crate::cli::table::{Column, table};
+use crate::cli::table::{Column, table, wrap};
 use crate::cli::times::{TimeHeader, Times};
 use crate::model::deployment::State;
 
@@ -47,6 +48,12 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     } else if !rows.is_empty() {
         text += &table(target_columns(times), rows);
     }
+    text + &wrap(&beside_table(found, &hidden, times), output::width())
+}
+
+/// What stands under the table.
+fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
+    let mut text = String::new();
     if !hidden.is_empty() {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
         text += &format!("{NOTE}note{NOTE:#}: you may not see it on {}\n", names.join(", "));
@@ -63,9 +70,8 @@ pub(super) fn of_app(found: &OneApp, times: Times) -> String {
     {
         let Back { id: _, from, by, reason, at, more: _ } = back;
         let when = at.map_or(String::new(), |at| format!(", {}", times.ago(at)));
-        let from = from.as_ref().map_or(String::new(), |from| format!(", from {from}"));
-        text +=
-            &format!("\n{BOLD}rolled back{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
+        let from = from.as_ref().map_or(String::new(), |from| format!(", in place of {from}"));
+        text += &format!("\n{BOLD}restored{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
     }
     let locks: Vec<_> =
         states().flat_map(|(target, app)| app.locks.iter().map(move |l| (target, l))).collect();
@@ -93,7 +99,7 @@ fn words(cell: &str) -> String {
 fn word(word: &str) -> String {
     let colour = match word {
         "edited by hand" | "Argo CD not told" => BAD,
-        "locked" | "held" | "rolled back" | "Argo CD not told yet" => NOTE,
+        "locked" | "held" | "restored" | "Argo CD not told yet" => NOTE,
         "never deployed" => DIM,
         _ if word.ends_with(" failed") || word.starts_with("unknown: ") => BAD,
         _ => return word.to_owned(),
@@ -125,7 +131,7 @@ fn state(app: &App) -> String {
     match (&app.live, app.hand_edited) {
         (Some(live), _) => {
             words.push("live".to_owned());
-            words.extend(live.rollback.as_ref().map(|_| "rolled back".to_owned()));
+            words.extend(live.rollback.as_ref().map(|_| "restored".to_owned()));
         }
         (None, true) => words.push("edited by hand".to_owned()),
         (None, false) => words.push("not there".to_owned()),
@@ -186,9 +192,11 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
     let row = |one: &Placed| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut state = Vec::new();
-        state.push(if one.live_revision.is_none() { "edited by hand" } else { "live" });
-        state.extend(one.locked.then_some("locked"));
-        state.extend(one.held.then_some("held"));
+        let live = if one.live_revision.is_none() { "edited by hand" } else { "live" };
+        state.push(live.to_owned());
+        state.extend(one.failed.as_ref().map(|failed| format!("{} failed", failed.tag)));
+        state.extend(one.locked.then(|| "locked".to_owned()));
+        state.extend(one.held.then(|| "held".to_owned()));
         let live = one.tag.as_ref().or(one.live_revision.as_ref());
         [
             format!("{}/{}", one.namespace, one.app),
@@ -203,6 +211,13 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
         [] => "there is no such app on any target\n".to_owned(),
         apps => table(app_columns(times), apps.iter().map(row).collect()),
     };
+    text += &wrap(&beside_apps(found), output::width());
+    text
+}
+
+/// What stands under the table of all apps.
+fn beside_apps(found: &Everything) -> String {
+    let mut text = String::new();
     text += &found.missing.iter().map(missing).collect::<String>();
     if !found.under_way.is_empty() {
         text += &format!("\n{BOLD}under way{BOLD:#}\n");
@@ -215,6 +230,7 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Failed;
     use super::*;
     use crate::cli::client::More;
     use crate::cli::table::layout;
@@ -295,7 +311,7 @@ mod tests {
         TARGET  LIVE  WHEN     BY     STATE
         dev     -     -        -      never deployed
         far     -     -        -      unknown: no answer
-        prod    1.10  3 h ago  alice  live, rolled back, 1.11 queued, locked, held, Argo CD not told
+        prod    1.10  3 h ago  alice  live, restored, 1.11 queued, locked, held, Argo CD not told
         test    -     -        -      edited by hand, 1.11 failed
         note: you may not see it on hidden, pay
         missing: what is in far: it cannot be reached
@@ -303,8 +319,8 @@ mod tests {
         under way
           20261121-115900000-3f9a2c  queued  1.11 to prod by jo: waiting for a worker
 
-        rolled back
-          prod  by ann, 30 min ago, from 20261121-110000000-3f9a2c: 1.11 loses orders
+        restored
+          prod  by ann, 30 min ago, in place of 20261121-110000000-3f9a2c: 1.11 loses orders
 
         locked
           prod  0123abcd  all on it, by Jo, 2 h ago, ends in 12 h: books
@@ -330,7 +346,7 @@ mod tests {
 
     #[test]
     fn tables_of_long_names_fit_80_columns() {
-        let state = "live, rolled back, 1.0.202206151506-sha.649008fb queued, locked, held";
+        let state = "live, restored, 1.0.202206151506-sha.649008fb queued, locked, held";
         let tag = "1.0.202206151506-sha.649008fb";
         let owner = "a-squad-with-a-long-name@example.com";
         for (style, when) in
@@ -351,6 +367,23 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_under_a_table_fits_80_columns() {
+        let found = Everything {
+            apps: Vec::new(),
+            missing: vec![
+                serde_json::json!({"repository": "far", "why": "git.example.com ".repeat(9)}),
+            ],
+            under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
+            notes: vec!["there are more than 2000 apps: ".repeat(4)],
+            service: ready(false),
+        };
+        let lines = wrap(&beside_apps(&found), Some(80));
+        let lines = anstream::adapter::strip_str(&lines).to_string();
+        assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
+        assert!(lines.lines().count() > beside_apps(&found).lines().count(), "{lines}");
+    }
+
+    #[test]
     fn programs_get_the_keys_that_we_do_not_know() {
         let came = serde_json::json!({"live": {"revision": "x", "tag": null, "commit": null,
             "at": null, "actor": null, "rollback": null, "later": [1]}, "later": {"x": 1},
@@ -361,7 +394,7 @@ mod tests {
 
     #[test]
     fn all_apps_are_shown_with_what_goes_on() {
-        let placed = |app: &str, live: Option<&str>, locked| Placed {
+        let placed = |app: &str, live: Option<&str>, locked: bool| Placed {
             target: "prod".to_owned(),
             namespace: "devx".to_owned(),
             app: app.to_owned(),
@@ -371,6 +404,11 @@ mod tests {
             hosts: Vec::new(),
             owner: live.map(|_| "squad@example.com".to_owned()),
             repository: None,
+            failed: locked.then(|| Failed {
+                id: "20261121-100000000-3f9a2c".to_owned(),
+                tag: "1.11".to_owned(),
+                more: More::default(),
+            }),
             locked,
             held: locked,
             more: More::default(),
@@ -389,7 +427,7 @@ mod tests {
         insta::assert_snapshot!(text, @"
         APP        TARGET  LIVE  WHEN     OWNER              STATE
         devx/cart  prod    -     -        -                  edited by hand
-        devx/shop  prod    1.10  3 h ago  squad@example.com  live, locked, held
+        devx/shop  prod    1.10  3 h ago  squad@example.com  live, 1.11 failed, locked, held
         missing: what is in far: it cannot be reached
 
         under way

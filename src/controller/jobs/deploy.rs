@@ -8,7 +8,7 @@ use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem,
 use crate::controller::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
-use crate::store::{Claim, Ending, Held, Known, PushTurn, StoreError};
+use crate::store::{Claim, Ending, Findings, Held, PushTurn, StoreError};
 
 /// So often an attempt is planned when others claim what it needs. The rules see claims, so the second
 /// plan is refused by them; what they do not look at is refused after the last one.
@@ -23,7 +23,7 @@ pub(in crate::controller) enum Reached {
     /// Another worker took over.
     Lost,
     /// Not to its end.
-    Trouble(Trouble, Known),
+    Trouble(Trouble, Findings),
 }
 
 /// Makes the attempt.
@@ -32,7 +32,7 @@ pub(in crate::controller) async fn attempt<O: Outside>(
     leased: &Leased,
     stages: &Stages,
 ) -> Result<Reached, StoreError> {
-    let mut known = Known::default();
+    let mut known = Findings::default();
     let ended = forward(parts, leased, stages, &mut known).await;
     known.stages = stages.times();
     match ended {
@@ -69,7 +69,7 @@ async fn forward<O: Outside>(
     parts: &Parts<O>,
     leased: &Leased,
     stages: &Stages,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Ending, Stop> {
     let claim = &leased.claim;
     if claim.deployment.state == State::Pushing
@@ -115,7 +115,7 @@ fn planned_again(what: &str, by: &str, reason: &str) -> Problem {
 async fn found<O: Outside>(
     parts: &Parts<O>,
     claim: &Claim,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Option<Ending>, Stop> {
     let earlier = parts.outside.pushed(&claim.deployment).await?;
     Ok(earlier.map(|Earlier { pushed, hand_edit }| {
@@ -138,7 +138,7 @@ async fn plan<O: Outside>(
     claim: &Claim,
     waml: Vec<u8>,
     stages: &Stages,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Planned<O::Extra>, Stop> {
     if parts.store.plan_alone(claim).await? == Held::Lost {
         return Err(Stop::Lost);
@@ -154,7 +154,7 @@ async fn plan<O: Outside>(
             Ok(planned)
         }
         Err(NotPlanned::Rejected { rejection, app, template, templates_commit, contact }) => {
-            *known = Known { app, template, templates_commit, contact, ..Known::default() };
+            *known = Findings { app, template, templates_commit, contact, ..Findings::default() };
             Err(Stop::Trouble(Trouble::Rejected(rejection)))
         }
         Err(NotPlanned::Problem(problem)) => Err(problem.into()),
@@ -166,7 +166,7 @@ async fn push<O: Outside>(
     Leased { claim, lease }: &Leased,
     planned: Planned<O::Extra>,
     stages: &Stages,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Ending, Stop> {
     let digest = planned.revision.digest.clone();
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();

@@ -11,7 +11,7 @@ use crate::controller::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
-use crate::store::{ClaimConflict, Ending, Known, PushTurn};
+use crate::store::{ClaimConflict, Ending, Findings, PushTurn};
 
 /// Makes the attempt.
 pub(in crate::controller) async fn forward<O: Outside>(
@@ -19,7 +19,7 @@ pub(in crate::controller) async fn forward<O: Outside>(
     leased: &Leased,
     rollback: &Rollback,
     stages: &Stages,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Ending, Stop> {
     let claim = &leased.claim;
     known.take_claims(parts.outside.rollback_claims(&claim.deployment, rollback).await?);
@@ -60,7 +60,7 @@ async fn push<O: Outside>(
     Leased { claim, lease }: &Leased,
     rollback: &Rollback,
     stages: &Stages,
-    known: &mut Known,
+    known: &mut Findings,
 ) -> Result<Ending, Stop> {
     let going = stages.begin(Stage::Push);
     let now = parts.clock.now();

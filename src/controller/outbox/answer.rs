@@ -135,8 +135,8 @@ fn given_up(message: &Message, reason: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::outbox::fixture;
     use crate::model::deployment::ForgeState;
-    use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
     use crate::model::notice::Sink;
     use crate::model::status::ForgeStatus;
 
@@ -152,24 +152,7 @@ mod tests {
     }
 
     fn message(sink: Sink) -> Message {
-        Message {
-            deployment: DeployId::parse("20261121-054812123-000001").unwrap(),
-            sink,
-            seq: 1,
-            repository: RepoName::parse("acme/web").unwrap(),
-            commit: CommitSha::parse("ab".repeat(20)).unwrap(),
-            target: TargetName::parse("prod").unwrap(),
-            forge_id: 1,
-            place: 1,
-            status: ForgeStatus::queued(),
-            at: at(0),
-            due_at: at(3),
-            attempts: 1,
-            failures: 0,
-            unsure: false,
-            followed: false,
-            continues: false,
-        }
+        Message { due_at: at(3), ..fixture::message(sink, ForgeState::Queued, at(0)) }
     }
 
     fn trouble(remedy: Remedy, failures: u32, now: i64) -> (Answer, Heard) {

@@ -14,6 +14,8 @@ mod quota; // which messages an hour's calls are spent on, pure
 pub mod answer; // what becomes of a message, pure
 mod confirm; // ends are looked at again
 mod door; // open or closed, pure
+#[cfg(test)]
+mod fixture; // a message, for tests
 pub mod pace; // how fast, pure
 mod senders; // one for each family
 

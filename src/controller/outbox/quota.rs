@@ -184,8 +184,7 @@ fn account(hourly: Hourly, repository: &RepoName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{CommitSha, DeployId, TargetName};
-    use crate::model::status::ForgeStatus;
+    use crate::controller::outbox::fixture;
 
     const HOURLY: Hourly = Hourly { most: 480, by_owner: true };
 
@@ -194,24 +193,7 @@ mod tests {
     }
 
     fn message(sink: Sink, state: ForgeState) -> Message {
-        Message {
-            deployment: DeployId::parse("20261121-054812123-000001").unwrap(),
-            sink,
-            seq: 1,
-            repository: RepoName::parse("acme/web").unwrap(),
-            commit: CommitSha::parse("ab".repeat(20)).unwrap(),
-            target: TargetName::parse("prod").unwrap(),
-            forge_id: 1,
-            place: 1,
-            status: ForgeStatus::new(state, ""),
-            at: at(0),
-            due_at: at(0),
-            attempts: 1,
-            failures: 0,
-            unsure: false,
-            followed: false,
-            continues: false,
-        }
+        fixture::message(sink, state, at(0))
     }
 
     fn call(told: (Sink, ForgeState), seconds: Option<i64>) -> ForgeCalls {

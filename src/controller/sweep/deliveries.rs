@@ -10,7 +10,7 @@ use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, may_pass};
 use crate::forge::delivery::HookDelivery;
-use crate::forge::github::webhook::{self, ContentType};
+use crate::forge::github::webhook::{self, ContentType, naming};
 use crate::model::id::DeliveryId;
 use crate::store::{StoreError, Sweeping};
 
@@ -75,6 +75,10 @@ impl<H: Host> Parts<H> {
             Ok(content) => {
                 let (event, payload) = (&content.event, &content.payload);
                 let rules = &self.settings.rules;
+                if let Some(named) = naming::read(event, ContentType::Json, payload, rules) {
+                    let (identity, now) = (named.identity, self.clock.now());
+                    self.store.recognize_repository(identity, &named.name, now).await?;
+                }
                 let event = webhook::parse(event, ContentType::Json, payload, rules);
                 match (DeliveryId::parse(delivery.guid.as_str()), event) {
                     (Ok(guid), Ok(event)) => match self.take(&guid, &event, progress).await? {

@@ -13,6 +13,7 @@ use crate::controller::sweep::{
     HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, may_pass,
 };
 use crate::forge::github::webhook::listed::{self, Listed};
+use crate::model::event::{Event, NamedRepository};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::{StoreError, Sweeping};
 
@@ -136,7 +137,21 @@ impl<H: Host> Parts<H> {
         super::lock(&self.troubled).remove(repository);
         let read = |one| listed::read(repository, one, &self.settings.rules).ok();
         let listed: Vec<Listed> = listed.iter().filter_map(read).collect();
-        for one in self.lost(listed, run).await? {
+        let mut lost = self.lost(listed, run).await?;
+        if lost.iter().any(|one| matches!(one.event, Event::Deployment(_))) {
+            if !purse.pay(1) {
+                return Ok(Looked::Partly);
+            }
+            match self.host.repository(repository).await {
+                Ok(named) => identify(&mut lost, named.as_ref()),
+                Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
+                Err(problem) => {
+                    self.troubled(repository, &problem);
+                    return Ok(Looked::Whole);
+                }
+            }
+        }
+        for one in lost {
             // Statuses, and one of ours.
             if !purse.pay(2) || progress.refused >= MOST_REFUSED {
                 return Ok(Looked::Partly);
@@ -188,7 +203,9 @@ impl<H: Host> Parts<H> {
     async fn repositories(&self, purse: &mut Purse<'_>) -> Result<BTreeSet<RepoName>, StoreError> {
         let mut all = BTreeSet::from_iter(self.store.repositories().await?);
         all.extend(self.installed(purse).await);
-        all.retain(|repository| self.settings.rules.repositories.allow(repository));
+        let is_allowed = |name: &RepoName| self.settings.rules.repositories.allow(name);
+        // What waits under a retired name has another one at the host.
+        all.retain(|repository| !repository.is_retired() && is_allowed(repository));
         Ok(all)
     }
 
@@ -217,6 +234,19 @@ impl<H: Host> Parts<H> {
                 );
                 kept
             }
+        }
+    }
+}
+
+/// Gives deployments that were listed what an event says of their repository: without its number, one that was
+/// renamed is a stranger to its own apps. Those of a name that the repository has not are left for the
+/// next look: it was renamed between two requests.
+fn identify(lost: &mut Vec<Listed>, named: Option<&NamedRepository>) {
+    let Some(NamedRepository { name, identity }) = named else { return };
+    lost.retain(|one| name.is_same(&one.repository));
+    for one in lost {
+        if let Event::Deployment(request) = &mut one.event {
+            request.identity = Some(*identity);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::controller::outside::Problem;
 use crate::forge::ListedStatus;
 use crate::forge::delivery::{Budget, DeliveryContent, HookDelivery};
-use crate::model::event::{Push, Refusal};
+use crate::model::event::{NamedRepository, Push, Refusal};
 use crate::model::id::RepoName;
 
 /// The code host. Every call must end by itself, with a timeout of its own.
@@ -35,6 +35,12 @@ pub trait Host: Send + Sync + 'static {
         repository: &RepoName,
         most: u32,
     ) -> impl Future<Output = Result<Vec<Value>, Problem>> + Send;
+
+    /// The repository's present name, with the host's own numbers; none where the host has none.
+    fn repository(
+        &self,
+        repository: &RepoName,
+    ) -> impl Future<Output = Result<Option<NamedRepository>, Problem>> + Send;
 
     /// The statuses of a deployment, newest first.
     fn statuses(

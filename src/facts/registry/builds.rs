@@ -38,8 +38,8 @@ const MANIFEST_BYTES: usize = 1024 * 1024;
 const CONFIG_BYTES: usize = 1024 * 1024;
 /// Images that are looked at for one answer, where their times are not known beforehand.
 const LOOKED_AT: usize = 60;
-/// So many where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the list. What was
-/// looked at is remembered, and what is not known in time is left out.
+/// So many for one answer where tags say nothing of their age, such as commits' ids: the newest may be anywhere in the
+/// list. What was looked at is remembered, and further pages look at further tags.
 const MOST_LOOKED_AT: usize = 300;
 /// What is said in place of a page that may not be the end.
 const END_UNKNOWN: &str = "there may be older builds: not all tags were looked at, or not in time";
@@ -143,11 +143,13 @@ impl Registries {
         let remembered = (range.skip > 0).then(|| lock(&self.orders).get(&key, now)).flatten();
         let mut order = remembered.unwrap_or_default();
         let (mut looked_up, mut in_time) = (BTreeMap::new(), true);
+        let looked_at_before = order.looked_at.len();
         if order.tags.len() < range.end() {
             (looked_up, in_time) =
                 question.extend(&mut order, &listing, range.end(), patience / 2).await;
             lock(&self.orders).put(key, order.clone(), later(now, THERE));
         }
+        let shown = order.tags.len().saturating_sub(range.skip).min(range.limit);
         let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
         let unseen = page.iter().filter(|tag| !looked_up.contains_key(**tag));
         let unseen: Vec<&str> = unseen.map(|tag| tag.as_str()).collect();
@@ -161,13 +163,15 @@ impl Registries {
         builds.sort_by(newest_first);
         let all_looked_at = listing.tags.iter().all(|tag| order.looked_at.contains(tag));
         let complete = cut.is_none() && all_looked_at && in_time && found_in_time;
-        let more = order.tags.len() > range.end()
-            || (order.tags.len() == range.end() && order.may_grow(&listing));
+        // A page may be short where the look ended first; without progress nothing would ever come after it.
+        let end = range.skip.saturating_add(shown);
+        let has_grown = shown > 0 || order.looked_at.len() > looked_at_before;
+        let more = order.tags.len() > end || (has_grown && order.may_grow(&listing));
         let mut notes: Vec<String> = cut.map(Cut::note).into_iter().collect();
         if builds.is_empty() && range.skip > 0 && !complete {
             notes.push(END_UNKNOWN.to_owned());
         }
-        let next = more.then(|| range.end());
+        let next = more.then_some(end);
         Ok(Builds { builds, tags: listing.tags.len(), complete, notes, next })
     }
 }
@@ -178,15 +182,15 @@ fn newest_first(a: &Build, b: &Build) -> Ordering {
 }
 
 impl ListOrder {
-    /// Whether there are tags that may still be looked at.
+    /// Whether there are tags that nobody has looked at yet.
     fn may_grow(&self, listing: &Listing) -> bool {
-        let some_left = || listing.tags.iter().any(|tag| !self.looked_at.contains(tag));
-        (listing.is_dated() || self.looked_at.len() < MOST_LOOKED_AT) && some_left()
+        listing.tags.iter().any(|tag| !self.looked_at.contains(tag))
     }
 
     /// The tags that are looked at next, so that there are that many images.
     fn next<'a>(&self, listing: &'a Listing, wanted: usize) -> Vec<&'a str> {
-        let most = if listing.is_dated() { wanted } else { MOST_LOOKED_AT };
+        // Those of earlier pages count no more: this answer looks at as many again.
+        let most = if listing.is_dated() { wanted } else { self.looked_at.len() + MOST_LOOKED_AT };
         let wanted = if listing.times.is_empty() { LOOKED_AT.max(wanted) } else { wanted };
         let mut likely = tags::likely(&listing.tags, &listing.times, wanted.min(most));
         likely.extend(tags::undated(&listing.tags, &listing.times, &likely, most));

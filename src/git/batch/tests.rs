@@ -31,6 +31,7 @@ fn job(n: u32) -> Job {
         note: Note {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: None,
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             templates_commit: None,

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::git::message::{DEPLOY_ID, REMOVAL_ID, ROLLBACK_ID};
+use crate::git::message::{DEPLOY_ID, REMOVAL_ID, REPOSITORY_NUMBER, ROLLBACK_ID};
 use crate::model::deployment::Pushed;
 use crate::model::event::NOBODY;
 use crate::model::id::{
@@ -83,6 +83,7 @@ fn pushed(
             commit: CommitSha::parse(text("Commit")).map_err(said)?,
             tag: ImageTag::parse(tag).map_err(said)?,
         },
+        repository_number: trailer(message, REPOSITORY_NUMBER).and_then(|text| text.parse().ok()),
         actor: somebody(text("Actor")),
         reason: text("Reason"),
         template: trailer(message, "Template").map(str::to_owned),
@@ -166,6 +167,7 @@ mod tests {
         Note {
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: Some(7),
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             template: "backend-default@latest".into(),
@@ -199,6 +201,7 @@ mod tests {
             (&read.release.repository, &read.release.commit),
             (&note.repository, &note.commit)
         );
+        assert_eq!(read.repository_number, note.repository_number);
         assert_eq!((&read.actor, &read.reason), (&note.actor, &note.reason));
         assert_eq!(read.template.as_deref(), Some("backend-default@latest"));
         assert_eq!(read.templates_commit, note.templates_commit);

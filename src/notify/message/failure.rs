@@ -3,7 +3,7 @@
 use crate::model::violation::{Severity, Violation};
 use crate::notify::message::block::Block;
 use crate::notify::message::letter::Told;
-use crate::notify::message::parts::{self, MOST_VIOLATIONS, Sign};
+use crate::notify::message::parts::{self, MOST_VIOLATIONS, TitleIcon};
 use crate::notify::message::text::shown;
 use crate::notify::message::{Kind, News, Reader};
 
@@ -13,8 +13,8 @@ const LONGEST_LINE: usize = 400;
 pub(super) fn told(news: &News<'_>) -> Told {
     let deployment = news.deployment;
     let title = match &deployment.rollback {
-        Some(_) => parts::title(Sign::Failure, deployment, "was not made live again on"),
-        None => parts::title(Sign::Failure, deployment, "was not deployed to"),
+        Some(_) => parts::title(TitleIcon::Failure, deployment, "was not made live again on"),
+        None => parts::title(TitleIcon::Failure, deployment, "was not deployed to"),
     };
     let errors: Vec<_> = deployment.violations.iter().filter(|one| stops(one)).collect();
     let mut head = vec![Block::header(&title, &news.stamp.mark())];

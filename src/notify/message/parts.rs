@@ -26,13 +26,13 @@ pub(super) fn subject(deployment: &Deployment) -> String {
 
 /// How it ended, to be seen before anything is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum TitleIcon {
     Success,
     Failure,
     RolledBack,
 }
 
-impl Sign {
+impl TitleIcon {
     fn as_str(self) -> &'static str {
         match self {
             Self::Success => "✅",
@@ -43,17 +43,17 @@ impl Sign {
 }
 
 /// The title of a message. Of identifiers alone, so that plain text needs no escaping.
-pub(super) fn title(sign: Sign, deployment: &Deployment, verb: &str) -> String {
+pub(super) fn title(icon: TitleIcon, deployment: &Deployment, verb: &str) -> String {
     let request = &deployment.request;
-    let (sign, subject) = (sign.as_str(), subject(deployment));
-    format!("{sign} {subject} {} {verb} {}", request.release.tag, request.target)
+    let (icon, subject) = (icon.as_str(), subject(deployment));
+    format!("{icon} {subject} {} {verb} {}", request.release.tag, request.target)
 }
 
 /// The title of a rollback's message: no release was made, an older one took its place again.
 pub(super) fn rollback_title(deployment: &Deployment) -> String {
     let request = &deployment.request;
-    let (sign, subject) = (Sign::RolledBack.as_str(), subject(deployment));
-    format!("{sign} {subject} was rolled back to {} on {}", request.release.tag, request.target)
+    let (icon, subject) = (TitleIcon::RolledBack.as_str(), subject(deployment));
+    format!("{icon} {subject} was rolled back to {} on {}", request.release.tag, request.target)
 }
 
 /// What, where, who, from which commit, and why.

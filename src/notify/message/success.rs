@@ -3,7 +3,7 @@
 
 use crate::notify::message::block::Block;
 use crate::notify::message::letter::Told;
-use crate::notify::message::parts::{self, MOST_VIOLATIONS, Sign};
+use crate::notify::message::parts::{self, MOST_VIOLATIONS, TitleIcon};
 use crate::notify::message::text::shown;
 use crate::notify::message::{Kind, News};
 
@@ -42,7 +42,7 @@ fn title(news: &News<'_>) -> String {
     match news.kind {
         Kind::RolledBack => parts::rollback_title(news.deployment),
         Kind::Deployed | Kind::Recovered { .. } | Kind::Rejected | Kind::GivenUp => {
-            parts::title(Sign::Success, news.deployment, "is deployed to")
+            parts::title(TitleIcon::Success, news.deployment, "is deployed to")
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::model::facts::{
 };
 use crate::model::id::Slug;
 use crate::model::lock::{OnRemoval, OnUnknown, RemovalLimit};
+use crate::model::platform::secrets::Delivery;
 
 fn live(objects: &[(&str, &str, &str)]) -> Facts {
     let object = |(version, kind, name): &(&str, &str, &str)| LiveObject {
@@ -313,4 +314,23 @@ fn who_removes_very_much_gets_every_line_to_write() {
     }
     let removes = format!("    removes: [{}]\n", entries.join(", "));
     assert_eq!(said(&removes, &live(&maps)), NONE, "as the helps say it, all together");
+}
+
+#[test]
+fn a_secret_that_another_app_has_is_told_where_its_name_is_written() {
+    let mut target = target();
+    target.platform.secrets.delivery = Delivery::ExternalSecrets;
+    let object = |name: &str| ObjectName {
+        group: "external-secrets.io".into(),
+        kind: "ExternalSecret".into(),
+        name: name.into(),
+    };
+    let theirs: Arc<[ObjectName]> = [object("listed"), object("of-env")].into();
+    let apps = [(Slug::parse("bapp").unwrap(), theirs)].into();
+    let all = NamespaceObjects { apps, ..NamespaceObjects::default() };
+    let facts = Facts { namespace: known(Arc::new(all)), ..facts_on(target) };
+    let section = "    secrets: [{name: listed, mountPath: /s}]\n    env: [{name: A, secret: {name: of-env, key: k}}]\n";
+    let found = said(section, &facts);
+    let places: Vec<_> = found.iter().map(|one| one.split(" is already").next().unwrap()).collect();
+    assert_eq!(places, ["8:22: ExternalSecret `listed`", "9:36: ExternalSecret `of-env`"]);
 }

@@ -28,7 +28,7 @@ const NAMED: usize = 20;
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "RemovalRequest")]
-pub(super) struct Ask {
+pub(super) struct RemovalBody {
     /// Why; one line.
     #[schemars(with = "forms::OfReason")]
     reason: String,
@@ -77,7 +77,7 @@ pub(super) struct View {
 /// What is said of [`remove`].
 pub(super) fn remove_operation() -> Operation {
     Operation::acts("removeApp", "Takes an app off a target, with all its manifests.")
-        .takes::<Ask>()
+        .takes::<RemovalBody>()
         .gives::<View>(200, "What was removed, or would be.")
         .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
 }
@@ -88,12 +88,13 @@ pub(super) async fn remove<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: InPath<(String, String, String)>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<RemovalBody>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
     let Spot { target, app } = path::spot(path)?;
     shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
     let by = caller.by();
-    let Json(Ask { reason: text, with_data, dry_run }) = ask.map_err(|error| unread(&error))?;
+    let Json(RemovalBody { reason: text, with_data, dry_run }) =
+        ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let reply = key.reply(|gone: &Gone| answer(StatusCode::OK, &view(gone.clone())));

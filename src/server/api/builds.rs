@@ -262,12 +262,16 @@ fn view(builds: Builds) -> ListView {
     let unknown = unknown.into_iter();
     let unknown =
         unknown.map(|(target, why)| format!("what is live on {target} is not known: {why}"));
-    let notes = unknown.chain(notes).collect();
+    let notes: Vec<String> = unknown.chain(notes).collect();
     let one = |build: Build| {
         let Build { tag, digest, created, commit, live } = build;
         let live = live.into_iter().map(String::from).collect();
         BuildView { tag, digest, created, commit, live }
     };
+    let mut notes = notes;
+    if next.is_some_and(|next| next > OLDEST) {
+        notes.push(format!("builds beyond the newest {OLDEST} are not listed"));
+    }
     let next = next.filter(|next| *next <= OLDEST).map(|next| next.to_string());
     ListView { image, builds: builds.into_iter().map(one).collect(), next, tags, complete, notes }
 }

@@ -26,7 +26,7 @@ use crate::server::problem::{Kind, Problem};
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "CancelRequest")]
-pub(super) struct Ask {
+pub(super) struct CancelBody {
     /// Why, for whoever looks at it later.
     #[schemars(with = "forms::OfReason")]
     reason: String,
@@ -35,7 +35,7 @@ pub(super) struct Ask {
 /// What is said of [`cancel`].
 pub(super) fn operation() -> Operation {
     Operation::acts("cancelDeployment", "Ends a deployment whose push has not begun.")
-        .takes::<Ask>()
+        .takes::<CancelBody>()
         .gives::<Overview>(200, "It is cancelled.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
@@ -46,11 +46,11 @@ pub(super) async fn cancel<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<CancelBody>, JsonRejection>,
 ) -> Result<Json<Overview>, Problem> {
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let Json(Ask { reason: text }) = ask.map_err(|error| unread(&error))?;
+    let Json(CancelBody { reason: text }) = ask.map_err(|error| unread(&error))?;
     let backend = &shared.state.backend;
     let found = backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
     let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;

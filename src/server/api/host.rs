@@ -15,7 +15,7 @@ use crate::server::api::apps::unread;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Operation, forms};
-use crate::server::ports::{Asked, Backend, CodeHost, NotAsked, Wanted};
+use crate::server::ports::{Backend, CodeHost, CreatedDeployment, NotAsked, Wanted};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::refuse_invisible;
 
@@ -56,7 +56,7 @@ pub(super) fn forge_operation() -> Operation {
 pub(super) fn create_operation() -> Operation {
     Operation::acts("deploy", "Deploys, where the service keeps the repositories itself.")
         .about("With GitHub a deployment is created there, and comes here by its event.")
-        .takes::<Ask>()
+        .takes::<DeploymentBody>()
         .gives::<AskedView>(202, "It is recorded, and will be done.")
         .fails(&[Kind::Conflict])
 }
@@ -78,7 +78,7 @@ pub(super) async fn forge<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> J
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "DeployRequest")]
-pub(super) struct Ask {
+pub(super) struct DeploymentBody {
     /// The service's repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     repository: String,
@@ -113,26 +113,27 @@ pub(super) async fn create<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<DeploymentBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<AskedView>), Problem> {
     let Json(ask) = ask.map_err(|error| unread(&error))?;
     let wanted = read(ask, &caller).map_err(|why| Problem::new(Kind::Unprocessable, why))?;
     let subject = Subject::Repository(wanted.repository.clone(), Some(wanted.target.clone()));
     shared.may(&caller, Scope::Deploy, &subject).await?;
-    let reply =
-        key.reply(|asked: &Asked| answer(StatusCode::ACCEPTED, &AskedView::of(asked.clone())));
+    let reply = key.reply(|asked: &CreatedDeployment| {
+        answer(StatusCode::ACCEPTED, &AskedView::of(asked.clone()))
+    });
     let asked = shared.state.backend.ask(wanted, caller.by(), &reply).await.map_err(refused)?;
     Ok((StatusCode::ACCEPTED, Json(AskedView::of(asked))))
 }
 
 impl AskedView {
-    fn of(Asked { id, forge_id }: Asked) -> Self {
+    fn of(CreatedDeployment { id, forge_id }: CreatedDeployment) -> Self {
         Self { id: id.into(), forge_id }
     }
 }
 
-fn read(ask: Ask, caller: &Caller) -> Result<Wanted, String> {
-    let Ask { repository, git_ref, tag, target, description } = ask;
+fn read(ask: DeploymentBody, caller: &Caller) -> Result<Wanted, String> {
+    let DeploymentBody { repository, git_ref, tag, target, description } = ask;
     let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
     let legal_ref =
         !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);

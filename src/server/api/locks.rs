@@ -35,7 +35,7 @@ const LONGEST_OWNER: usize = 254;
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
 #[schemars(rename = "LockRequest")]
-pub(super) struct Ask {
+pub(super) struct LockBody {
     /// Whom it stops.
     #[schemars(with = "ScopeForm")]
     scope: ScopeView,
@@ -198,7 +198,7 @@ pub(super) fn place_operation() -> Operation {
             "A lock of an app needs the right to deploy it, one of a team the right to deploy \
              everything, one of a cluster or of everything `admin`.",
         )
-        .takes::<Ask>()
+        .takes::<LockBody>()
         .gives::<View>(201, "The lock.")
         .fails(&[Kind::Conflict])
 }
@@ -233,9 +233,10 @@ pub(super) async fn place<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<LockBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<View>), Problem> {
-    let Json(Ask { scope, reason: text, until, lasting }) = ask.map_err(|error| unread(&error))?;
+    let Json(LockBody { scope, reason: text, until, lasting }) =
+        ask.map_err(|error| unread(&error))?;
     let scope = scope.read().map_err(unmeant)?;
     let (needed, subject) = right(&scope);
     shared.may(&caller, needed, &subject).await?;

@@ -84,6 +84,18 @@ struct View {
     locked: bool,
     /// Whether automation is held off it.
     held: bool,
+    /// The newest deployment, if it has failed: what is live is of an older one.
+    failed: Option<FailedView>,
+}
+
+/// A deployment that has failed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FailedDeployment")]
+struct FailedView {
+    /// Its deploy id.
+    id: String,
+    /// The image tag that it was to bring.
+    tag: String,
 }
 
 /// What is said of [`list`].
@@ -148,7 +160,7 @@ fn cursor(value: &str) -> Result<Spot, String> {
 
 fn view(page: AppsPage) -> ListView {
     let AppsPage { apps, next, missing } = page;
-    let one = |AppLine { placed, locked, held, tag, at }: AppLine| {
+    let one = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
         View {
             target: target.into(),
@@ -162,6 +174,7 @@ fn view(page: AppsPage) -> ListView {
             repository: repository.map(String::from),
             locked,
             held,
+            failed: failed.map(|(id, tag)| FailedView { id: id.into(), tag: tag.into() }),
         }
     };
     let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });

@@ -36,7 +36,7 @@ use crate::server::problem::{Kind, Problem};
         }
     )
 )]
-pub(super) struct Ask {
+pub(super) struct PlanBody {
     /// The service's repository, `OWNER/NAME`.
     #[schemars(with = "forms::OfRepository")]
     repository: String,
@@ -96,7 +96,7 @@ pub(super) struct View {
 pub(super) fn operation() -> Operation {
     Operation::reads("plan", "What a deployment would change, or why it would be refused.")
         .about("Nothing is recorded, and nothing is written.")
-        .takes::<Ask>()
+        .takes::<PlanBody>()
         .gives::<View>(200, "What would come of it.")
         .fails(&[Kind::NotFound, Kind::Overloaded])
 }
@@ -105,7 +105,7 @@ pub(super) fn operation() -> Operation {
 pub(super) async fn plan<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<PlanBody>, JsonRejection>,
 ) -> Result<Json<View>, Problem> {
     let Json(ask) = ask.map_err(|error| unread(&error))?;
     let request = read(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
@@ -128,8 +128,8 @@ pub(super) async fn plan<B: Backend>(
     }
 }
 
-fn read(ask: Ask) -> Result<PlanRequest, String> {
-    let Ask { repository, target, tag, commit, git_ref, waml } = ask;
+fn read(ask: PlanBody) -> Result<PlanRequest, String> {
+    let PlanBody { repository, target, tag, commit, git_ref, waml } = ask;
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),

@@ -59,7 +59,7 @@ pub(super) struct AskBack {
 /// What a caller says who holds or releases.
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a map", deny_unknown_fields)]
-pub(super) struct Ask {
+pub(super) struct HoldBody {
     /// Why; one line.
     #[schemars(with = "forms::OfReason")]
     reason: String,
@@ -177,7 +177,7 @@ pub(super) async fn roll_back<B: Backend>(
 /// What is said of [`hold()`].
 pub(super) fn hold_operation() -> Operation {
     Operation::acts("holdApp", "Holds automation off an app on a target.")
-        .takes::<Ask>()
+        .takes::<HoldBody>()
         .gives::<OneHold>(200, "The hold.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
@@ -188,10 +188,10 @@ pub(super) async fn hold<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<HoldBody>, JsonRejection>,
 ) -> Result<Json<OneHold>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
+    let Json(HoldBody { reason }) = ask.map_err(|error| unread(&error))?;
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
     let held = shared.state.backend.hold(target, app, reason, caller.by(), &reply).await;
     Ok(Json(OneHold::of(held.map_err(refused)?)))
@@ -200,7 +200,7 @@ pub(super) async fn hold<B: Backend>(
 /// What is said of [`release`].
 pub(super) fn release_operation() -> Operation {
     Operation::acts("releaseApp", "Ends a hold.")
-        .takes::<Ask>()
+        .takes::<HoldBody>()
         .gives::<OneHold>(200, "The hold that it was.")
         .fails(&[Kind::NotFound])
 }
@@ -211,10 +211,10 @@ pub(super) async fn release<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
-    ask: Result<Json<Ask>, JsonRejection>,
+    ask: Result<Json<HoldBody>, JsonRejection>,
 ) -> Result<Json<OneHold>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(Ask { reason }) = ask.map_err(|error| unread(&error))?;
+    let Json(HoldBody { reason }) = ask.map_err(|error| unread(&error))?;
     let nothing = format!("{app} is not held on {target}");
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
     let released = shared.state.backend.release(target, app, reason, caller.by(), &reply).await;

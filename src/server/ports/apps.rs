@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::id::{AppKey, ImageTag, TargetName};
+use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
 use crate::model::placed::{Missing, Placed, Spot};
 use crate::model::target::Clusters;
 
@@ -64,6 +64,8 @@ pub struct AppLine {
     pub tag: Option<ImageTag>,
     /// When that revision was made; without the database, as its id says.
     pub at: Option<Timestamp>,
+    /// The newest deployment, if it has failed: what is live is older.
+    pub failed: Option<(DeployId, ImageTag)>,
 }
 
 impl AppLine {

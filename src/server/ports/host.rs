@@ -43,7 +43,7 @@ pub struct Wanted {
 
 /// A deployment that was asked for, and is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct CreatedDeployment {
     /// Its id.
     pub id: DeployId,
     /// The number that stands for GitHub's.
@@ -183,8 +183,8 @@ pub trait Host: Send + Sync + 'static {
         &self,
         wanted: Wanted,
         by: By,
-        reply: &Reply<Asked>,
-    ) -> impl Future<Output = Result<Asked, NotAsked>> + Send;
+        reply: &Reply<CreatedDeployment>,
+    ) -> impl Future<Output = Result<CreatedDeployment, NotAsked>> + Send;
 
     /// The target of the app's newest deployment, whose WAML names the image.
     fn built_for(

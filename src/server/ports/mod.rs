@@ -18,8 +18,8 @@ pub use apps::{AppLine, AppState, Apps, AppsPage, AppsQuery};
 pub use audit::{AuditLog, IdempotencyKeys};
 pub use condition::{Check, Condition};
 pub use host::{
-    AppImage, Asked, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, Host,
-    NoBuilds, NotAsked, Wanted,
+    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, CodeHost, CreatedDeployment,
+    Host, NoBuilds, NotAsked, Wanted,
 };
 pub use intake::{Accepted, Delivery, Inbox, Intake, Noted, PullRequests, Pushes};
 pub use locks::{Ends, LockRequest, Locks, NotCancelled, NotLocked, NotUnlocked};

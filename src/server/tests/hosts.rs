@@ -29,8 +29,8 @@ impl Host for Fake {
         &self,
         wanted: ports::Wanted,
         by: By,
-        _: &crate::store::Reply<ports::Asked>,
-    ) -> Result<ports::Asked, ports::NotAsked> {
+        _: &crate::store::Reply<ports::CreatedDeployment>,
+    ) -> Result<ports::CreatedDeployment, ports::NotAsked> {
         assert_eq!(by.name, wanted.actor);
         self.trouble().await?;
         match wanted.git_ref.as_str() {
@@ -39,7 +39,7 @@ impl Host for Fake {
             _ => {
                 let id = DeployId::parse("20261121-054812000-3f9a2c").unwrap();
                 self.inner.lock().unwrap().wanted.push(wanted);
-                Ok(ports::Asked { id, forge_id: 7 })
+                Ok(ports::CreatedDeployment { id, forge_id: 7 })
             }
         }
     }

@@ -40,6 +40,10 @@ impl Apps for Fake {
             held: spot.target.as_str() == "dev",
             tag: (spot.app.slug.as_str() == "shop").then(|| ImageTag::parse("1.10").unwrap()),
             at: (spot.app.slug.as_str() == "shop").then(now),
+            failed: (spot.app.slug.as_str() == "shop").then(|| {
+                let id = DeployId::parse("20261121-064812123-3f9a2c").unwrap();
+                (id, ImageTag::parse("1.11").unwrap())
+            }),
             placed: placed(spot),
         };
         let in_state = |line: &AppLine| query.state.is_none_or(|state| line.is(state));
@@ -79,11 +83,13 @@ async fn an_app_is_shown_with_what_is_live_where_it_is_reached_and_whose_it_is()
         json,
         json!({"apps": [
             {"target": "prod", "namespace": "devx", "app": "cart", "live_revision": null,
-             "tag": null, "at": null, "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false},
+             "tag": null, "at": null, "hosts": hosts, "owner": null, "repository": null, "locked": true, "held": false,
+             "failed": null},
             {"target": "prod", "namespace": "devx", "app": "shop",
              "live_revision": "20261121-054812123-3f9a2c", "tag": "1.10",
              "at": "2026-11-21T05:48:12Z", "hosts": hosts,
-             "owner": "squad@example.com", "repository": "acme/shop", "locked": false, "held": false},
+             "owner": "squad@example.com", "repository": "acme/shop", "locked": false, "held": false,
+             "failed": {"id": "20261121-064812123-3f9a2c", "tag": "1.11"}},
         ], "next": null, "missing": []})
     );
 }

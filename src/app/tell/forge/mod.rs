@@ -86,6 +86,8 @@ impl From<ReportError> for NotDelivered {
     }
 }
 
+/// What waits for the present name of a repository that was renamed, or for an account, is told later.
+///
 /// An App has an account at each owner: one of them that GitHub limits holds up no other. The client keeps
 /// that account from being asked meanwhile. All else that GitHub refuses holds up every message.
 pub(super) fn defer_limited_account<T>(
@@ -102,9 +104,16 @@ pub(super) fn defer_limited_account<T>(
             let wait = SignedDuration::try_from(retry_after).unwrap_or(SignedDuration::MAX);
             Ok(later(now.checked_add(wait).unwrap_or(Timestamp::MAX)))
         }
+        Err(ReportError::Forge(error @ ForgeError::Renamed { .. })) => {
+            tracing::debug!(reason = %error, "not told yet");
+            Ok(later(now.checked_add(UNTIL_NAMED).unwrap_or(Timestamp::MAX)))
+        }
         other => other.map_err(NotDelivered::from),
     }
 }
+
+/// The repository's next event says its present name, and brings what waits for it along.
+const UNTIL_NAMED: SignedDuration = SignedDuration::from_mins(10);
 
 /// Credentials that are refused are refused for everything: one message asks again after this, and the
 /// others wait for it.

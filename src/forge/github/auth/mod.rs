@@ -60,6 +60,11 @@ impl Auth {
         about: About<'_>,
         needs: Permission,
     ) -> Result<Pass, ForgeError> {
+        if let About::Repository(repository) = about
+            && repository.is_retired()
+        {
+            return Err(ForgeError::Renamed { repository: repository.clone() });
+        }
         match self {
             Self::Token(token) => Ok(Pass { token: token.now(), account: Some(Account::Token) }),
             Self::App(app) => {

@@ -1,13 +1,15 @@
-//! Where our App is installed.
+//! Where our App is installed, and a repository as GitHub knows it.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::Installation;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
-use crate::forge::github::client::call::About;
+use crate::forge::github::client::call::{About, Call};
 use crate::forge::github::client::pages::{Next, PER_PAGE, Page};
+use crate::model::event::{NamedRepository, RepositoryIdentity};
 use crate::model::id::RepoName;
 
 /// A thousand accounts.
@@ -27,7 +29,38 @@ struct Repository {
     disabled: bool,
 }
 
+#[derive(Deserialize)]
+struct NumberedRepository {
+    id: i64,
+    full_name: String,
+    owner: NumberedOwner,
+}
+
+#[derive(Deserialize)]
+struct NumberedOwner {
+    id: i64,
+}
+
 impl GitHub {
+    /// The repository's present name, which GitHub says of a former one too, and its numbers.
+    ///
+    /// # Errors
+    /// [`ForgeError`]
+    pub async fn named_repository(
+        &self,
+        repository: &RepoName,
+        now: Timestamp,
+    ) -> Result<NamedRepository, ForgeError> {
+        let about = About::Repository(repository);
+        let call = Call::get(about, Permission::METADATA, format!("/repos/{repository}"));
+        let NumberedRepository { id, full_name, owner } = self.read(call).await?;
+        let name = RepoName::parse(full_name).map_err(|error| {
+            self.wire.unreachable(format!("it gives the repository a name that is none: {error}"))
+        })?;
+        let identity = RepositoryIdentity { repository: id, owner: Some(owner.id), at: Some(now) };
+        Ok(NamedRepository { name, identity })
+    }
+
     /// The repositories that our App is installed on, but for those that nobody can deploy from:
     /// archived ones, and those of suspended installations. None where we are no App.
     ///
