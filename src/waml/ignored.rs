@@ -3,8 +3,9 @@
 
 use crate::model::id::TargetName;
 use crate::model::violation::{Position, Violation};
-use crate::support::secret_text::is_secret_name;
+use crate::support::text::with_line_feeds;
 use crate::waml::collect;
+use crate::waml::confidential::is_confidential;
 use crate::waml::document::Defaults;
 use crate::waml::identities::Place;
 use crate::waml::node::{Node, Path, Step, Value};
@@ -16,12 +17,13 @@ const RULE: &str = "ignored";
 /// Warns of keys that want a text and behind which a comment stands: `slack: #squad`. A comment for people
 /// has a space behind its `#`; where no text is wanted, it is one in any case.
 pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &mut Vec<Violation>) {
-    let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
+    let text = with_line_feeds(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let lines: Vec<&str> = text.lines().collect();
     visit(root, place, &mut Path::root(), &mut |path, key| {
         let Some(comment) = comment_behind(key, &lines) else { return };
         let name = key_of(path);
         // A password may begin with `#`.
-        let (what, quoted) = if name == "value" || is_secret_name(name) {
+        let (what, quoted) = if name == "value" || is_confidential(path) {
             ("what stands behind it".to_owned(), String::new())
         } else {
             let shown: String = comment.chars().take(60).collect();

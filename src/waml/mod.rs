@@ -16,6 +16,7 @@ pub mod typed; // a node read by a type's JSON Schema
 mod shape; // a JSON Schema made ready for checking
 mod formats; // named forms of text
 pub mod suggest; // did you mean
+pub mod confidential; // what of a file a message may quote
 pub(crate) mod collect; // violations, up to a number
 pub mod document; // the file as a whole: header and layers
 pub mod section; // what a section can set

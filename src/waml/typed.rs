@@ -10,7 +10,10 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::secret_mask::mask_secrets;
+use crate::support::secret_name::is_secret_name;
+use crate::support::secret_text::is_random;
 use crate::waml::collect;
+use crate::waml::confidential::{is_confidential, quoted_name};
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
 use crate::waml::scalar::{self, Misread};
@@ -235,7 +238,8 @@ impl Walk<'_> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut() {
             if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
-                let message = format!("the key {} is not well formed", quoted(key));
+                let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+                let message = format!("the key {shown} is not well formed");
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
                 let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
@@ -260,7 +264,10 @@ impl Walk<'_> {
 
     fn wrong(&mut self, node: &mut Node, shape: &Shape, path: &Path, misread: Misread) {
         node.broken = true;
-        let shown = node.as_text().map_or_else(|| "this".to_owned(), quoted);
+        let shown = match node.as_text() {
+            Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quoted(text),
+            Some(_) | None => "this".to_owned(),
+        };
         let name = match path.0.last() {
             Some(_) => format!("`{path}`"),
             None => "the file".to_owned(),
@@ -274,7 +281,8 @@ impl Walk<'_> {
 
     fn unknown_key(&mut self, key: &str, entry: &Entry, object: &Object, path: &Path) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-        let message = format!("{whole} has no key {}", quoted(key));
+        let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+        let message = format!("{whole} has no key {shown}");
         let help = self.meant_by(key, entry.node.as_text(), object);
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
@@ -309,6 +317,27 @@ impl Walk<'_> {
             .help(format!("add `{name}`{what}"));
         let violation = violation.at(path.key(name).to_string(), Some(place.clone()));
         collect::add(self.violations, violation);
+    }
+}
+
+/// Whether a text that is not what is wanted may be quoted: not where secrets stand, unless it was meant as a word or a
+/// number that we know.
+fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
+    let is_named_after_one = || match path.0.last() {
+        Some(Step::Key(key)) => is_secret_name(key) || key == "value",
+        Some(Step::Index(_)) | None => false,
+    };
+    match shape {
+        Shape::Boolean | Shape::Integer { .. } | Shape::Number | Shape::Choice(_) => {
+            !is_confidential(path) || !(is_named_after_one() || is_random(text))
+        }
+        Shape::Nullable(inner) => may_quote(text, inner, path),
+        Shape::Any
+        | Shape::Text(_)
+        | Shape::List(_)
+        | Shape::Map { .. }
+        | Shape::Object(_)
+        | Shape::Ref(_) => !is_confidential(path),
     }
 }
 
