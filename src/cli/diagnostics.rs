@@ -8,6 +8,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Renderer, Snippet
 
 use crate::model::violation::{Position, Severity, Violation};
 use crate::support::secret_mask::ValueMask;
+use crate::support::text::with_line_feeds;
 
 /// The texts of the files that violations point into, by name.
 #[derive(Debug, Default)]
@@ -18,6 +19,7 @@ impl Sources {
         let text: String = text.into();
         // Positions count from behind a byte order mark.
         let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
+        let text = with_line_feeds(&text).into_owned();
         self.0.insert(file.to_owned(), text);
     }
 }

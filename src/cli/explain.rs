@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use super::error::{CliError, Outcome};
 use super::offline::{self, Source, World};
@@ -17,16 +18,18 @@ use crate::pipeline::effect::without_effect;
 use crate::pipeline::merge::Merged;
 use crate::pipeline::templates::Template;
 use crate::pipeline::{default, merge};
+use crate::support::secret_tree::{MASK, mask_tree};
 use crate::waml::Waml;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::section::{Section, always_exists};
+use crate::waml::typed::untyped;
 
 /// Shows every value that a target ends up with: where it is written, and in which layer.
 ///
 /// What a `null` took away stands behind them, and a value that does nothing says why.
 ///
 /// The layers are the header, each matching `defaults[n]`, `deploy.<target>`, and the template's
-/// defaults.yaml. PATH narrows it down: `env`, `resources.limits`, `ingress[0].paths[0]`.
+/// defaults.yaml. Secrets are shown as `••••`. PATH narrows it down: `env`, `resources.limits`, `ingress[0].paths[0]`.
 #[derive(Debug, Args)]
 #[command(override_usage = "bart explain [FILE] --target <TARGET> [PATH]")]
 pub(super) struct Explain {
@@ -49,7 +52,7 @@ pub(super) struct Explain {
 #[derive(Debug, Serialize)]
 struct Explained {
     path: String,
-    value: serde_json::Value,
+    value: Json,
     layer: String,
     file: String,
     line: u32,
@@ -65,7 +68,7 @@ struct Explained {
 /// A value that is not there because of a `null`.
 #[derive(Debug, Serialize)]
 struct Removed {
-    value: serde_json::Value,
+    value: Json,
     layer: String,
     file: String,
     line: u32,
@@ -124,12 +127,15 @@ fn values(
     let removals = removals(&merged, &template.defaults);
     let complete = default::fill(merged, &template.defaults);
     let mut found = Vec::new();
-    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node));
+    let header = masked(&waml.root);
+    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node, &header));
     for (key, entry) in waml.root.as_map().into_iter().flatten() {
         if !matches!(key.as_str(), "defaults" | "deploy" | "template") {
             entry.node.leaves(&mut Path::root().key(key), &mut visit);
         }
     }
+    let settings = masked(&complete.tree);
+    let mut visit = |at: &Path, node: &Node| found.push(explained(at, node, &settings));
     complete.tree.leaves(&mut Path::root(), &mut visit);
     mark(&mut found, &complete.tree, &template);
     found.extend(removals);
@@ -171,9 +177,10 @@ fn removals(merged: &Merged<'_>, defaults: &Node) -> Vec<Explained> {
             .or_insert_with(|| merge::layers_before(merged.waml, &merged.target, layer));
         let earlier = earlier.as_ref().and_then(|tree| tree.at(path)).filter(|one| !one.is_null());
         let Some(removed) = earlier.or_else(|| default_at(defaults, path)) else { return };
-        let Explained { value, layer, file, line, column, .. } = explained(path, removed);
+        let around = beside(&merged.tree, path, removed);
+        let Explained { value, layer, file, line, column, .. } = explained(path, removed, &around);
         let taken_away = Removed { value, layer, file, line, column };
-        found.push(Explained { removes: Some(taken_away), ..explained(path, node) });
+        found.push(Explained { removes: Some(taken_away), ..explained(path, node, &around) });
     });
     found
 }
@@ -194,13 +201,49 @@ fn is_within(path: &str, part: &str) -> bool {
     part.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-fn explained(path: &Path, node: &Node) -> Explained {
+/// The values of a tree with a mask for each secret.
+fn masked(tree: &Node) -> Json {
+    let mut masked = untyped(tree);
+    mask_tree(&mut masked, &mut |_| MASK.to_owned());
+    masked
+}
+
+/// The map that a value was taken away from, as far as it says whether the value is a secret.
+fn beside(tree: &Node, path: &Path, removed: &Node) -> Json {
+    let mut steps = path.clone();
+    let Some(Step::Key(key)) = steps.0.pop() else { return Json::Null };
+    let name = tree.at(&steps).and_then(|map| map.get("name")).and_then(Node::as_text);
+    let mut map = serde_json::json!({ "name": name, key: untyped(removed) });
+    mask_tree(&mut map, &mut |_| MASK.to_owned());
+    // Where it was in the whole.
+    steps.0.iter().rev().fold(map, |inner, step| match step {
+        Step::Key(key) => serde_json::json!({ key: inner }),
+        Step::Index(index) => {
+            let before = std::iter::repeat_n(Json::Null, *index);
+            Json::Array(before.chain([inner]).collect())
+        }
+    })
+}
+
+/// The text of a scalar, or the mask that the tree of masked values has in its place.
+fn shown(text: &str, path: &Path, masked: &Json) -> Json {
+    let at = path.0.iter().try_fold(masked, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    });
+    match at.and_then(Json::as_str) {
+        Some(masked) if masked.contains(MASK) => masked.into(),
+        Some(_) | None => text.into(),
+    }
+}
+
+fn explained(path: &Path, node: &Node, masked: &Json) -> Explained {
     let origin = &node.origin;
     Explained {
         path: path.to_string(),
         value: match &node.value {
-            Value::Scalar(scalar) => scalar.text.clone().into(),
-            Value::Null => serde_json::Value::Null,
+            Value::Scalar(scalar) => shown(&scalar.text, path, masked),
+            Value::Null => Json::Null,
             Value::List(_) => serde_json::json!([]),
             Value::Map(_) => serde_json::json!({}),
         },
@@ -244,8 +287,8 @@ fn note(one: &Explained) -> String {
     match (&one.removes, &one.without_effect) {
         (Some(Removed { value, file, line, column, .. }), _) => {
             let value = match value {
-                serde_json::Value::String(text) => format!("`{text}`"),
-                serde_json::Value::Array(_) => "a list".to_owned(),
+                Json::String(text) => format!("`{text}`"),
+                Json::Array(_) => "a list".to_owned(),
                 _ => "a map".to_owned(),
             };
             format!("takes away {value} of {file}:{line}:{column}")

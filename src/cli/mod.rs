@@ -52,6 +52,8 @@ mod deployment; // deployments as a terminal shows them
 mod times; // how people write and read times
 mod host; // where the service has its repositories
 mod settings; // what is set up on this machine
+#[cfg(test)]
+mod secrets_tests; // no secret is shown
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::follow::fuzz as fuzz_event_stream;

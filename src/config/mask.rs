@@ -9,11 +9,13 @@ use std::ops::Range;
 use crate::config::report::RULE;
 use crate::model::violation::{Position, Violation};
 use crate::support::secret_mask::mask_values;
+use crate::support::text::with_line_feeds;
 use crate::waml::node::{Node, Path, Step};
 use crate::waml::yaml::{self, Budget};
 
 /// The file's text with stars for whatever may be a secret; places stay where they are.
 pub(super) fn masked(file: &str, text: &str) -> String {
+    let text = &with_line_feeds(text);
     // By the text alone first: what is no YAML has no nodes, and a value may begin on another line than its key.
     let by_text = mask_values(text, &(0..0));
     let Some(root) = yaml::parse(file, text.as_bytes(), &Budget::default(), &mut Vec::new()) else {

@@ -12,8 +12,13 @@ use similar::TextDiff;
 use crate::model::revision::ManifestFile;
 use crate::pipeline::fields;
 pub use crate::pipeline::fields::Field;
-use crate::pipeline::render::{Object, read_back};
-use crate::waml::emit;
+use crate::pipeline::render::{BUDGET, Object, read_back};
+use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
+use crate::support::secret_tree::{MASK, mask_tree};
+use crate::waml::typed::untyped;
+use crate::waml::{emit, yaml};
+
+type JsonMap = serde_json::Map<String, Json>;
 
 /// Nobody reads a comparison of more lines; and comparing takes the time of their number's square.
 const LONGEST: usize = 5_000;
@@ -72,10 +77,23 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
-/// Whether people may read a file: it is one that we wrote, and has no Secret in it.
-pub(crate) fn may_be_shown(file: &ManifestFile) -> bool {
-    let objects = objects(std::slice::from_ref(file));
-    objects.is_some_and(|all| all.keys().all(|(kind, _, _)| kind != "Secret"))
+/// A file's text as people may read it, with a mask for each secret; `None` unless it is one that we wrote, and has
+/// no Secret in it.
+pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
+    let objects = objects(std::slice::from_ref(file))?;
+    if objects.keys().any(|(kind, _, _)| kind == "Secret") {
+        return None;
+    }
+    let text = std::str::from_utf8(&file.bytes).ok()?;
+    let mut secrets = 0_usize;
+    let mut mask = |_: &str| {
+        secrets += 1;
+        MASK.to_owned()
+    };
+    let root = yaml::parse_stream(&file.name, text, &BUDGET).ok()?.into_iter().next()?;
+    let mut tree = untyped(&root);
+    mask_tree(&mut tree, &mut mask);
+    Some(if secrets == 0 { text.to_owned() } else { emit::document(&tree) })
 }
 
 /// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that
@@ -87,6 +105,7 @@ pub(crate) fn changes(
 ) -> (Vec<Change>, Vec<String>) {
     let mut changes = Vec::new();
     let mut restarts = Vec::new();
+    let mut marks = SecretMarks::default();
     let keys: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in keys {
         let (old, new) = (before.get(key), after.get(key));
@@ -102,11 +121,18 @@ pub(crate) fn changes(
         {
             restarts.push(format!("{kind} {name}"));
         }
-        let (fields, more_fields) = match (old, new) {
-            (Some(old), Some(new)) => fields::differing(&old.json, &new.json),
+        let mut marked =
+            |object: Option<&Object>| object.map(|one| marks.mark_map(one.json.clone()));
+        let (old, new) = (marked(old), marked(new));
+        let (mut fields, more_fields) = match (&old, &new) {
+            (Some(old), Some(new)) => fields::differing(old, new),
             _ => (Vec::new(), 0),
         };
-        let diff = diff(old, new, context);
+        for Field { before, after, .. } in &mut fields {
+            unmark_tree(before);
+            unmark_tree(after);
+        }
+        let diff = unmark(&diff(old.as_ref(), new.as_ref(), context));
         let change = Change { kind, name, how, fields, more_fields, diff };
         changes.push(without_secrets(change));
     }
@@ -147,6 +173,7 @@ fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> V
         let file = files.iter().find(|file| file.name == name);
         file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())
     };
+    let mut marks = SecretMarks::default();
     let change = |name: &str| {
         let (old, new) = (text(before, name), text(after, name));
         let how = match (&old, &new) {
@@ -155,7 +182,9 @@ fn by_file(before: &[ManifestFile], after: &[ManifestFile], context: usize) -> V
             (_, None) => How::Removed,
             _ => How::Changed,
         };
-        let diff = text_diff(&old.unwrap_or_default(), &new.unwrap_or_default(), context);
+        let mut marked = |text: Option<String>| marks.mark_text(&text.unwrap_or_default());
+        let (old, new) = (marked(old), marked(new));
+        let diff = unmark(&text_diff(&old, &new, context));
         let (kind, name) = ("File".to_owned(), name.to_owned());
         Some(without_secrets(Change { kind, name, how, fields: Vec::new(), more_fields: 0, diff }))
     };
@@ -173,8 +202,8 @@ fn pods(object: &Object) -> Option<&Json> {
     }
 }
 
-fn diff(old: Option<&Object>, new: Option<&Object>, context: usize) -> String {
-    let text = |object: Option<&Object>| object.map_or_else(String::new, |o| emit::map(&o.json));
+fn diff(old: Option<&JsonMap>, new: Option<&JsonMap>, context: usize) -> String {
+    let text = |object: Option<&JsonMap>| object.map_or_else(String::new, emit::map);
     let (old, new) = (text(old), text(new));
     text_diff(&old, &new, context)
 }

@@ -16,6 +16,7 @@ use crate::pipeline::replicas::{self, Workload};
 use crate::pipeline::templates::Template;
 use crate::pipeline::validate::{self, Made, Valid};
 use crate::pipeline::{OUR_PREFIX, engine, view};
+use crate::waml::confidential::hide_secrets;
 use crate::waml::typed::untyped;
 use crate::waml::yaml::{self, Budget};
 use crate::waml::{emit, node::Node};
@@ -71,7 +72,8 @@ const WORKLOADS: [&str; 6] =
     ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Rollout"];
 
 /// Limits for what one template file renders to.
-const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
+pub(crate) const BUDGET: Budget =
+    Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, depth: 64 };
 
 /// Renders all files of the template.
 ///
@@ -79,7 +81,11 @@ const BUDGET: Budget = Budget { bytes: 1 << 20, nodes: 100_000, text: 1 << 20, d
 /// Faults of the template, at their place in it, and everything that is wrong with the objects.
 pub fn manifests(valid: &Valid<'_>, template: &Template) -> Result<Rendered, Rejection> {
     let app = &valid.waml().app;
-    let mut objects = objects(valid, template)?;
+    let mut objects = objects(valid, template).map_err(|mut rejection| {
+        // The engine and the parser may quote a value.
+        hide_secrets(&mut rejection.violations, valid.tree());
+        rejection
+    })?;
     for object in &mut objects {
         complete(object, app, &valid.release().tag);
     }

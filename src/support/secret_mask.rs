@@ -7,12 +7,23 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::secret_text::{find_private_keys, find_secrets, is_random, is_secret_name, span_in};
+use super::secret_name::is_secret_name;
+use super::secret_sections::{SectionValues, find_section_values};
+use super::secret_text::{
+    find_assigned, find_in_arguments, find_private_keys, find_secrets, is_random, lines_of, span_in,
+};
+use super::secret_tree::replace_spans;
 
 /// The text with a star for each character of what is a secret by its form, for a message.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     let mut spans: Vec<Range<usize>> =
         find_secrets(text).iter().map(|found| span_in(text, found.text)).collect();
+    // A sentence may name a flag, and go on behind it.
+    let is_glued = |span: &Range<usize>| {
+        text.get(..span.start).is_some_and(|before| !before.ends_with(char::is_whitespace))
+    };
+    let assigned = find_assigned(text).into_iter().map(|found| span_in(text, found.text));
+    spans.extend(assigned.filter(is_glued));
     spans.extend(find_private_keys(text));
     mask_spans(text, spans)
 }
@@ -56,9 +67,29 @@ impl<'a> ValueMask<'a> {
         let mut scan = Scan::new(text);
         scan.lines();
         scan.aliased();
+        let Scan { mut secrets, mut variables, .. } = scan;
+        secrets.extend(find_private_keys(text));
+        let of_sections = find_section_values(text);
+        let SectionValues { secrets: more_secrets, variables: more_variables } = of_sections;
+        secrets.extend(more_secrets);
+        variables.extend(more_variables);
+        Self { text, secrets, variables }
+    }
+
+    /// Finds what is a secret by its name or form in the text of a manifest: the rest of it is for showing.
+    pub fn of_manifest(text: &'a str) -> Self {
+        // Each is looked at with what stands around it.
+        const MOST: usize = 2_000;
+        let mut scan = Scan::new(text);
+        scan.lines();
+        scan.aliased();
         let Scan { mut secrets, variables, .. } = scan;
         secrets.extend(find_private_keys(text));
-        Self { text, secrets, variables }
+        secrets.extend(find_behind_flags(text));
+        let is_many = variables.len() > MOST;
+        let mask = Self { text, secrets: Vec::new(), variables: Vec::new() };
+        secrets.extend(variables.into_iter().filter(|span| is_many || mask.names_one(span)));
+        Self { secrets, ..mask }
     }
 
     /// The text as it is.
@@ -76,11 +107,31 @@ impl<'a> ValueMask<'a> {
         mask_spans(self.text, spans)
     }
 
+    /// The text with each value replaced by what `mask` makes of it, for comparing two texts.
+    pub fn replace(&self, mask: &mut impl FnMut(&str) -> String) -> Cow<'a, str> {
+        let spans = self.secrets.iter().chain(&self.variables).cloned().collect();
+        replace_spans(self.text, spans, mask)
+    }
+
     /// Whether a variable's value looks like a secret, or the variable is called after one.
     fn looks_secret(&self, span: &Range<usize>) -> bool {
         let value = self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']);
-        is_random(value) || siblings(self.text, span).iter().any(|part| names_a_secret(part))
+        is_random(value) || self.names_one(span)
     }
+
+    fn names_one(&self, span: &Range<usize>) -> bool {
+        siblings(self.text, span).iter().any(|part| names_a_secret(part))
+    }
+}
+
+/// Arguments on lines of their own behind a flag that is called after a secret.
+fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
+    let items: Vec<&str> = lines_of(text)
+        .map(|line| line.trim().strip_prefix("- ").unwrap_or_default())
+        .map(|item| item.trim_matches(['"', '\'']))
+        .collect();
+    let found = find_in_arguments(&items);
+    found.into_iter().map(|(_, found)| span_in(text, found.text)).collect()
 }
 
 /// The parts of the text that can hold the other keys of a value's map: the lines of its list item, and what
@@ -92,15 +143,15 @@ fn siblings<'a>(text: &'a str, span: &Range<usize>) -> [&'a str; 2] {
     let close = span.start + after.find('}').unwrap_or(0);
     let braces = text.get(open..close).unwrap_or_default();
 
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line_end = span.start + after.find('\n').map_or(after.len(), |at| at + 1);
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let line_end = span.start + after.find(['\n', '\r']).map_or(after.len(), |at| at + 1);
     let column = Line::new(text.get(line_start..line_end).unwrap_or_default()).column;
     let (mut start, mut end) = (line_start, line_end);
     let is_first = |line: &Line<'_>| line.column == column && line.is_item();
     let mut is_done = is_first(&Line::new(text.get(start..end).unwrap_or_default()));
     while !is_done && start > 0 {
         let above = text.get(..start - 1).unwrap_or_default();
-        let line_start = above.rfind('\n').map_or(0, |at| at + 1);
+        let line_start = above.rfind(['\n', '\r']).map_or(0, |at| at + 1);
         let line = Line::new(text.get(line_start..start).unwrap_or_default());
         if !line.is_blank() && line.column < column {
             break;
@@ -108,7 +159,7 @@ fn siblings<'a>(text: &'a str, span: &Range<usize>) -> [&'a str; 2] {
         start = line_start;
         is_done = is_first(&line);
     }
-    for below in text.get(line_end..).unwrap_or_default().split_inclusive('\n') {
+    for below in text.get(line_end..).unwrap_or_default().split_inclusive(['\n', '\r']) {
         let line = Line::new(below);
         if !line.is_blank() && line.indent < column {
             break;
@@ -214,11 +265,12 @@ impl<'a> Scan<'a> {
     }
 
     fn lines(&mut self) {
-        for text in self.text.split_inclusive('\n') {
+        for text in lines_of(self.text) {
             let line = Line::new(text);
             while self.below.pop_if(|(key, _)| !line.is_below(*key)).is_some() {}
             let below = self.below.last().map(|(_, below)| *below);
-            let secrets = find_secrets(text);
+            let secrets: Vec<_> =
+                find_secrets(text).into_iter().chain(find_assigned(text)).collect();
             let start = self.start;
             let shift = |span: Range<usize>| start + span.start..start + span.end;
             self.secrets.extend(secrets.iter().map(|found| shift(span_in(text, found.text))));

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::secret_name::is_secret_name;
+
 /// What looks like a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretMatch<'a> {
@@ -72,6 +74,7 @@ pub fn find_secrets(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found: Vec<SecretMatch<'_>> = words(text).filter_map(word).collect();
     found.extend(private_key(text));
     found.extend(passwords(text));
+    found.extend(webhooks(text));
     found
 }
 
@@ -130,55 +133,26 @@ fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
-/// Names that are given to secrets, as words of a variable's name or as the end of one: `PGPASSWORD`.
-const NAMES: &[&str] = &[
-    "PASSWORD",
-    "PASSWORDS",
-    "PASSWD",
-    "PASSPHRASE",
-    "SECRET",
-    "TOKEN",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "APIKEY",
-    "PRIVATEKEY",
-    "ACCESSKEY",
-    "SECRETKEY",
+/// Addresses that let everybody write who knows them, by how they begin.
+const WEBHOOKS: &[(&str, &str)] = &[
+    ("hooks.slack.com/services/", "a Slack webhook"),
+    ("hooks.slack.com/workflows/", "a Slack webhook"),
+    ("discord.com/api/webhooks/", "a Discord webhook"),
 ];
-/// The same as the last of several words, or as the only one: `DB_PWD`.
-const LAST_NAMES: &[&str] = &["PASS", "PWD"];
-/// The same of two words.
-const PAIRS: &[(&str, &str)] = &[
-    ("API", "KEY"),
-    ("PRIVATE", "KEY"),
-    ("ACCESS", "KEY"),
-    ("ENCRYPTION", "KEY"),
-    ("SIGNING", "KEY"),
-];
-/// Then it is about a secret, and not the secret: `TOKEN_URL`.
-const ABOUT: &[&str] = &[
-    "URL",
-    "URI",
-    "PATH",
-    "FILE",
-    "NAME",
-    "ID",
-    "ENDPOINT",
-    "HOST",
-    "TTL",
-    "TYPE",
-    "HEADER",
-    "ALGORITHM",
-    "VERSION",
-    "EXPIRY",
-    "TIMEOUT",
-    "ISSUER",
-    "AUDIENCE",
-    "DIR",
-    "COUNT",
-    "LENGTH",
-    "ENABLED",
-];
+
+fn webhooks(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
+    WEBHOOKS.iter().flat_map(move |(prefix, what)| {
+        let find = move |(at, _): (usize, &str)| {
+            let rest = text.get(at + prefix.len()..)?;
+            let end =
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '_' | '-'));
+            let path = rest.get(..end.unwrap_or(rest.len()))?;
+            let is_one = path.len() >= 20 && different(path) >= DIFFERENT;
+            is_one.then_some(SecretMatch { what: *what, certain: true, text: path })
+        };
+        text.match_indices(prefix).filter_map(find)
+    })
+}
 
 /// A variable that is called after a secret and holds what may be one: most passwords that people choose
 /// look like words.
@@ -190,47 +164,105 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
     })
 }
 
-/// Whether a variable or a key is called after a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let words = words_of_name(name);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let is_name = |word: &&str| NAMES.iter().any(|name| word.ends_with(name));
-    let is_pair = |pair: &[&str]| matches!(pair, [a, b] if PAIRS.contains(&(*a, *b)));
-    let Some(last) = words.last() else { return false };
-    // `PWD` alone is where a shell stands.
-    let is_last = LAST_NAMES.contains(last) && name != "PWD";
-    let is_secret = is_last || words.iter().any(is_name) || words.windows(2).any(is_pair);
-    is_secret && !ABOUT.contains(last)
+/// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`, and
+/// `-px` of MySQL's programs.
+pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
+    if !["=", "--", "-p", " -"].iter().any(|sign| text.contains(sign)) {
+        return Vec::new();
+    }
+    let mut words = split_words(text).peekable();
+    let is_mysql = |word: &str| {
+        let program = word.rsplit('/').next().unwrap_or_default();
+        program.starts_with("mysql") || program.starts_with("mariadb")
+    };
+    let mut of_mysql = false;
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        of_mysql |= is_mysql(word);
+        let value = match word.split_once('=') {
+            Some((name, _)) if is_secret_flag_or_name(name) => {
+                // With the blanks that are in quotes.
+                let start = span_in(text, word).start + name.len() + 1;
+                text.get(start..).map(unquoted)
+            }
+            Some(_) => None,
+            None if is_secret_flag(word) => {
+                words.peek().copied().filter(|next| !next.starts_with('-'))
+            }
+            None if of_mysql => word.strip_prefix("-p").filter(|value| !value.is_empty()),
+            None => None,
+        };
+        found.extend(value.filter(|value| is_given(value)).map(argument));
+    }
+    found
 }
 
-/// The words of a name, in capitals: `dbPassword`, `DB_PASSWORD` and `db-password` have the same.
-fn words_of_name(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut signs = name.chars().peekable();
-    let mut before = ' ';
-    while let Some(c) = signs.next() {
-        let is_next_small = signs.peek().is_some_and(char::is_ascii_lowercase);
-        let is_begin = c.is_ascii_uppercase()
-            && (before.is_ascii_lowercase()
-                || before.is_ascii_digit()
-                || (before.is_ascii_uppercase() && is_next_small));
-        let is_between = matches!(c, '_' | '-' | '.' | ' ');
-        if is_begin || is_between {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| !is_between) {
-            word.push(c.to_ascii_uppercase());
-        }
-        before = c;
+/// The values that stand behind the name of a secret in the arguments of a program, with the place of the argument:
+/// an argument may be the value of the one before it.
+pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'a>)> {
+    let is_mysql = arguments.first().is_some_and(|word| {
+        let program = word.rsplit('/').next().unwrap_or_default();
+        program.starts_with("mysql") || program.starts_with("mariadb")
+    });
+    let mut found = Vec::new();
+    for (at, argument_text) in arguments.iter().enumerate() {
+        found.extend(find_assigned(argument_text).into_iter().map(|one| (at, one)));
+        let before = at.checked_sub(1).and_then(|before| arguments.get(before));
+        let is_behind_flag = before.is_some_and(|flag| is_secret_flag(flag.trim()));
+        let glued = argument_text.strip_prefix("-p").filter(|value| is_mysql && !value.is_empty());
+        let value = if is_behind_flag && !argument_text.starts_with('-') {
+            Some(*argument_text)
+        } else {
+            glued
+        };
+        found.extend(value.filter(|value| is_given(value)).map(|value| (at, argument(value))));
     }
-    words.retain(|word| !word.is_empty());
-    words
+    found
+}
+
+fn argument(text: &str) -> SecretMatch<'_> {
+    SecretMatch { what: "an argument that is called after a secret", certain: false, text }
+}
+
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |c: char| {
+        c.is_whitespace() || matches!(c, ',' | ';' | '&' | '|' | '"' | '\'' | '`' | '(' | '[' | '{')
+    };
+    text.split(is_end).filter(|word| !word.is_empty())
+}
+
+/// A text up to its end: in quotes up to the other quote, else up to what ends a word.
+fn unquoted(text: &str) -> &str {
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    if let Some(quote) = quote {
+        let inner = text.get(1..).unwrap_or_default();
+        return inner.split(quote).next().unwrap_or_default();
+    }
+    let end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | '&');
+    text.split(end).next().unwrap_or_default()
+}
+
+/// `--db-password`, `-password`.
+fn is_secret_flag(word: &str) -> bool {
+    let name = word.trim_start_matches('-');
+    name.len() < word.len() && is_secret_name(&name.to_ascii_uppercase())
+}
+
+fn is_secret_flag_or_name(word: &str) -> bool {
+    is_secret_flag(word) || is_secret_name(word)
+}
+
+/// Neither a switch nor a reference: it may be masked without a loss.
+fn is_given(value: &str) -> bool {
+    !is_reference(value) && !matches!(value, "true" | "false" | "none" | "null")
 }
 
 /// Neither a switch nor a number, nor an address, a path or a reference to something else.
-fn is_value(value: &str) -> bool {
-    const SWITCHES: &[&str] =
-        &["true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled"];
+pub fn is_value(value: &str) -> bool {
+    const SWITCHES: &[&str] = &[
+        "true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled", "basic",
+        "bearer", "digest", "jwt", "ldap", "oauth", "oauth2", "oidc", "saml",
+    ];
     !SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word))
         && !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
         && value.chars().all(|c| !c.is_control() && !c.is_whitespace())
@@ -240,7 +272,7 @@ fn is_value(value: &str) -> bool {
 }
 
 /// Eight characters or more of several kinds, with no words in between.
-pub(super) fn is_random(value: &str) -> bool {
+pub fn is_random(value: &str) -> bool {
     let plain = value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_graphic())
         && !value.contains("://")
@@ -255,10 +287,15 @@ pub(super) fn is_random(value: &str) -> bool {
     plain && kinds.iter().filter(|kind| **kind).count() >= 2 && entropy(value) >= 2.8
 }
 
-/// `$(NAME)`, `${NAME}`, `{{ name }}`, `<password>`, `***`, or nothing.
-fn is_reference(text: &str) -> bool {
+/// `$(NAME)`, `${NAME}`, `$NAME`, `{{ name }}`, `<password>`, `***`, or nothing.
+pub(super) fn is_reference(text: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let is_between = |begin: char, end: char| text.starts_with(begin) && text.ends_with(end);
     text.is_empty()
-        || text.starts_with(['$', '{', '<', '%'])
+        || text.starts_with("$(")
+        || text.starts_with("${")
+        || text.strip_prefix('$').is_some_and(|name| name.chars().all(is_name))
+        || [('{', '}'), ('<', '>'), ('%', '%')].iter().any(|(begin, end)| is_between(*begin, *end))
         || text.bytes().all(|b| matches!(b, b'*' | b'x' | b'X' | b'.'))
 }
 
@@ -307,6 +344,22 @@ pub(super) fn find_private_keys(text: &str) -> Vec<Range<usize>> {
         }
     }
     spans
+}
+
+/// The lines of a text as YAML counts them, with their ends: CR alone ends one too.
+pub(super) fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = match rest.find(['\n', '\r']) {
+            None if rest.is_empty() => return None,
+            None => rest.len(),
+            Some(at) if rest.get(at..).is_some_and(|end| end.starts_with("\r\n")) => at + 2,
+            Some(at) => at + 1,
+        };
+        let (line, below) = rest.split_at(end);
+        rest = below;
+        Some(line)
+    })
 }
 
 /// Where a part of a text is in it.

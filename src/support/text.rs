@@ -75,6 +75,17 @@ pub fn reveal_invisible(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
+/// The text with a line feed for each carriage return that stands alone: YAML ends a line there, and most readers do
+/// not. Places stay.
+pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    let is_alone = |at: usize| !text.get(at + 1..).is_some_and(|rest| rest.starts_with('\n'));
+    if !text.match_indices('\r').any(|(at, _)| is_alone(at)) {
+        return text.into();
+    }
+    let unify = |(at, c): (usize, char)| if c == '\r' && is_alone(at) { '\n' } else { c };
+    text.char_indices().map(unify).collect::<String>().into()
+}
+
 /// The text without its invisible characters, for where there is no room to show them.
 pub fn remove_invisible(text: &str) -> Cow<'_, str> {
     let places: Vec<usize> = invisible(text).map(|(at, _)| at).collect();

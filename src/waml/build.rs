@@ -8,6 +8,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
+use crate::waml::confidential::shown_key;
 use crate::waml::examples;
 use crate::waml::node::{Entry, Map, Node, Origin, Scalar, Value};
 use crate::waml::scalar;
@@ -137,7 +138,13 @@ impl<'a> Builder<'a> {
     }
 
     fn unknown_tag(&mut self, suffix: &str, origin: &Origin) {
-        let violation = fault(format!("the tag `!{suffix}` means nothing here"))
+        // A password may begin with `!`.
+        let is_known =
+            matches!(suffix, "binary" | "merge" | "omap" | "pairs" | "set" | "timestamp")
+                || matches!(suffix, "bool" | "float" | "int" | "map" | "null" | "seq" | "str");
+        let tag =
+            if is_known { format!("the tag `!{suffix}`") } else { "a tag (`!…`)".to_owned() };
+        let violation = fault(format!("{tag} means nothing here"))
             .at("", Some(origin.position.clone()))
             .help("remove the tag; quote the value to make it text");
         collect::add(self.violations, violation);
@@ -204,10 +211,10 @@ impl<'a> Builder<'a> {
             return;
         }
         if let Some(first) = map.get(&key.text) {
-            let message = format!("the key `{}` is set twice", key.text);
-            let violation = fault(message)
+            let shown = shown_key(&key.text);
+            let violation = fault(format!("the key `{shown}` is set twice"))
                 .help(format!("keep one of the two; the first is in line {}", first.key.line))
-                .at(key.text, Some(key.position));
+                .at(shown, Some(key.position));
             collect::add(self.violations, violation);
             return;
         }
@@ -270,7 +277,7 @@ impl<'a> Builder<'a> {
     fn origin(&self, span: Span) -> Origin {
         let length = span
             .slice(self.text)
-            .and_then(|slice| slice.lines().next())
+            .and_then(|slice| slice.split(['\n', '\r']).next())
             .map_or(1, |line| line.trim_end().chars().count().max(1));
         let position = position(&self.file, span.start.line(), span.start.col() + 1, length);
         Origin { position, layer: self.layer.clone() }

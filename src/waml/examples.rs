@@ -4,7 +4,8 @@
 //! Values that may be secrets are never shown: `…` stands for them.
 
 use crate::support::secret_mask::mask_secrets;
-use crate::support::secret_text::is_secret_name;
+use crate::support::secret_name::is_secret_name;
+use crate::waml::confidential::shown_key;
 use crate::waml::node::{Node, Value};
 
 /// Stands for a value that is the reader's to fill in, or not to be shown.
@@ -182,7 +183,7 @@ pub(super) fn from_text(type_name: &str, text: &str) -> Option<String> {
 
 /// An element of a list, from a key of a map that stands in the list's place, and its value.
 pub(super) fn from_entry(type_name: &str, key: &str, node: &Node) -> Option<String> {
-    let name = shown("", key)?;
+    let name = shown("", &shown_key(key))?;
     let value = |under: &str| {
         let text = node.as_text().filter(|_| !is_secret_name(key));
         let text = text.and_then(|text| shown(under, text));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::model::violation::{Position, Violation};
 use crate::waml::collect;
+use crate::waml::confidential::{is_confidential, shown_key};
 use crate::waml::node::{Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::section::{Identity, identity};
 use crate::waml::shape::{Shape, Shapes};
@@ -145,6 +146,7 @@ fn twice(
                 let (_, place) = node.nearest(&Path::root().key(key));
                 let at = path.index(index).key(key);
                 let shown = id.trim_end_matches('.');
+                let shown = if is_confidential(path) { shown_key(shown) } else { shown.into() };
                 let violation = Violation::error("unique", format!("`{path}` has `{shown}` twice"))
                     .expected("stands here again")
                     .help(format!("keep one of the two; the first is in line {first}"));

@@ -3,8 +3,9 @@
 
 use crate::model::id::TargetName;
 use crate::model::violation::{Position, Violation};
-use crate::support::secret_text::is_secret_name;
+use crate::support::text::with_line_feeds;
 use crate::waml::collect;
+use crate::waml::confidential::is_confidential;
 use crate::waml::document::Defaults;
 use crate::waml::identities::Place;
 use crate::waml::node::{Node, Path, Step, Value};
@@ -16,13 +17,14 @@ const RULE: &str = "ignored";
 /// Warns of keys without a value behind which a comment stands: `slack: #squad`. A comment for people has a space
 /// behind its `#`. A target without settings is as good as one with them, so there it is a comment in any case.
 pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &mut Vec<Violation>) {
-    let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).lines().collect();
+    let text = with_line_feeds(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let lines: Vec<&str> = text.lines().collect();
     visit(root, place, &mut Path::root(), &mut |path, key, place| {
         let Some(comment) = comment_behind(key, &lines) else { return };
         let name = key_of(path);
         let shown: String = comment.chars().take(60).collect();
         // A password may begin with `#`.
-        let is_hidden = name == "value" || is_secret_name(name);
+        let is_hidden = name == "value" || is_confidential(path);
         let what = if is_hidden { "what stands behind it" } else { &format!("`{shown}`") };
         let help = match (place.is_text(), is_hidden) {
             (true, true) => "quote the value".to_owned(),

@@ -17,6 +17,7 @@ mod shape; // a JSON Schema made ready for checking
 mod formats; // named forms of text
 mod examples; // right lines to write
 pub mod suggest; // did you mean
+pub mod confidential; // what of a file a message may quote
 pub(crate) mod collect; // violations, up to a number
 pub mod document; // the file as a whole: header and layers
 pub mod section; // what a section can set

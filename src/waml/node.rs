@@ -6,6 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::model::violation::Position;
+use crate::waml::confidential::{is_confidential_step, shown_key};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,12 +262,18 @@ impl Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Where secrets stand, one may have been written in the place of a key.
+        let mut is_confidential = false;
         for (n, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if n == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Key(key) => {
+                    let key = if is_confidential { shown_key(key) } else { key.into() };
+                    let dot = if n == 0 { "" } else { "." };
+                    write!(f, "{dot}{key}")?;
+                }
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
+            is_confidential = is_confidential || is_confidential_step(step);
         }
         Ok(())
     }

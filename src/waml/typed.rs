@@ -10,7 +10,10 @@ use serde_json::Value as Json;
 
 use crate::model::violation::{Position, Rejection, Violation, sort};
 use crate::support::secret_mask::mask_secrets;
+use crate::support::secret_name::is_secret_name;
+use crate::support::secret_text::is_random;
 use crate::waml::collect;
+use crate::waml::confidential::{is_confidential, may_repeat, quoted_name};
 use crate::waml::examples;
 use crate::waml::identities::Place;
 use crate::waml::node::{Entry, Map, Node, Path, Scalar, Step, Value};
@@ -153,7 +156,8 @@ impl Walk<'_> {
             Some(Step::Index(_)) | None => "",
         };
         let expected = declared.expected(self.shapes);
-        let value = declared.example(self.shapes, key, Some(node));
+        let value =
+            declared.example(self.shapes, key, Some(node).filter(|_| may_repeat(node, path)));
         let more = if declared.type_name() == Some("Image") && node.as_text().is_some() {
             "; the tag comes with each deployment"
         } else {
@@ -191,7 +195,8 @@ impl Walk<'_> {
                 } else {
                     split_number(before.as_ref(), key, &entry.node)
                 };
-                let help = help.unwrap_or_else(|| self.meant_by(key, &entry.node, whole));
+                let help =
+                    help.unwrap_or_else(|| self.meant_by(&path.key(key), &entry.node, whole));
                 self.unknown_key(key, entry, path, help);
                 continue;
             };
@@ -223,7 +228,8 @@ impl Walk<'_> {
         let mut json = serde_json::Map::new();
         for (key, entry) in map.iter_mut() {
             if let Some(Err(rule)) = keys.map(|format| super::formats::check(format, key)) {
-                let message = format!("the key {} is not well formed", quoted(key));
+                let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+                let message = format!("the key {shown} is not well formed");
                 let violation =
                     Violation::error(RULE, message).expected("not well formed").help(rule);
                 let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
@@ -248,7 +254,10 @@ impl Walk<'_> {
 
     fn wrong(&mut self, node: &mut Node, shape: &Shape, path: &Path, misread: Misread) {
         node.broken = true;
-        let shown = node.as_text().map_or_else(|| "this".to_owned(), quoted);
+        let shown = match node.as_text() {
+            Some(text) if may_quote(text, self.shapes.resolve(shape), path) => quoted(text),
+            Some(_) | None => "this".to_owned(),
+        };
         let name = match path.0.last() {
             Some(_) => format!("`{path}`"),
             None => "the file".to_owned(),
@@ -262,14 +271,17 @@ impl Walk<'_> {
 
     fn unknown_key(&mut self, key: &str, entry: &Entry, path: &Path, help: String) {
         let whole = if path.0.is_empty() { "the file".to_owned() } else { format!("`{path}`") };
-        let message = format!("{whole} has no key {}", quoted(key));
+        let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
+        let message = format!("{whole} has no key {shown}");
         let violation = Violation::error("unknown-key", message).expected("unknown key").help(help);
         let violation = violation.at(path.key(key).to_string(), Some(entry.key.clone()));
         collect::add(self.violations, violation);
     }
 
     /// The key that was meant, or the place where it belongs.
-    fn meant_by(&self, key: &str, node: &Node, whole: Whole<'_>) -> String {
+    fn meant_by(&self, path: &Path, node: &Node, whole: Whole<'_>) -> String {
+        let Some(Step::Key(key)) = path.0.last() else { return String::new() };
+        let key = key.as_str();
         const FEW: usize = 6;
         const OF_THE_HEAD: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
@@ -297,6 +309,7 @@ impl Walk<'_> {
         // A slip of a short word could be any word.
         let near = || object.find(is_slip, self.shapes).filter(|_| key.len() > 4);
         if let Some(deeper) = exact.or_else(near) {
+            let node = Some(node).filter(|_| may_repeat(node, path));
             return format!("it belongs further down: `{}`", self.whole_line(&deeper, node));
         }
         if object.fields.len() <= FEW {
@@ -306,9 +319,9 @@ impl Walk<'_> {
     }
 
     /// The key in its right place, with what must stand beside it.
-    fn whole_line(&self, deeper: &Deeper<'_>, node: &Node) -> String {
+    fn whole_line(&self, deeper: &Deeper<'_>, node: Option<&Node>) -> String {
         let Deeper { way, key, field } = deeper;
-        let value = field.shape.example(self.shapes, key, Some(node));
+        let value = field.shape.example(self.shapes, key, node);
         let mut line = format!("{key}: {value}");
         let mut below = *key;
         for step in way.iter().rev() {
@@ -386,6 +399,27 @@ fn scalar_json(scalar: &Scalar, shape: &Shape) -> Result<Json, Misread> {
         | Shape::Object(_)
         | Shape::Map { .. }
         | Shape::List(_) => Err(Misread::showing("is a single value")),
+    }
+}
+
+/// Whether a text that is not what is wanted may be quoted: not where secrets stand, unless it was meant as a word or a
+/// number that we know.
+fn may_quote(text: &str, shape: &Shape, path: &Path) -> bool {
+    let is_named_after_one = || match path.0.last() {
+        Some(Step::Key(key)) => is_secret_name(key) || key == "value",
+        Some(Step::Index(_)) | None => false,
+    };
+    match shape {
+        Shape::Boolean | Shape::Integer { .. } | Shape::Number | Shape::Choice(_) => {
+            !is_confidential(path) || !(is_named_after_one() || is_random(text))
+        }
+        Shape::Nullable(inner) => may_quote(text, inner, path),
+        Shape::Any
+        | Shape::Text(_)
+        | Shape::List(_)
+        | Shape::Map { .. }
+        | Shape::Object(_)
+        | Shape::Ref(_) => !is_confidential(path),
     }
 }
 

@@ -103,6 +103,12 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "support/lease",
     "support/text",
+    "support/secret_marks",
+    "support/secret_mask",
+    "support/secret_name",
+    "support/secret_sections",
+    "support/secret_text",
+    "support/secret_tree",
     "model",
     "waml",
     "pipeline",

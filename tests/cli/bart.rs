@@ -87,6 +87,26 @@ fn explain_gives_every_origin_as_data() {
 }
 
 #[test]
+fn explain_shows_no_secret() {
+    let folder = example();
+    let section = "env: [{name: DB_PASSWORD, value: hunter2}, {name: MODE, value: slow}, {name: WORD_TOKEN, value: open, plain: true}]\n    \
+                   args: [--token, hunter2, \"--password=hunter2\", --mode=slow]\n    annotations: {db-password: hunter2}\n";
+    let waml = format!(
+        "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: \"*\"\n  env: [{{name: OLD_PASSWORD, value: hunter2}}]\n\
+         deploy:\n  t:\n    {}",
+        section.replace("}]\n    args", "}, {name: OLD_PASSWORD, value: null}]\n    args")
+    );
+    std::fs::write(folder.path().join(".weave.yaml"), waml).unwrap();
+    for format in ["text", "json"] {
+        let shown = said(&bart(folder.path(), &["explain", "-t", "t", "--output", format]));
+        assert!(!shown.contains("hunter2") && shown.contains("••••"), "{shown}");
+        for part in ["DB_PASSWORD", "slow", "--password=••••", "--mode=slow", "open"] {
+            assert!(shown.contains(part) || format == "text", "{part}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn explain_shows_what_a_null_took_away_and_what_does_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let text = "schema: \"2\"\nname: A\nslug: a\nowner: a@b.c\nnamespace: n\ndefaults:\n- match: '*'\n  env: [{name: LEVEL, value: debug}]\ndeploy:\n  t:\n    env: [{name: LEVEL, value: null}]\n    probes: {liveness: null}\n    scaling: {replicas: 2}\n    autoscaling: {horizontal: {maxReplicas: 9, cpu: {averageUtilization: 75}}}\n    canary: {stepWeight: 5}\n";

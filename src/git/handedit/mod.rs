@@ -19,6 +19,7 @@ pub(super) use crate::git::handedit::look::look;
 pub use crate::git::handedit::watch::Watch;
 use crate::model::hand_edit::{Edited, EditedFile};
 use crate::model::id::DeployId;
+use crate::support::secret_marks::{SecretMarks, unmark};
 use crate::support::text::is_invisible;
 
 /// What lies in a folder, by path below it.
@@ -140,13 +141,13 @@ fn one(change: &Change<'_>, read: &impl Fn(Item) -> Content) -> String {
     let (old, new) = (header(change.before, 'a'), header(change.after, 'b'));
     let (before, after) = (side(change.before).checked(), side(change.after).checked());
     match (before, after) {
-        (Content::Text(a), Content::Text(b)) if a != b => TextDiff::configure()
-            .timeout(SEARCH)
-            .diff_lines(&a, &b)
-            .unified_diff()
-            .context_radius(3)
-            .header(&old, &new)
-            .to_string(),
+        (Content::Text(a), Content::Text(b)) if a != b => {
+            let mut marks = SecretMarks::default();
+            let (a, b) = (marks.mark_manifest(&a), marks.mark_manifest(&b));
+            let mut config = TextDiff::configure();
+            let compared = config.timeout(SEARCH).diff_lines(&a, &b);
+            unmark(&compared.unified_diff().context_radius(3).header(&old, &new).to_string())
+        }
         (a, b) => format!("--- {old}\n+++ {new}\n… {}, not shown\n", in_words(&a, &b)),
     }
 }

@@ -146,6 +146,20 @@ fn neither_side_of_a_diff_is_a_secret_in_any_spelling() {
 }
 
 #[test]
+fn a_diff_shows_that_a_secret_differs_and_not_which_it_is() {
+    let file = |secret: &str, mode: &str| {
+        text(&format!(
+            "kind: Deployment\nenv:\n- name: DB_PASSWORD\n  value: {secret}\n- name: MODE\n  value: {mode}\n"
+        ))
+    };
+    let (old, new) = (file("hunter2", "slow"), file("swordfish", "fast"));
+    let shown = diff_of("a=1", "a=2", &[("1", old), ("2", new)]);
+    assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+    assert!(shown.contains("-  value: ••••\n+  value: ••••\n"), "{shown}");
+    assert!(shown.contains("-  value: slow\n+  value: fast\n"), "{shown}");
+}
+
+#[test]
 fn a_diff_is_bounded_and_says_so() {
     let many: String = (0..10_000).map(|n| format!("line: {n}\n")).collect();
     let shown =

@@ -2,9 +2,9 @@
 
 use super::{Report, Subject, names};
 use crate::model::violation::Violation;
+use crate::waml::confidential::{quoted_name, quoted_reference};
 use crate::waml::node::Path;
 use crate::waml::section_workload::{EnvVar, SecretKey};
-use crate::waml::typed::quoted;
 
 /// Prefixes that Kubernetes fills itself, for the API server's address.
 const RESERVED: &str = "KUBERNETES_";
@@ -23,7 +23,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 fn name(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
     let name = variable.name.as_str();
     let (message, help) = if !is_name(name) {
-        let message = format!("{} is not a legal name of an environment variable", quoted(name));
+        let message =
+            format!("{} is not a legal name of an environment variable", quoted_name(name));
         (message, "use letters, digits, `_`, `-` and `.`, not beginning with a digit or `..`")
     } else if name.starts_with(RESERVED) {
         (
@@ -38,7 +39,7 @@ fn name(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
 }
 
 fn source(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
-    let name = quoted(&variable.name);
+    let name = quoted_name(&variable.name);
     let (message, expected) = match (&variable.value, &variable.secret) {
         (Some(_), Some(_)) => (format!("{name} has a value and a secret"), "one too many"),
         (None, None) => (format!("{name} has neither a value nor a secret"), "needs `value`"),
@@ -51,7 +52,9 @@ fn source(variable: &EnvVar, path: &Path, report: &mut Report<'_>) {
 fn secret_key(secret: &SecretKey, path: &Path, report: &mut Report<'_>) {
     names::secret_name(&secret.name, &path.key("name"), report);
     if !is_key(&secret.key) {
-        let message = format!("{} is not a legal key of a Secret", quoted(&secret.key));
+        // The secret itself may stand there.
+        let shown = quoted_reference(&secret.key).unwrap_or_else(|| "this".to_owned());
+        let message = format!("{shown} is not a legal key of a Secret");
         let violation = Violation::error("env", message).expected("not a legal key");
         let help = "use 1 to 253 letters, digits, `-`, `_` and `.`, not beginning with `..`";
         report.add(&path.key("key"), violation.help(help));

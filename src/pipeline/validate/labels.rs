@@ -5,7 +5,9 @@ use indexmap::IndexMap;
 use super::{Report, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
+use crate::waml::confidential::{is_confidential, quoted_name};
 use crate::waml::node::Path;
+use crate::waml::typed::quoted;
 
 /// Prefixes under which we, and Argo CD, write ourselves.
 const OURS: [&str; 3] = ["app.kubernetes.io/", "argocd.argoproj.io/", crate::pipeline::OUR_PREFIX];
@@ -27,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn check_key(key: &str, path: &Path, report: &mut Report<'_>) {
-    let shown = crate::waml::typed::quoted(key);
+    let shown = if is_confidential(path) { quoted_name(key) } else { quoted(key) };
     if let Some(prefix) = OURS.iter().find(|prefix| key.starts_with(**prefix)) {
         let violation = Violation::error("labels", format!("{shown} is set by the-deployer"))
             .expected("not yours to set")
@@ -42,7 +44,7 @@ fn check_key(key: &str, path: &Path, report: &mut Report<'_>) {
 
 fn check_value(value: &str, path: &Path, report: &mut Report<'_>) {
     if !value.is_empty() && !is_name_part(value) {
-        let shown = crate::waml::typed::quoted(value);
+        let shown = if is_confidential(path) { "this".to_owned() } else { quoted(value) };
         let help = "use up to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; other text fits into an annotation";
         let violation = Violation::error("labels", format!("{shown} is not a legal label value"));
         report.add(path, violation.expected("not a legal value").help(help));

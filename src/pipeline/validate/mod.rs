@@ -66,6 +66,7 @@ use crate::pipeline::render::Object;
 use crate::pipeline::templates::Template;
 use crate::waml::Waml;
 use crate::waml::collect;
+use crate::waml::confidential::hide_secrets;
 use crate::waml::node::{Node, Path};
 use crate::waml::section::Section;
 use list::Check;
@@ -233,6 +234,7 @@ pub fn all<'a>(
     };
     violations.extend(settings(&subject));
     sort(&mut violations);
+    hide_secrets(&mut violations, &tree);
     let stops = violations.iter().any(|violation| violation.severity == Severity::Error);
     match cluster {
         Some(target) if !stops => {
@@ -268,6 +270,7 @@ pub(crate) fn objects(made: &Made<'_>) -> Result<Vec<Violation>, Rejection> {
     made.template.policies.check(made, &mut report);
     let mut violations = report.violations;
     sort(&mut violations);
+    hide_secrets(&mut violations, &made.valid.tree);
     if violations.iter().any(|violation| violation.severity == Severity::Error) {
         return Err(Rejection { violations });
     }

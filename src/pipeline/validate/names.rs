@@ -3,7 +3,9 @@
 use super::{Report, Subject};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
+use crate::waml::confidential::{is_confidential, quoted_reference};
 use crate::waml::node::Path;
+use crate::waml::typed::quoted;
 
 const LABEL: &str = "use 1 to 63 lower-case letters, digits and `-`, beginning with a letter";
 
@@ -65,7 +67,8 @@ fn slug(subject: &Subject<'_>, report: &mut Report<'_>) {
 }
 
 fn illegal(report: &mut Report<'_>, path: &Path, what: &str, name: &str, help: &str) {
-    let shown = crate::waml::typed::quoted(name);
+    let shown = if is_confidential(path) { quoted_reference(name) } else { Some(quoted(name)) };
+    let shown = shown.unwrap_or_else(|| "this".to_owned());
     let violation = Violation::error("names", format!("{shown} is not a legal {what}"));
     report.add(path, violation.expected("not legal").help(help));
 }

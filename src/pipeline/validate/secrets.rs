@@ -10,10 +10,10 @@ use super::{Report, Subject, legal};
 use crate::model::platform::secrets::Delivery;
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::view::secrets::{Wanted as Named, wanted};
+use crate::waml::confidential::quoted_reference;
 use crate::waml::node::Path;
 use crate::waml::section_workload::SecretKey;
 use crate::waml::suggest;
-use crate::waml::typed::quoted;
 
 const RULE: &str = "secrets";
 
@@ -54,8 +54,8 @@ fn key(
         // The rule `env` tells of keys that cannot exist.
         Some(Some(keys)) if legal::is_secret_key(&secret.key) && !keys.contains(&secret.key) => {
             let age = unknown::age(&subject.facts.secrets, subject);
-            let message =
-                format!("the secret `{}` has no key {}{age}", secret.name, quoted(&secret.key));
+            let key = quoted_reference(&secret.key).unwrap_or_else(|| "of this name".to_owned());
+            let message = format!("the secret `{}` has no key {key}{age}", secret.name);
             let help = suggest::hint(&secret.key, keys.iter().map(String::as_str));
             let violation = Violation::error(RULE, message).expected("no such key");
             report.add(&path.key("key"), violation.help(help));

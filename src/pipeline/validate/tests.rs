@@ -450,7 +450,7 @@ fn a_broken_element_neither_shifts_nor_hides_the_others() {
             "    env: [foo, {name: OK, value: x}, {name: 1B, value: x}, {value: y}]\n    scaling: {maxSurge: 0}\n"
         ),
         [
-            "8:11: `deploy.t.env[0]` must be a map, but `foo` is a single value [schema]",
+            "8:11: `deploy.t.env[0]` must be a map, but this is a single value [schema]",
             "8:45: `1B` is not a legal name of an environment variable [env]",
             "8:60: `name` is missing from `deploy.t.env[3]` [schema]",
             "9:25: a rolling update may neither take a pod away nor add one, so it never ends [scaling]",

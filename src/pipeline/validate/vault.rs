@@ -4,8 +4,8 @@ use super::{Report, Subject};
 use crate::model::platform::vault_path::VaultPath;
 use crate::model::target::Target;
 use crate::model::violation::Violation;
+use crate::waml::confidential::quoted_reference;
 use crate::waml::node::Path;
-use crate::waml::typed::quoted;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(target) = subject.facts.clusters.find(subject.target) else { return };
@@ -14,7 +14,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let path = Path::root().key("secrets").index(index).key("path");
         if check_path(text, &path, subject, &target, report).is_some_and(|found| !found.is_plain())
         {
-            let message = format!("{} stands for more than one secret", quoted(text));
+            let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
+            let message = format!("{shown} stands for more than one secret");
             let violation = Violation::error("vault", message).expected("not one secret");
             report.add(&path, violation.help("write the path without `*` and `+`"));
         }
@@ -40,7 +41,7 @@ fn check_path<'a>(
     report: &mut Report<'_>,
 ) -> Option<VaultPath<'a>> {
     let app = &subject.waml.app;
-    let shown = quoted(text);
+    let shown = quoted_reference(text).unwrap_or_else(|| "this".to_owned());
     let violation = match VaultPath::parse(text) {
         // Whose a path is goes by the namespace.
         Ok(found) if subject.waml.stands_in => return Some(found),

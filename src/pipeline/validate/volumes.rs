@@ -8,6 +8,7 @@ use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::view::secrets::volume_name;
+use crate::waml::confidential::quoted_name;
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
@@ -117,7 +118,7 @@ fn files(volume: &Volume, path: &Path, report: &mut Report<'_>) {
     for file in files.keys().filter(|file| !super::env::is_key(file)) {
         let violation = Violation::error(
             "volumes",
-            format!("{} is not a legal name of a file", quoted(file)),
+            format!("{} is not a legal name of a file", quoted_name(file)),
         )
         .expected("not a legal name")
         .help("use letters, digits, `-`, `_` and `.`; for a folder below, make another volume");

@@ -295,8 +295,7 @@ impl From<RevisionFiles> for RevisionFilesView {
 
 impl From<ManifestFile> for FileView {
     fn from(file: ManifestFile) -> Self {
-        let shown = diff::may_be_shown(&file);
-        let ManifestFile { name, bytes } = file;
-        Self { name, text: String::from_utf8(bytes).ok().filter(|_| shown) }
+        let text = diff::shown_text(&file);
+        Self { name: file.name, text }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! What can be nothing else (tokens of a known form, private keys, passwords in URLs, values of
 //! a Secret) is an error. What may be public after all (keys of browsers' APIs, signed tokens,
-//! variables that are called after a secret) is a warning. A variable
-//! with `plain: true` is passed over. No message shows what was found.
+//! variables and arguments that are called after a secret) is a warning. A variable
+//! with `plain: true` is passed over, and an argument that has the value of one. No message shows what was found.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,9 @@ use serde_json::{Map, Value as Json};
 use super::{Made, Report};
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::render::Object;
-use crate::support::secret_text::{SecretMatch, find_named_secret, find_secrets};
+use crate::support::secret_text::{
+    SecretMatch, find_in_arguments, find_named_secret, find_secrets, is_value,
+};
 use crate::waml::node::{Node, Path};
 
 const RULE: &str = "plaintext";
@@ -88,6 +90,14 @@ impl<'o> Search<'_, 'o> {
             }
             Json::Object(map) => self.map(map, path),
             Json::Array(list) => {
+                let texts: Vec<&str> =
+                    list.iter().map(|item| item.as_str().unwrap_or_default()).collect();
+                for (index, found) in find_in_arguments(&texts) {
+                    let whole = texts.get(index).copied().unwrap_or_default();
+                    if is_value(found.text) && find_secrets(whole).is_empty() {
+                        self.add(&format!("{path}[{index}]"), whole, found);
+                    }
+                }
                 for (index, value) in list.iter().enumerate() {
                     let before = path.len();
                     path.push_str(&format!("[{index}]"));
@@ -100,7 +110,7 @@ impl<'o> Search<'_, 'o> {
     }
 
     fn add(&mut self, path: &str, whole: &str, found: SecretMatch<'o>) {
-        if !self.plain.contains(whole) {
+        if !self.plain.contains(whole) && !self.plain.contains(found.text) {
             self.found.push((path.to_owned(), found));
         }
     }
@@ -111,8 +121,17 @@ fn tell(object: &Object, at: &str, found: SecretMatch<'_>, tree: &Node, report: 
     let what = found.what;
     let message = format!("{what} would stand in plain text in {} {name} at `{at}`", object.kind());
     let severity = if found.certain { Severity::Error } else { Severity::Warning };
-    let secret = "take it from a secret: `secret: {name: …, key: …}`";
-    let no_secret = "say so if it is none: `plain: true` beside the variable's `value`";
+    let is_argument = found.what.starts_with("an argument");
+    let secret = if is_argument {
+        "put `$(NAME)` in its place, and add the variable `{name: NAME, secret: {name: …, key: …}}`"
+    } else {
+        "take it from a secret: `secret: {name: …, key: …}`"
+    };
+    let no_secret = if is_argument {
+        "say so if it is none: `{name: NAME, value: …, plain: true}`"
+    } else {
+        "say so if it is none: `plain: true` beside the variable's `value`"
+    };
     let help = if found.certain {
         format!("{secret}; it was in a repository and must be replaced")
     } else {

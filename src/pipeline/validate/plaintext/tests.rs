@@ -100,6 +100,35 @@ fn it_is_told_where_it_is_written_and_never_shown() {
     assert_eq!(planned(&plain), []);
 }
 
+/// An argument is known by its flag as a variable is by its name.
+#[test]
+fn a_password_is_told_by_its_flag() {
+    for (written, path) in [
+        ("args: [\"--password=hunter2\"]", "args[0]"),
+        ("args: [--db-password, hunter2]", "args[1]"),
+        ("command: [mysql, -phunter2]", "command[1]"),
+        ("command: [sh, -c, \"PGPASSWORD=hunter2 psql\"]", "command[2]"),
+    ] {
+        let found = planned(&format!("{WEB}    {written}\n"));
+        assert_eq!(found.len(), 1, "{written}: {found:?}");
+        let violation = &found[0];
+        assert_eq!((violation.rule.as_ref(), violation.path.as_str()), ("plaintext", path));
+        assert!(!serde_json::to_string(violation).unwrap().contains("hunter2"), "{violation}");
+        let help = violation.help.as_deref().unwrap();
+        assert!(help.contains("`$(NAME)`") && help.contains("plain: true"), "{help}");
+    }
+    for written in [
+        "env: [{name: WORD, value: hunter2, plain: true}]\n    args: [\"--password=hunter2\"]",
+        "env: [{name: WORD, secret: {name: db, key: word}}]\n    args: [\"--password=$(WORD)\"]",
+        "args: [--author=hunter2, --password-file, /run/x, --token-ttl, 60, --password]",
+        "command: [mysql, -p, -u, me]",
+    ] {
+        let found = planned(&format!("{WEB}    {written}\n"));
+        let found: Vec<_> = found.iter().filter(|one| one.rule == "plaintext").collect();
+        assert!(found.is_empty(), "{written}: {found:?}");
+    }
+}
+
 /// Words are passwords too.
 #[test]
 fn a_password_is_told_by_its_variables_name() {

@@ -1,0 +1,570 @@
+//! Finds the values in those parts of a YAML file that hold variables, arguments, files and references to secrets, also
+//! where they are written wrongly: in such a part everything is a value that is not known to be something else.
+//!
+//! Goes by the text alone, as `secret_mask` does, which shows the file. Takes time in proportion to the text. Pure.
+
+use std::ops::Range;
+
+use super::secret_name::is_secret_name;
+use super::secret_text::lines_of;
+
+/// Where values stand in such parts.
+#[derive(Debug, Default)]
+pub(super) struct SectionValues {
+    /// Never shown.
+    pub(super) secrets: Vec<Range<usize>>,
+    /// Values of variables under the right key.
+    pub(super) variables: Vec<Range<usize>>,
+}
+
+/// Finds the values of all such parts of a text.
+pub(super) fn find_section_values(text: &str) -> SectionValues {
+    let mut scan =
+        Scan { text, found: SectionValues::default(), section: None, unclosed: [false; 2] };
+    let mut start = 0;
+    for line in lines_of(text) {
+        scan.line(line, start);
+        start += line.len();
+    }
+    scan.found
+}
+
+/// Whether a key is that of a part which holds variables, arguments, files, or references to secrets.
+pub fn is_section(key: &str) -> bool {
+    Kind::of(key).is_some()
+}
+
+/// What a part holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Variables,
+    Arguments,
+    Files,
+    References,
+}
+
+impl Kind {
+    fn of(key: &str) -> Option<Self> {
+        // Most keys are none of these: nothing is copied for them.
+        let first = key.bytes().next()?.to_ascii_lowercase();
+        if key.len() > 20 || !b"acefnsv".contains(&first) {
+            return None;
+        }
+        let key = key.to_ascii_lowercase();
+        match key.as_str() {
+            "args" | "arg" | "arguments" | "command" | "commands" | "cmd" | "entrypoint" => {
+                Some(Self::Arguments)
+            }
+            "files" => Some(Self::Files),
+            "secret" | "secrets" | "vault" => Some(Self::References),
+            // With slips of the finger.
+            "variables" | "vars" | "evn" | "nev" | "emv" | "evns" => Some(Self::Variables),
+            "envoy" => None,
+            _ => key.starts_with("env").then_some(Self::Variables),
+        }
+    }
+}
+
+/// One such part that is being read.
+#[derive(Debug)]
+struct Section<'a> {
+    kind: Kind,
+    /// Where its key stands in its line.
+    column: usize,
+    /// Whether it stands in braces.
+    in_flow: bool,
+    /// The keys in front of the open brackets.
+    open: Vec<Option<&'a str>>,
+    /// The last key whose value has not come yet.
+    key: Option<&'a str>,
+    /// The key whose list the item is of.
+    item_of: Option<&'a str>,
+    /// Whether all of it stands in brackets; `None` while nothing of it was read.
+    is_bracketed: Option<bool>,
+    /// Whether these were closed: then it has ended.
+    is_closed: bool,
+    /// The quote of a text that goes on.
+    quote: Option<char>,
+    /// The column of a key whose text stands in the lines below.
+    block: Option<usize>,
+    /// Whether the argument before is called after a secret: `--password`.
+    is_behind_flag: bool,
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    found: SectionValues,
+    section: Option<Section<'a>>,
+    /// No quote of these kinds is closed any more: `"`, `'`.
+    unclosed: [bool; 2],
+}
+
+impl<'a> Scan<'a> {
+    fn line(&mut self, line: &'a str, start: usize) {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let rest = line.get(blanks..).unwrap_or_default();
+        let is_blank = rest.trim().is_empty() || rest.starts_with('#');
+        let is_below = |section: &Section<'_>| {
+            !section.open.is_empty()
+                || section.quote.is_some()
+                || is_blank
+                || (section.in_flow && !section.is_closed)
+                || blanks > section.column
+                || (blanks == section.column && rest.starts_with('-'))
+        };
+        self.section = self.section.take().filter(is_below);
+        let mut at = 0;
+        loop {
+            at = match self.section.take() {
+                Some(mut section) => {
+                    let end = self.values(&mut section, line, at, start);
+                    if end.is_none() {
+                        self.section = Some(section);
+                    }
+                    match end {
+                        Some(end) => end,
+                        None => return,
+                    }
+                }
+                None => match find_section(line, at) {
+                    Some((section, behind)) => {
+                        self.section = Some(section);
+                        behind
+                    }
+                    None => return,
+                },
+            };
+        }
+    }
+
+    /// Reads the values of a line from there on; where the section ends, if it ends on the line.
+    fn values(
+        &mut self,
+        section: &mut Section<'a>,
+        line: &'a str,
+        from: usize,
+        start: usize,
+    ) -> Option<usize> {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let mut at = from;
+        if from == 0 {
+            if let Some(column) = section.block.take() {
+                if line.trim().is_empty() || blanks > column {
+                    section.block = Some(column);
+                    self.hide(start, 0..line.trim_end().len());
+                    return None;
+                }
+            }
+            if let Some(quote) = section.quote.take() {
+                let Some(end) = end_of_quoted(line, 0, quote) else {
+                    section.quote = Some(quote);
+                    self.hide(start, 0..line.trim_end().len());
+                    return None;
+                };
+                self.hide(start, 0..end);
+                at = end;
+            }
+        }
+        let mut column = blanks;
+        let mut is_begin = from == 0;
+        while let Some(c) = line.get(at..).and_then(|rest| rest.chars().next()) {
+            let rest = line.get(at..).unwrap_or_default();
+            let behind = rest.get(c.len_utf8()..).unwrap_or_default();
+            let is_apart = behind.is_empty() || behind.starts_with([' ', '\t', '\n', '\r']);
+            match c {
+                ' ' | '\t' | '\n' | '\r' => at += 1,
+                '#' if at == 0
+                    || line.get(..at).is_some_and(|before| before.ends_with([' ', '\t'])) =>
+                {
+                    self.comment(section, rest, start + at);
+                    return None;
+                }
+                '{' if template_length(rest).is_some() => {
+                    at += template_length(rest).unwrap_or(1);
+                    section.key = None;
+                }
+                '{' | '[' => {
+                    section.is_bracketed.get_or_insert(true);
+                    section.open.push(section.key.take());
+                    at += 1;
+                }
+                '}' | ']' => {
+                    if section.open.pop().is_none() && section.in_flow {
+                        return Some(at);
+                    }
+                    section.is_closed =
+                        section.open.is_empty() && section.is_bracketed == Some(true);
+                    section.key = None;
+                    at += 1;
+                }
+                ',' if section.open.is_empty() && (section.in_flow || section.is_closed) => {
+                    return Some(at);
+                }
+                ',' => {
+                    section.key = None;
+                    at += 1;
+                }
+                '-' if is_begin && is_apart => {
+                    section.is_bracketed.get_or_insert(false);
+                    section.item_of = section.key.take().or(section.item_of);
+                    column = at;
+                    at += 1;
+                    continue;
+                }
+                '?' if is_begin && is_apart => at += 1,
+                ':' if is_apart => at += 1,
+                '|' | '>' if is_block_head(rest) => {
+                    section.block = Some(column);
+                    section.key = None;
+                    return None;
+                }
+                _ => {
+                    let before = at;
+                    at = self.token(section, line, at, start);
+                    if section.key.is_some() && is_begin {
+                        column = before;
+                    }
+                    if section.quote.is_some() {
+                        return None;
+                    }
+                }
+            }
+            is_begin &= matches!(c, ' ' | '\t');
+        }
+        None
+    }
+
+    /// Reads a key or a scalar; where it ends.
+    fn token(
+        &mut self,
+        section: &mut Section<'a>,
+        line: &'a str,
+        at: usize,
+        start: usize,
+    ) -> usize {
+        section.is_bracketed.get_or_insert(false);
+        let rest = line.get(at..).unwrap_or_default();
+        let in_flow = section.in_flow || !section.open.is_empty();
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let length = match quote {
+            Some(quote) => match end_of_quoted(rest, 1, quote) {
+                Some(end) => end,
+                None => {
+                    self.hide(start + at, 0..rest.trim_end().len());
+                    section.quote = self.closes_below(start + line.len(), quote).then_some(quote);
+                    section.key = None;
+                    return line.len();
+                }
+            },
+            None => plain_length(rest, in_flow).max(rest.chars().next().map_or(1, char::len_utf8)),
+        };
+        let token = rest.get(..length).unwrap_or_default();
+        let behind = rest.get(length..).unwrap_or_default();
+        let colon = behind.trim_start_matches([' ', '\t']);
+        let is_key = colon.strip_prefix(':').is_some_and(|value| {
+            quote.is_some()
+                || value.is_empty()
+                || value.starts_with([' ', '\t', '\n', '\r', ',', ']', '}', '"', '\''])
+        });
+        let inner = token.trim_matches(['"', '\'']);
+        if is_key {
+            self.key(section, token, start + at);
+            section.key = Some(inner.rsplit([' ', '\t']).next().unwrap_or_default());
+            section.item_of = None;
+            return at + length + (behind.len() - colon.len()) + 1;
+        }
+        self.value(section, token, start + at);
+        // More may stand behind a quote, and belongs to the same key then.
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}');
+        if quote.is_none() || behind.is_empty() || behind.starts_with(is_end) {
+            section.key = None;
+        }
+        at + length
+    }
+
+    /// A key is shown if it is a name; in front of it may stand what was meant as a value: `name: A value: x`.
+    fn key(&mut self, section: &Section<'_>, token: &str, at: usize) {
+        let begin = token.rfind([' ', '\t']).map_or(0, |blank| blank + 1);
+        let is_name = section.key.is_some_and(|key| key.eq_ignore_ascii_case("name"));
+        if begin > 0 && !is_name {
+            self.hide(at, 0..begin - 1);
+        }
+        let last = token.get(begin..).unwrap_or_default();
+        let shown = shown_of_name(last.trim_matches(['"', '\'']));
+        let shown = shown + (last.len() - last.trim_start_matches(['"', '\'']).len());
+        if shown < last.trim_end_matches(['"', '\'']).len() {
+            self.hide(at, begin + shown..token.len());
+        }
+    }
+
+    fn value(&mut self, section: &mut Section<'_>, token: &str, at: usize) {
+        let inner = token.trim_matches(['"', '\'']);
+        let lead = token.len() - token.trim_start_matches(['"', '\'']).len();
+        let assigned = inner.split_once('=').map_or(inner, |(_, assigned)| assigned);
+        let is_reference =
+            |text: &str| ["{{ ", "$(", "${"].iter().any(|begin| text.starts_with(begin));
+        if is_reference(inner) || is_reference(assigned) {
+            return;
+        }
+        let key = section.key.map(str::to_ascii_lowercase);
+        let shown = match (section.kind, key.as_deref()) {
+            (Kind::Variables, Some("value")) => {
+                self.found.variables.push(at..at + token.len());
+                return;
+            }
+            (Kind::Variables | Kind::Files, Some("plain" | "optional" | "readonly"))
+                if matches!(inner, "true" | "false") =>
+            {
+                inner.len()
+            }
+            (Kind::Variables, Some("name" | "key")) => shown_of_name(inner),
+            (Kind::Variables, None) if section.open.is_empty() && is_variable(inner) => inner.len(),
+            (Kind::Variables | Kind::References, None) if inner.contains(['=', ':']) => {
+                shown_of_name(inner)
+            }
+            (Kind::References, Some(key)) if is_reference_key(key) && is_legal_reference(inner) => {
+                inner.len()
+            }
+            (Kind::References, None)
+                if (is_legal_reference(inner)
+                    && (section.open.last().copied().flatten().is_some_and(is_reference_key)
+                        || section.item_of.is_some_and(is_reference_key)))
+                    || matches!(inner, "none" | "vault" | "kubernetes" | "true" | "false") =>
+            {
+                inner.len()
+            }
+            (Kind::Arguments, None) => {
+                let is_behind_flag = section.is_behind_flag;
+                section.is_behind_flag =
+                    is_secret_name(&inner.trim_start_matches('-').to_ascii_uppercase());
+                if is_behind_flag { 0 } else { shown_of_argument(inner) }
+            }
+            _ => 0,
+        };
+        if shown < inner.len() {
+            let from = if shown == 0 { 0 } else { lead + shown };
+            self.hide(at, from..token.len());
+        }
+    }
+
+    /// A comment may have been meant as a value, and may be a line that was taken out of use.
+    fn comment(&mut self, section: &Section<'_>, comment: &str, at: usize) {
+        let text = comment.trim_end();
+        let shown = if section.key.is_some() {
+            Some(0)
+        } else {
+            text.find([':', '=']).map(|sign| sign + 1)
+        };
+        if let Some(shown) = shown {
+            self.hide(at, shown..text.len());
+        }
+    }
+
+    fn hide(&mut self, at: usize, span: Range<usize>) {
+        if !span.is_empty() {
+            self.found.secrets.push(at + span.start..at + span.end);
+        }
+    }
+
+    /// Whether a quote is closed on a later line.
+    fn closes_below(&mut self, from: usize, quote: char) -> bool {
+        let Some(is_unclosed) = self.unclosed.get_mut(usize::from(quote == '\'')) else {
+            return false;
+        };
+        *is_unclosed =
+            *is_unclosed || !self.text.get(from..).is_some_and(|rest| rest.contains(quote));
+        !*is_unclosed
+    }
+}
+
+/// The first section that begins in a line from there on, and where its value does.
+fn find_section(line: &str, from: usize) -> Option<(Section<'_>, usize)> {
+    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let mut at = from.max(blanks);
+    let mut is_begin = from <= blanks;
+    // A key stands in front of a line, behind the dash of an item, or in braces.
+    let mut may_begin = is_begin;
+    while let Some(c) = line.get(at..).and_then(|rest| rest.chars().next()) {
+        let rest = line.get(at..).unwrap_or_default();
+        match c {
+            '#' if at == blanks || line.get(..at)?.ends_with([' ', '\t']) => return None,
+            ' ' | '\t' => at += 1,
+            '-' | '?' if is_begin => at += 1,
+            '{' | ',' => {
+                (may_begin, is_begin) = (true, false);
+                at += 1;
+            }
+            _ if may_begin => {
+                let quote = usize::from(rest.starts_with(['"', '\'']));
+                let inner = rest.get(quote..).unwrap_or_default();
+                let end =
+                    inner.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-'));
+                let word = inner.get(..end.unwrap_or(inner.len())).unwrap_or_default();
+                let behind = inner.get(word.len()..).unwrap_or_default();
+                let colon = behind.trim_start_matches(['"', '\'', ' ', '\t']);
+                let length = rest.len() - colon.len();
+                if let (Some(kind), true) = (Kind::of(word), colon.starts_with(':')) {
+                    let section = Section {
+                        kind,
+                        column: at,
+                        in_flow: !is_begin,
+                        open: Vec::new(),
+                        key: None,
+                        item_of: None,
+                        is_bracketed: None,
+                        is_closed: false,
+                        quote: None,
+                        block: None,
+                        is_behind_flag: false,
+                    };
+                    return Some((section, at + length + 1));
+                }
+                (may_begin, is_begin) = (false, false);
+                at += (word.len() + quote).max(c.len_utf8());
+            }
+            _ => {
+                is_begin = false;
+                at += c.len_utf8();
+            }
+        }
+    }
+    None
+}
+
+/// How much of a name is shown: all of it, or what stands in front of a sign that no name has.
+fn shown_of_name(text: &str) -> usize {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let end = text.find(|c: char| !legal(c)).unwrap_or(text.len());
+    match text.get(end..).and_then(|rest| rest.chars().next()) {
+        None => end,
+        // `PASSWORD=x`, `value:x`, `PASSWORD x`; a text in base64 ends with `=` too.
+        Some('=' | ':') if is_name_of_value(text.get(..end).unwrap_or_default()) => end + 1,
+        Some(' ' | '\t') if is_name_of_value(text.get(..end).unwrap_or_default()) => end,
+        Some(_) => 0,
+    }
+}
+
+fn is_name_of_value(text: &str) -> bool {
+    is_variable(text) || is_secret_name(text) || matches!(text, "name" | "value" | "key")
+}
+
+/// `env: NAME` says where a secret is.
+fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// The name of a flag, and words without digits and signs.
+fn shown_of_argument(text: &str) -> usize {
+    let is_word = |text: &str| {
+        text.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'/' | b'_' | b'.'))
+    };
+    match text.split_once('=') {
+        Some((name, _)) if is_word(name) => name.len() + 1,
+        Some(_) => 0,
+        // `-px` is a password for some programs.
+        None if text.starts_with("-p") && text.len() > 2 => 2,
+        None if is_word(text) => text.len(),
+        None => {
+            text.find([' ', '\t']).filter(|end| text.get(..*end).is_some_and(is_word)).unwrap_or(0)
+        }
+    }
+}
+
+/// Keys that say which secret, where it is, and how it comes.
+fn is_reference_key(key: &str) -> bool {
+    const KEYS: &[&str] = &[
+        "name",
+        "key",
+        "path",
+        "paths",
+        "mountpath",
+        "optional",
+        "file",
+        "env",
+        "delivery",
+        "vault",
+        "external",
+        "address",
+        "mount",
+        "auth",
+        "namespace",
+        "operator",
+        "roles",
+        "operator_login",
+        "role",
+        "shared",
+        "connection",
+        "refresh",
+        "kind",
+        "service_account",
+        "secretname",
+        "items",
+        "defaultmode",
+        "mode",
+    ];
+    KEYS.contains(&key.to_ascii_lowercase().as_str())
+}
+
+/// A name, a path with wildcards, an address, a placeholder.
+fn is_legal_reference(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*+:{}".contains(&b))
+}
+
+/// `{{ value }}` and `{% if … %}` of a template.
+fn template_length(text: &str) -> Option<usize> {
+    let close = match text.get(..3)? {
+        "{{ " | "{{-" => "}}",
+        "{% " | "{%-" => "%}",
+        "{# " | "{#-" => "#}",
+        _ => return None,
+    };
+    text.find(close).map(|at| at + close.len())
+}
+
+/// Where a quoted text ends, if it ends on the line; `from` is behind its first quote.
+fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
+    let mut signs = line.get(from..)?.char_indices().peekable();
+    while let Some((at, c)) = signs.next() {
+        match c {
+            '\\' if quote == '"' => {
+                signs.next();
+            }
+            '\'' if quote == c && signs.next_if(|(_, c)| *c == '\'').is_some() => {}
+            _ if c == quote => return Some(from + at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Up to a comment, the colon behind a key, or in braces the next sign of theirs.
+fn plain_length(text: &str, in_flow: bool) -> usize {
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        let next =
+            text.get(at + c.len_utf8()..).and_then(|rest| rest.chars().next()).unwrap_or('\n');
+        let is_end = match c {
+            '\n' | '\r' => true,
+            '#' => before == ' ' || before == '\t',
+            ':' => {
+                matches!(next, ' ' | '\t' | '\n' | '\r')
+                    || (in_flow && matches!(next, ',' | ']' | '}'))
+            }
+            ',' | ']' | '}' | '[' | '{' => in_flow,
+            _ => false,
+        };
+        if is_end {
+            return text.get(..at).unwrap_or_default().trim_end().len();
+        }
+        before = c;
+    }
+    text.trim_end().len()
+}
+
+/// `|`, `>-`, `|2+`: the text follows in the lines below.
+fn is_block_head(text: &str) -> bool {
+    let rest = text.trim_end().trim_start_matches(['|', '>', '-', '+']);
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['-', '+']);
+    rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
+}
