@@ -165,7 +165,7 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
 }
 
 /// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`, and
-/// `-px` of MySQL's programs.
+/// `-px` of the programs of `MySQL`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     if !["=", "--", "-p", " -"].iter().any(|sign| text.contains(sign)) {
         return Vec::new();

@@ -50,7 +50,7 @@ pub fn mask_map(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> Stri
     }
 }
 
-/// The entries of a ConfigMap, where no key is a reference.
+/// The entries of a `ConfigMap`, where no key is a reference.
 fn mask_entries(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> String) {
     for (key, value) in map.iter_mut() {
         if is_secret_name(key) {
