@@ -148,12 +148,12 @@ impl<'a> Scan<'a> {
         let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
         let mut at = from;
         if from == 0 {
-            if let Some(column) = section.block.take() {
-                if line.trim().is_empty() || blanks > column {
-                    section.block = Some(column);
-                    self.hide(start, 0..line.trim_end().len());
-                    return None;
-                }
+            if let Some(column) = section.block.take()
+                && (line.trim().is_empty() || blanks > column)
+            {
+                section.block = Some(column);
+                self.hide(start, 0..line.trim_end().len());
+                return None;
             }
             if let Some(quote) = section.quote.take() {
                 let Some(end) = end_of_quoted(line, 0, quote) else {
@@ -247,15 +247,15 @@ impl<'a> Scan<'a> {
         let in_flow = section.in_flow || !section.open.is_empty();
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
         let length = match quote {
-            Some(quote) => match end_of_quoted(rest, 1, quote) {
-                Some(end) => end,
-                None => {
+            Some(quote) => {
+                let Some(end) = end_of_quoted(rest, 1, quote) else {
                     self.hide(start + at, 0..rest.trim_end().len());
                     section.quote = self.closes_below(start + line.len(), quote).then_some(quote);
                     section.key = None;
                     return line.len();
-                }
-            },
+                };
+                end
+            }
             None => plain_length(rest, in_flow).max(rest.chars().next().map_or(1, char::len_utf8)),
         };
         let token = rest.get(..length).unwrap_or_default();

@@ -148,7 +148,7 @@ fn webhooks(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
                 rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '/' | '_' | '-'));
             let path = rest.get(..end.unwrap_or(rest.len()))?;
             let is_one = path.len() >= 20 && different(path) >= DIFFERENT;
-            is_one.then_some(SecretMatch { what: *what, certain: true, text: path })
+            is_one.then_some(SecretMatch { what, certain: true, text: path })
         };
         text.match_indices(prefix).filter_map(find)
     })
@@ -185,12 +185,11 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
                 let start = span_in(text, word).start + name.len() + 1;
                 text.get(start..).map(unquoted)
             }
-            Some(_) => None,
             None if is_secret_flag(word) => {
                 words.peek().copied().filter(|next| !next.starts_with('-'))
             }
             None if of_mysql => word.strip_prefix("-p").filter(|value| !value.is_empty()),
-            None => None,
+            Some(_) | None => None,
         };
         found.extend(value.filter(|value| is_given(value)).map(argument));
     }

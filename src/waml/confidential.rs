@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn a_secret_of_the_file_is_taken_out_of_every_sentence() {
         let text = "env: [{name: DB_PASSWORD, value: swordfish}, {name: A, value: fish}]\n";
-        let root = crate::waml::yaml::parse("f", text.as_bytes(), &Default::default(), &mut vec![]);
+        let budget = crate::waml::yaml::Budget::default();
+        let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
         let said = "`swordfish`, swordfishes and fish";
         let mut all = [Violation::error("x", said).expected(said).help(said)];
         hide_secrets(&mut all, &root.unwrap());

@@ -280,11 +280,11 @@ impl Walk<'_> {
 
     /// The key that was meant, or the place where it belongs.
     fn meant_by(&self, path: &Path, node: &Node, whole: Whole<'_>) -> String {
-        let Some(Step::Key(key)) = path.0.last() else { return String::new() };
-        let key = key.as_str();
         const FEW: usize = 6;
         const OF_THE_HEAD: [&str; 7] =
             ["name", "slug", "owner", "slack", "namespace", "links", "notify"];
+        let Some(Step::Key(key)) = path.0.last() else { return String::new() };
+        let key = key.as_str();
         let Whole { object, type_name } = whole;
         let is_section = matches!(type_name, "Section" | "DefaultsEntry");
         let fields = || object.fields.keys().map(String::as_str);

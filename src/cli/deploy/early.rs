@@ -90,7 +90,7 @@ fn found(
     let (sure, doubts): (Vec<_>, Vec<_>) =
         of_targets.partition(|violation| all_templates || violation.rule == TARGET);
     let sure = distinct(sure.into_iter().chain(waml.violations.clone()));
-    let mut doubts = doubts_beside(&sure, distinct(doubts.into_iter()));
+    let mut doubts = doubts_beside(&sure, distinct(doubts));
     sort(&mut doubts);
     (sure, doubts)
 }

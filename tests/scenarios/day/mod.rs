@@ -93,9 +93,11 @@ impl Day<'_> {
         ];
         while self.asked < DEPLOYMENTS || self.rollbacks < ROLLBACKS || self.model.lacks().is_some()
         {
-            if self.asked > 3 * DEPLOYMENTS {
-                panic!("no day comes of it: {}", self.model.lacks().unwrap_or("rollbacks"));
-            }
+            assert!(
+                self.asked <= 3 * DEPLOYMENTS,
+                "no day comes of it: {}",
+                self.model.lacks().unwrap_or("rollbacks")
+            );
             // Revisions of one millisecond have no order.
             self.deployer.clock.advance(Duration::from_secs(1));
             match self.random.below(100) {
