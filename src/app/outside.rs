@@ -45,6 +45,7 @@ use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
 use crate::support::lease::Lease;
+use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
 
 /// A manifest host that takes longer to say that it is there is left to the push.
@@ -206,7 +207,8 @@ fn contact(waml: &Waml) -> Contact {
     Contact {
         name: name.clone(),
         owner: owner.clone(),
-        slack: slack.clone(),
+        // An incoming webhook may stand there by mistake.
+        slack: slack.as_deref().map(|slack| mask_secrets(slack).into_owned()),
         successes: *successes,
     }
 }

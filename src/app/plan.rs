@@ -7,8 +7,8 @@ use crate::app::planning::Planners;
 use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::forge::error::ForgeError;
-use crate::model::event::NamedRepository;
-use crate::model::facts::Facts;
+use crate::model::event::{NamedRepository, RepositoryIdentity};
+use crate::model::facts::{Fact, Facts, Ownership};
 use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName};
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
@@ -36,9 +36,9 @@ pub(super) async fn plan(
     match planners.beside(parse).await? {
         Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
         Ok(waml) => {
-            let (request, renamed) = under_known_name(world, request, &waml.app).await?;
+            let (request, names) = under_present_name(world, request, &waml.app).await?;
             let waml = Arc::new(waml);
-            DryRunRequest { world, planners, request, renamed, commit, waml }.planned().await
+            DryRunRequest { world, planners, request, names, commit, waml }.planned().await
         }
         Err(rejection) => {
             let PlanRequest { target, tag, .. } = request;
@@ -77,26 +77,49 @@ async fn waml(
     Ok(read.map_err(|error| problem::of_forge(&error))?)
 }
 
-/// The request under the name that the repository has for us, and its present one where that is another than was
-/// asked with: a clone from before a rename names a former one, and a deployment of it is taken all the same.
-async fn under_known_name(
+/// What else the repository of a request is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct OtherNames {
+    /// Its present name, where it was asked for by a former one.
+    renamed: Option<RepoName>,
+    /// The name that the app's owner has on record, where that is this repository's.
+    recorded: Option<RepoName>,
+}
+
+/// The request under the present name of its repository, by which alone the forge can be asked. A clone from before
+/// a rename names a former one, and the record may have a former or a retired one: a deployment is taken all the same.
+async fn under_present_name(
     world: &World,
     request: PlanRequest,
     app: &AppKey,
-) -> Result<(PlanRequest, Option<RepoName>), NotPlanned> {
+) -> Result<(PlanRequest, OtherNames), NotPlanned> {
     let owner = world.store.ownership(&request.target, app).await.map_err(Fault::new)?.app;
     // Mostly it is the owner's, and nobody has to be asked.
     let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
-        return Ok((request, None));
+        return Ok((request, OtherNames::default()));
     };
     let named = world.forge.named_repository(&request.repository, world.clock.now()).await;
-    let Ok(Some(NamedRepository { name, identity })) = named else { return Ok((request, None)) };
+    let Ok(Some(NamedRepository { name, identity })) = named else {
+        return Ok((request, OtherNames::default()));
+    };
     let known = world.store.repository_identity(&owner).await.map_err(Fault::new)?;
-    let is_owner = known.is_some_and(|known| known.repository == identity.repository);
-    // A transferred one needs a person, as a deployment of it does.
-    let repository = if is_owner && owner.has_owner_of(&name) { owner } else { name.clone() };
-    let renamed = Some(name).filter(|name| !name.is_same(&request.repository));
-    Ok((PlanRequest { repository, ..request }, renamed))
+    let recorded = Some(owner).filter(|owner| is_the_one(owner, known, &name, identity));
+    let renamed = Some(name.clone()).filter(|name| !name.is_same(&request.repository));
+    Ok((PlanRequest { repository: name, ..request }, OtherNames { renamed, recorded }))
+}
+
+/// Whether a deployment of the repository makes it the app's owner under its present name. A transferred one needs a
+/// person, as a deployment of it does.
+fn is_the_one(
+    owner: &RepoName,
+    known: Option<RepositoryIdentity>,
+    name: &RepoName,
+    identity: RepositoryIdentity,
+) -> bool {
+    known.is_some_and(|known| {
+        let same_account = identity.owner.is_some() && identity.owner == known.owner;
+        known.repository == identity.repository && (same_account || owner.had_owner_of(name))
+    })
 }
 
 /// One dry run, with a WAML that could be read.
@@ -104,8 +127,8 @@ struct DryRunRequest<'a> {
     world: &'a World,
     planners: Planners,
     request: PlanRequest,
-    /// The present name of the repository, where it was asked for by a former one.
-    renamed: Option<RepoName>,
+    /// What else its repository is called.
+    names: OtherNames,
     commit: Option<CommitSha>,
     waml: Arc<Waml>,
 }
@@ -135,16 +158,31 @@ impl DryRunRequest<'_> {
     async fn live(&self) -> Result<(bool, Vec<ManifestFile>), NotPlanned> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner = self.world.store.ownership(target, app).await.map_err(Fault::new)?.app;
-        let is_us = |theirs: &RepoName| {
-            theirs.as_str().eq_ignore_ascii_case(self.request.repository.as_str())
-        };
-        let ours = owner.as_ref().map(is_us);
+        let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
         if ours == Some(false) || self.world.clusters.find(target).is_none() {
             return Ok((ours != Some(false), Vec::new()));
         }
         let live = self.world.live(app, target).await?;
         let ours = ours.unwrap_or(live.is_empty());
         Ok((ours, if ours { live } else { Vec::new() }))
+    }
+
+    /// Whether a name on record is that of the request's repository.
+    fn is_us(&self, theirs: &RepoName) -> bool {
+        let recorded = self.names.recorded.as_ref();
+        theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
+    }
+
+    /// Owners as a deployment would find them: its event changes the name on record to the present one.
+    fn present_owners(&self, mut owner: Fact<Ownership>) -> Fact<Ownership> {
+        if let Fact::Known { value, .. } = &mut owner {
+            for theirs in value.app.iter_mut().chain(&mut value.namespace) {
+                if self.is_us(theirs) {
+                    *theirs = self.request.repository.clone();
+                }
+            }
+        }
+        owner
     }
 
     /// The tag that was named, or the live one.
@@ -186,7 +224,8 @@ impl DryRunRequest<'_> {
                 if self.commit.is_none() {
                     questions.target.policies.branches = None;
                 }
-                self.world.facts.gather(&questions, clusters).await
+                let facts = self.world.facts.gather(&questions, clusters).await;
+                Facts { owner: self.present_owners(facts.owner), ..facts }
             }
             None => Facts::unasked(self.world.clock.now(), clusters),
         };
@@ -200,7 +239,7 @@ impl DryRunRequest<'_> {
     async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, NotPlanned> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let mut notes = Vec::new();
-        if let Some(name) = &self.renamed {
+        if let Some(name) = &self.names.renamed {
             notes.push(format!(
                 "the repository was renamed to {name}: `git remote set-url origin` lets the other commands know it"
             ));
@@ -267,6 +306,24 @@ impl From<Problem> for NotPlanned {
 mod tests {
     use super::*;
     use crate::model::id::{Namespace, Slug, TargetName};
+
+    #[test]
+    fn a_retired_name_is_its_repositorys_by_the_same_test_as_a_deployments() {
+        let judged =
+            |owner: &str, name: &str, account: Option<i64>, known: Option<(i64, Option<i64>)>| {
+                let identity =
+                    |(repository, owner)| RepositoryIdentity { repository, owner, at: None };
+                let (owner, name) = (owner.parse().unwrap(), name.parse().unwrap());
+                is_the_one(&owner, known.map(identity), &name, identity((7, account)))
+            };
+        let retired = "-acme/shop.former-7";
+        assert!(judged(retired, "acme/web-shop", None, Some((7, None))));
+        assert!(judged("acme/shop", "acme/web-shop", None, Some((7, None))));
+        assert!(!judged(retired, "bob/shop", None, Some((7, None))), "it was transferred");
+        assert!(judged("acme/shop", "new-acme/shop", Some(1), Some((7, Some(1)))));
+        assert!(!judged(retired, "acme/web-shop", None, Some((8, None))), "another one");
+        assert!(!judged(retired, "acme/web-shop", None, None));
+    }
 
     #[test]
     fn a_note_about_a_hold_promises_no_way_out_that_is_refused() {

@@ -66,6 +66,8 @@ pub struct RollbackNote {
     pub tag: ImageTag,
     /// The service's repository.
     pub repository: RepoName,
+    /// The code host's number of it; left out where it is not known.
+    pub repository_number: Option<i64>,
     /// The commit that the revision was made of.
     pub commit: CommitSha,
     /// Who asked; free text.
@@ -100,8 +102,19 @@ impl Message {
 
     /// The message of a rollback.
     pub fn of_rollback(note: &RollbackNote) -> Self {
-        let RollbackNote { id, app, target, to, from, tag, repository, commit, actor, reason } =
-            note;
+        let RollbackNote {
+            id,
+            app,
+            target,
+            to,
+            from,
+            tag,
+            repository,
+            repository_number,
+            commit,
+            actor,
+            reason,
+        } = note;
         let text = with_trailers(
             format!("roll {app} back to {tag} on {target}"),
             &[
@@ -109,6 +122,7 @@ impl Message {
                 ("Revision", to.to_string()),
                 ("Replaces", from.as_ref().map(ToString::to_string).unwrap_or_default()),
                 ("Repository", repository.to_string()),
+                (REPOSITORY_NUMBER, number_text(*repository_number)),
                 ("Commit", commit.to_string()),
                 ("Actor", one_line(actor)),
                 ("Reason", one_line(reason)),
@@ -174,7 +188,7 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
     let trailers = [
         (DEPLOY_ID, id.to_string()),
         ("Repository", repository.to_string()),
-        (REPOSITORY_NUMBER, repository_number.map(|it| it.to_string()).unwrap_or_default()),
+        (REPOSITORY_NUMBER, number_text(*repository_number)),
         ("Commit", commit.to_string()),
         ("Actor", one_line(actor)),
         ("Template", one_line(template)),
@@ -184,6 +198,11 @@ pub fn commit_message(revision: &Revision, note: &Note, edit: Option<&HandEdit>)
         (REPLACED_EDIT, edit.map(|edit| one_line(&edit.to_string())).unwrap_or_default()),
     ];
     with_trailers(format!("deploy {app} {tag} to {target}"), &trailers)
+}
+
+/// A number that is not known is left out.
+fn number_text(number: Option<i64>) -> String {
+    number.map(|it| it.to_string()).unwrap_or_default()
 }
 
 fn with_trailers(subject: String, trailers: &[(&str, String)]) -> String {

@@ -54,6 +54,8 @@ pub struct NamespaceRefusal {
     pub expected: &'static str,
     /// What to do.
     pub help: String,
+    /// Whether the name alone speaks against it, and nobody has decided anything: apps may have been live there before.
+    pub by_name_alone: bool,
 }
 
 /// What Kubernetes keeps for its own namespaces ("Namespaces", initial namespaces).
@@ -157,7 +159,13 @@ impl Target {
                     globs.join(", ")
                 );
             }
-            return Some(NamespaceRefusal { message, expected: "not for apps", help });
+            let by_name_alone = owner == NamespaceOwner::Platform;
+            return Some(NamespaceRefusal {
+                message,
+                expected: "not for apps",
+                help,
+                by_name_alone,
+            });
         }
         let allowed = self.policies.namespaces.allow.as_ref()?;
         (!allowed.iter().any(|glob| matches(glob, namespace))).then(|| {
@@ -166,6 +174,7 @@ impl Target {
                 message: format!("`{on}` takes no apps in the namespace `{namespace}`"),
                 expected: "not one of those for apps",
                 help: format!("it takes them in {}; operators say so", globs.join(", ")),
+                by_name_alone: false,
             }
         })
     }

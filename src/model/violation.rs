@@ -84,7 +84,10 @@ impl Violation {
     /// The same, at a place.
     #[must_use]
     pub fn at(self, path: impl Into<String>, position: Option<Position>) -> Self {
-        Self { path: visible(&path.into(), LONGEST_PATH), position, ..self }
+        // A key may be a secret, too, that was written at the wrong place.
+        let path = path.into();
+        let keys: Vec<_> = path.split('.').map(mask_secrets).collect();
+        Self { path: visible(&keys.join("."), LONGEST_PATH), position, ..self }
     }
 
     /// The same, saying what is expected there.

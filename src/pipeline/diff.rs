@@ -77,23 +77,31 @@ pub(crate) fn objects(files: &[ManifestFile]) -> Option<Objects> {
     Some(all.into_iter().map(|(_, object)| (key(&object), object)).collect())
 }
 
-/// A file's text as people may read it, with a mask for each secret; `None` unless it is one that we wrote, and has
-/// no Secret in it.
+/// A file's text as people may read it, with a mask for each secret; `None` unless it is one object that we wrote, and
+/// has no Secret in it. It is written anew, without what a person has put into comments.
 pub(crate) fn shown_text(file: &ManifestFile) -> Option<String> {
-    let objects = objects(std::slice::from_ref(file))?;
-    if objects.keys().any(|(kind, _, _)| kind == "Secret") {
+    let text = std::str::from_utf8(&file.bytes).ok()?;
+    let documents = yaml::parse_stream(&file.name, text, &BUDGET).ok()?;
+    let [root] = documents.as_slice() else { return None };
+    objects(std::slice::from_ref(file))?;
+    let mut tree = untyped(root);
+    if has_secret(&tree) {
         return None;
     }
-    let text = std::str::from_utf8(&file.bytes).ok()?;
-    let mut secrets = 0_usize;
-    let mut mask = |_: &str| {
-        secrets += 1;
-        MASK.to_owned()
-    };
-    let root = yaml::parse_stream(&file.name, text, &BUDGET).ok()?.into_iter().next()?;
-    let mut tree = untyped(&root);
-    mask_tree(&mut tree, &mut mask);
-    Some(if secrets == 0 { text.to_owned() } else { emit::document(&tree) })
+    mask_tree(&mut tree, &mut |_| MASK.to_owned());
+    Some(emit::document(&tree))
+}
+
+/// Whether a Secret is in it, also as one of a list.
+fn has_secret(tree: &Json) -> bool {
+    match tree {
+        Json::Object(map) => {
+            let is_secret = map.get("kind").is_some_and(|kind| kind == "Secret");
+            (is_secret && map.contains_key("apiVersion")) || map.values().any(has_secret)
+        }
+        Json::Array(list) => list.iter().any(has_secret),
+        Json::String(_) | Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    }
 }
 
 /// What would not be the same, in order, and the workloads whose pods would be replaced; the lines that
@@ -248,6 +256,26 @@ mod tests {
         assert_eq!((removed.how, removed.fields.len()), (How::Removed, 0));
         assert!(removed.diff.contains("-kind: Service"), "{}", removed.diff);
         assert_eq!(between(&before, &before, 1), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_file_is_shown_as_one_object_without_secrets_and_comments() {
+        let map = object("ConfigMap", "one");
+        let shown = |text: &str| shown_text(files(&[("a.yaml", text)]).first().unwrap());
+        assert_eq!(shown(&map), Some(map.clone()));
+        assert_eq!(shown(&format!("{map}# password: hunter2\n")), Some(map.clone()));
+        let secret = map.replace("word: one", "password: hunter2");
+        assert_eq!(shown(&secret), Some(secret.replace("hunter2", &format!("\"{MASK}\""))));
+        for hidden in [
+            format!("{map}---\n{}", object("Secret", "hunter2")),
+            format!("{map}---\n{map}"),
+            object("Secret", "hunter2"),
+            format!("{map}items:\n  - apiVersion: v1\n    kind: Secret\n"),
+            String::new(),
+            "a: [hunter2".to_owned(),
+        ] {
+            assert_eq!(shown(&hidden), None, "{hidden}");
+        }
     }
 
     #[test]

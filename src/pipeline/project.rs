@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::model::namespaces::{is_of_platform, matches};
+use crate::model::namespaces::is_of_platform;
 use crate::model::target::Target;
 use crate::pipeline::application::{Source, metadata};
 use crate::waml::emit;
@@ -88,14 +88,10 @@ fn merge_destinations(there: Option<Json>, fresh: Json) -> Json {
     let named: Vec<String> = wanted.iter().filter_map(namespace).collect();
     let denies = |one: &Json| namespace(one)?.strip_prefix('!').map(str::to_owned);
     all.retain(|one| denies(one).is_none_or(|name| !named.contains(&name)));
-    // Nor need one of the platform's be kept from them that the file does not allow in any case.
-    let allowed: Vec<String> =
-        all.iter().filter(|one| !is_denied(one)).filter_map(namespace).collect();
-    let is_open = |one: &Json| {
-        let reserved = denies(one).filter(|name| is_of_platform(name));
-        reserved.is_none_or(|name| allowed.iter().any(|glob| matches(glob, &name)))
-    };
-    let missing = wanted.iter().filter(|one| is_denied(one) && is_open(one) && !all.contains(one));
+    // Apps may be live in a namespace that is reserved by its name alone: Argo CD goes on with them, and the rule
+    // `reserved` lets no new one in.
+    let by_name = |one: &Json| denies(one).is_some_and(|name| is_of_platform(&name));
+    let missing = wanted.iter().filter(|one| is_denied(one) && !by_name(one) && !all.contains(one));
     let missing: Vec<Json> = missing.cloned().collect();
     all.extend(missing);
     Json::Array(all)

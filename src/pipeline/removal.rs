@@ -50,8 +50,12 @@ pub struct Replacement {
     pub notes: Vec<String>,
 }
 
-/// What comes of `then` in the place of `latest`.
-pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacement {
+/// What comes of `then` in the place of `latest`. The former revisions, the newest first, say how disks were made.
+pub fn replacement(
+    latest: &[ManifestFile],
+    then: &[ManifestFile],
+    former: &[Vec<ManifestFile>],
+) -> Replacement {
     let (wanted, _) = reading::live_app(then);
     let stays = |object: &LiveObject| wanted.objects.iter().any(|one| one.is_same(object));
     // A file that is the same to the byte loses nothing, also where nobody can read it.
@@ -59,9 +63,7 @@ pub fn replacement(latest: &[ManifestFile], then: &[ManifestFile]) -> Replacemen
     let lost = others.flat_map(objects).filter(|(object, keeps)| *keeps && !stays(object));
     let loses = lost.map(|(object, _)| object).collect();
     let (live, _) = reading::live_app(latest);
-    // A revision without a class was live before one that set it, which Kubernetes has refused.
-    let first = wanted.disks.iter().filter(|disk| disk.class.is_none());
-    let first: Vec<Disk> = first.cloned().collect();
+    let first = reading::first_disks(former, &live);
     let conflicts = disks::conflicts(&live.disks, &first, &wanted.disks).into_iter();
     let certain = conflicts.filter(|(_, conflict)| !conflict.may_be_same);
     let refused = certain.map(|(_, conflict)| conflict.message).collect();
@@ -233,10 +235,17 @@ mod tests {
             file("persistentvolumeclaim.yaml", &text)
         };
         let (bare, fast) = (claim(""), claim("storageClassName: fast, "));
-        let refused = |now, then| replacement(from_ref(now), from_ref(then)).refused;
-        assert_eq!(refused(&fast, &bare), Vec::<String>::new());
-        let found = refused(&bare, &fast);
+        let refused = |now, then, former: &[&ManifestFile]| {
+            let former: Vec<_> = former.iter().map(|file| vec![(*file).clone()]).collect();
+            replacement(from_ref(now), from_ref(then), &former).refused
+        };
+        assert_eq!(refused(&fast, &bare, &[&fast, &bare]), Vec::<String>::new());
+        let found = refused(&bare, &fast, &[&fast, &bare]);
         assert!(found.len() == 1 && found[0].contains("it was made without one"), "{found:?}");
+        // It was taken away, and made anew with the class.
+        let gap = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
+        let found = refused(&fast, &bare, &[&fast, &gap, &bare]);
+        assert!(found.len() == 1 && found[0].contains("from `fast`"), "{found:?}");
     }
 
     #[test]
@@ -250,7 +259,7 @@ mod tests {
         let service = file("service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
         let broken = file("x.yaml", "a: [");
         let lost = |latest: &[ManifestFile], then: &[ManifestFile]| {
-            let Replacement { loses, refused, .. } = replacement(latest, then);
+            let Replacement { loses, refused, .. } = replacement(latest, then, &[]);
             (loses.iter().map(ToString::to_string).collect::<Vec<_>>(), refused.len())
         };
         let none = Vec::<String>::new;
@@ -273,7 +282,7 @@ mod tests {
         };
         let service = file("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n");
         let notes =
-            |latest: &[ManifestFile], then: &[ManifestFile]| replacement(latest, then).notes;
+            |latest: &[ManifestFile], then: &[ManifestFile]| replacement(latest, then, &[]).notes;
         let kept = claim("Prune=false,Delete=false");
         let gone = notes(&[kept.clone(), service.clone()], from_ref(&service));
         assert!(gone[0].starts_with("Argo CD leaves these in the cluster"), "{gone:?}");
@@ -295,7 +304,8 @@ mod tests {
             "h.yaml",
             "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\nspec: {scaleTargetRef: {kind: Deployment, name: a}}\n",
         );
-        let fewer = |now: &[ManifestFile], then: &[ManifestFile]| replacement(now, then).fewer_pods;
+        let fewer =
+            |now: &[ManifestFile], then: &[ManifestFile]| replacement(now, then, &[]).fewer_pods;
         let then = [deployment(""), scaler.clone()];
         assert!(fewer(&[deployment("replicas: 10")], &then)[0].contains("has 10 pods now"));
         for number in ["replicas: 1", "replicas: 0", ""] {

@@ -10,7 +10,8 @@ use std::ops::Range;
 use super::secret_name::is_secret_name;
 use super::secret_sections::{SectionValues, find_section_values};
 use super::secret_text::{
-    find_assigned, find_in_arguments, find_private_keys, find_secrets, is_random, lines_of, span_in,
+    find_assigned, find_in_arguments, find_private_keys, find_secrets, is_authorization, is_random,
+    lines_of, span_in, tail,
 };
 use super::secret_tree::replace_spans;
 
@@ -78,18 +79,15 @@ impl<'a> ValueMask<'a> {
 
     /// Finds what is a secret by its name or form in the text of a manifest: the rest of it is for showing.
     pub fn of_manifest(text: &'a str) -> Self {
-        // Each is looked at with what stands around it.
-        const MOST: usize = 2_000;
         let mut scan = Scan::new(text);
         scan.lines();
         scan.aliased();
         let Scan { mut secrets, variables, .. } = scan;
         secrets.extend(find_private_keys(text));
         secrets.extend(find_behind_flags(text));
-        let is_many = variables.len() > MOST;
-        let mask = Self { text, secrets: Vec::new(), variables: Vec::new() };
-        secrets.extend(variables.into_iter().filter(|span| is_many || mask.names_one(span)));
-        Self { secrets, ..mask }
+        let mut siblings = Siblings::new(text);
+        secrets.extend(variables.into_iter().filter(|span| siblings.name_one(span)));
+        Self { text, secrets, variables: Vec::new() }
     }
 
     /// The text as it is.
@@ -100,8 +98,12 @@ impl<'a> ValueMask<'a> {
     /// The text with stars; the place itself, in bytes, is shown unless it looks like a secret.
     pub fn mask(&self, place: &Range<usize>) -> Cow<'a, str> {
         let mut spans = self.secrets.clone();
-        let is_shown = |span: &Range<usize>| {
-            span.start <= place.start && place.end <= span.end && !self.looks_secret(span)
+        let mut siblings = None;
+        let mut is_shown = |span: &Range<usize>| {
+            let is_place = span.start <= place.start && place.end <= span.end;
+            is_place
+                && !self.looks_random(span)
+                && !siblings.get_or_insert_with(|| Siblings::new(self.text)).name_one(span)
         };
         spans.extend(self.variables.iter().filter(|span| !is_shown(span)).cloned());
         mask_spans(self.text, spans)
@@ -113,14 +115,9 @@ impl<'a> ValueMask<'a> {
         replace_spans(self.text, spans, mask)
     }
 
-    /// Whether a variable's value looks like a secret, or the variable is called after one.
-    fn looks_secret(&self, span: &Range<usize>) -> bool {
-        let value = self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']);
-        is_random(value) || self.names_one(span)
-    }
-
-    fn names_one(&self, span: &Range<usize>) -> bool {
-        siblings(self.text, span).iter().any(|part| names_a_secret(part))
+    /// Whether a variable's value looks like a secret.
+    fn looks_random(&self, span: &Range<usize>) -> bool {
+        is_random(self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']))
     }
 }
 
@@ -134,19 +131,98 @@ fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
     found.into_iter().map(|(_, found)| span_in(text, found.text)).collect()
 }
 
-/// The parts of the text that can hold the other keys of a value's map: the lines of its list item, and what
-/// stands in the same braces.
-fn siblings<'a>(text: &'a str, span: &Range<usize>) -> [&'a str; 2] {
-    let before = text.get(..span.start).unwrap_or_default();
-    let after = text.get(span.start..).unwrap_or_default();
-    let open = before.rfind('{').unwrap_or(before.len());
-    let close = span.start + after.find('}').unwrap_or(0);
-    let braces = text.get(open..close).unwrap_or_default();
+/// Tells which variables are called after a secret, by what stands around their values: the lines of the list item, and
+/// what is in the same braces. Each such part is read once, and only so much of all of them.
+struct Siblings<'a> {
+    text: &'a str,
+    /// Where braces open and close.
+    opens: Vec<usize>,
+    closes: Vec<usize>,
+    /// The last line, and the column of its keys.
+    line: (Range<usize>, usize),
+    /// The last list item, the column of its keys, and whether it has the name of a secret.
+    item: Option<(Range<usize>, usize, bool)>,
+    /// The last braces, and the same of them.
+    braces: Option<(Range<usize>, bool)>,
+    /// So many bytes may still be read.
+    left: usize,
+}
 
-    let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
-    let line_end = span.start + after.find(['\n', '\r']).map_or(after.len(), |at| at + 1);
-    let column = Line::new(text.get(line_start..line_end).unwrap_or_default()).column;
-    let (mut start, mut end) = (line_start, line_end);
+impl<'a> Siblings<'a> {
+    fn new(text: &'a str) -> Self {
+        let all = |brace: char| text.match_indices(brace).map(|(at, _)| at).collect();
+        let left = text.len().saturating_mul(8).saturating_add(1 << 16);
+        Self {
+            text,
+            opens: all('{'),
+            closes: all('}'),
+            line: (0..0, 0),
+            item: None,
+            braces: None,
+            left,
+        }
+    }
+
+    /// Whether the variable with this value is called after a secret; also where that would take too long to find out.
+    fn name_one(&mut self, span: &Range<usize>) -> bool {
+        self.item_names_one(span) || self.braces_name_one(span)
+    }
+
+    fn braces_name_one(&mut self, span: &Range<usize>) -> bool {
+        let open = self.opens.partition_point(|open| *open < span.start).checked_sub(1);
+        let open = open.and_then(|open| self.opens.get(open)).copied().unwrap_or(span.start);
+        let close = self.closes.get(self.closes.partition_point(|close| *close < span.start));
+        let braces = open..close.copied().unwrap_or(span.start);
+        if let Some((_, known)) = self.braces.as_ref().filter(|(last, _)| *last == braces) {
+            return *known;
+        }
+        let is_named = self.reads(&braces);
+        self.braces = Some((braces, is_named));
+        is_named
+    }
+
+    fn item_names_one(&mut self, span: &Range<usize>) -> bool {
+        let line = self.line_of(span.start);
+        let Range { start: line_start, end: line_end } = line;
+        let column = self.line.1;
+        let known = self.item.as_ref().filter(|(item, of, _)| {
+            *of == column && item.start <= line_start && line_end <= item.end
+        });
+        if let Some((_, _, known)) = known {
+            return *known;
+        }
+        if self.left == 0 {
+            return true;
+        }
+        let item = item_around(self.text, line, column);
+        let is_named = self.reads(&item);
+        self.item = Some((item, column, is_named));
+        is_named
+    }
+
+    /// The line around a place, and the column of its keys. Many values may stand on one.
+    fn line_of(&mut self, at: usize) -> Range<usize> {
+        if !self.line.0.contains(&at) {
+            let before = self.text.get(..at).unwrap_or_default();
+            let after = self.text.get(at..).unwrap_or_default();
+            let start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+            let end = at + after.find(['\n', '\r']).map_or(after.len(), |at| at + 1);
+            let column = Line::new(self.text.get(start..end).unwrap_or_default()).column;
+            self.line = (start..end, column);
+        }
+        self.line.0.clone()
+    }
+
+    fn reads(&mut self, part: &Range<usize>) -> bool {
+        let is_short = part.len() <= self.left;
+        self.left = if is_short { self.left - part.len() } else { 0 };
+        !is_short || names_a_secret(self.text.get(part.clone()).unwrap_or_default())
+    }
+}
+
+/// The lines of the list item, or of the map, that a line with keys in a column belongs to.
+fn item_around(text: &str, line: Range<usize>, column: usize) -> Range<usize> {
+    let Range { mut start, mut end } = line;
     let is_first = |line: &Line<'_>| line.column == column && line.is_item();
     let mut is_done = is_first(&Line::new(text.get(start..end).unwrap_or_default()));
     while !is_done && start > 0 {
@@ -159,14 +235,14 @@ fn siblings<'a>(text: &'a str, span: &Range<usize>) -> [&'a str; 2] {
         start = line_start;
         is_done = is_first(&line);
     }
-    for below in text.get(line_end..).unwrap_or_default().split_inclusive(['\n', '\r']) {
+    for below in text.get(end..).unwrap_or_default().split_inclusive(['\n', '\r']) {
         let line = Line::new(below);
         if !line.is_blank() && line.indent < column {
             break;
         }
         end += below.len();
     }
-    [text.get(start..end).unwrap_or_default(), braces]
+    start..end
 }
 
 /// Whether a part of a file gives a variable a name that is given to secrets.
@@ -183,6 +259,8 @@ struct Line<'a> {
     indent: usize,
     /// Where its first key begins, behind the dashes of lists.
     column: usize,
+    /// Where the blanks behind its last sign begin.
+    end: usize,
 }
 
 impl<'a> Line<'a> {
@@ -197,7 +275,8 @@ impl<'a> Line<'a> {
             }
             column = text.len() - inner.len();
         }
-        Self { text, indent: if is_tabbed { usize::MAX } else { blanks }, column }
+        let indent = if is_tabbed { usize::MAX } else { blanks };
+        Self { text, indent, column, end: text.trim_end().len() }
     }
 
     /// Nothing, or a comment: it ends no value.
@@ -334,9 +413,7 @@ impl<'a> Scan<'a> {
     /// Reads what stands behind a colon; where to read on, if there was a key in front of it.
     fn key(&mut self, line: &Line<'a>, key: &str, behind: usize, in_flow: bool) -> Option<usize> {
         let is_quoted = key.trim_end().ends_with(['"', '\'']);
-        // In front of a key may be an anchor or a tag.
-        let key =
-            if is_quoted { key.trim() } else { key.split_whitespace().last().unwrap_or_default() };
+        let key = if is_quoted { key.trim() } else { plain_key(key) };
         let key = key.trim_matches(['"', '\'']);
         let rest = line.text.get(behind..).unwrap_or_default();
         let is_apart = rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']);
@@ -347,12 +424,13 @@ impl<'a> Scan<'a> {
             return None;
         }
         let begin = behind + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
-        let value = Value::new(line.text.get(begin..).unwrap_or_default(), in_flow);
+        let value = Value::new(line.text.get(begin..line.end).unwrap_or_default(), in_flow);
         let end = begin + value.length;
         let shift = |span: Range<usize>| self.start + span.start..self.start + span.end;
         let text = line.text.get(begin..end).unwrap_or_default();
-        if key == "name" && is_secret_name(text.trim_matches(['"', '\''])) {
-            self.has_secret_name = true;
+        if key == "name" {
+            let name = text.trim_matches(['"', '\'']);
+            self.has_secret_name |= is_secret_name(name) || is_authorization(name);
         }
         if let Some(anchor) = value.anchor {
             self.anchors.push((anchor, shift(begin..end)));
@@ -470,6 +548,14 @@ impl<'a> Scan<'a> {
         let used = anchors.iter().filter(|(name, _)| is_used(name));
         secrets.extend(used.map(|(_, span)| span.clone()));
     }
+}
+
+/// The key that a text ends with: in front of it may be an anchor, a tag, or other words with colons.
+fn plain_key(text: &str) -> &str {
+    // No key that is asked for is longer, and a line may have many colons.
+    const LONGEST: usize = 256;
+    let word = tail(text, LONGEST).split_whitespace().next_back().unwrap_or_default();
+    word.rsplit(':').next().filter(|key| !key.is_empty()).unwrap_or(word)
 }
 
 /// What a value is, by how it begins.

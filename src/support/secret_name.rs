@@ -10,6 +10,7 @@ const NAMES: &[&str] = &[
     "PASSPHRASE",
     "PASSCODE",
     "SECRET",
+    "SECRETS",
     "TOKEN",
     "CREDENTIAL",
     "CREDENTIALS",
@@ -83,12 +84,16 @@ const SECRET_KEYS: &[&str] = &[
 /// As the last word: then it is about a secret, and not the secret: `TOKEN_URL`.
 const ABOUT: &[&str] = &[
     "AGE",
+    "ALG",
     "ALGORITHM",
     "ALLOWED",
     "ATTEMPTS",
     "AUDIENCE",
+    "BACKEND",
+    "BUCKET",
     "CLASS",
     "COLUMN",
+    "COOKIE",
     "COUNT",
     "DAYS",
     "DIR",
@@ -96,7 +101,9 @@ const ABOUT: &[&str] = &[
     "DISABLED",
     "DURATION",
     "ENABLED",
+    "ENCODER",
     "ENDPOINT",
+    "ENGINE",
     "EXPIRATION",
     "EXPIRES",
     "EXPIRY",
@@ -104,6 +111,7 @@ const ABOUT: &[&str] = &[
     "FILE",
     "FOLDER",
     "FORMAT",
+    "HASHER",
     "HEADER",
     "HOST",
     "HOURS",
@@ -121,6 +129,8 @@ const ABOUT: &[&str] = &[
     "MS",
     "NAME",
     "PATH",
+    "PERIOD",
+    "POLICIES",
     "POLICY",
     "PORT",
     "PREFIX",
@@ -134,6 +144,7 @@ const ABOUT: &[&str] = &[
     "SCOPES",
     "SECONDS",
     "SIZE",
+    "STORE",
     "STRATEGY",
     "SUFFIX",
     "TIMEOUT",
@@ -141,6 +152,7 @@ const ABOUT: &[&str] = &[
     "TYPE",
     "URI",
     "URL",
+    "USES",
     "VERSION",
 ];
 
@@ -161,7 +173,10 @@ pub fn is_secret_name(name: &str) -> bool {
         let holder = SHORT_NAMES.iter().find_map(|name| word.strip_suffix(name));
         holder.is_some_and(|holder| HOLDERS.contains(&holder))
     };
+    // `MAX_TOKENS` counts them.
+    let is_list = last.ends_with("TOKENS") && !words.iter().any(|word| word.starts_with("MAX"));
     let is_secret = LAST_NAMES.contains(last)
+        || is_list
         || is_short(last)
         || words.iter().any(is_name)
         || words.windows(2).any(is_key);
@@ -187,6 +202,10 @@ fn words_of(name: &str) -> Vec<String> {
             word.push(c.to_ascii_uppercase());
         }
         before = c;
+    }
+    // `PASSWORD1` and `PASSWORD_2` are passwords.
+    for word in &mut words {
+        word.truncate(word.trim_end_matches(|c: char| c.is_ascii_digit()).len());
     }
     words.retain(|word| !word.is_empty());
     words
@@ -249,6 +268,12 @@ mod tests {
             "SECRET",
             "password",
             "example.com/db-password",
+            "API_TOKENS",
+            "authTokens",
+            "PASSWORD1",
+            "pw2",
+            "API_KEY_2",
+            "DB_SECRETS",
         ] {
             assert!(is_secret_name(name), "{name}");
         }
@@ -291,6 +316,19 @@ mod tests {
             "TOKEN_TTL_SECONDS",
             "TOKEN_EXPIRES",
             "MAX_TOKENS",
+            "MAX_NEW_TOKENS",
+            "TOKENS_PER_MINUTE",
+            "PASSWORD_HASHER",
+            "PASSWORD_ENCODER",
+            "TOKEN_SIGNING_ALG",
+            "VAULT_SECRET_ENGINE",
+            "SECRET_STORE",
+            "SECRETS_BACKEND",
+            "TOKEN_COOKIE",
+            "TOKEN_BUCKET",
+            "tokenPeriod",
+            "tokenPolicies",
+            "TOKEN_NUM_USES",
             "TOKENIZER",
             "PASSWORD_FILE",
             "PASSWORD_MIN_LENGTH",

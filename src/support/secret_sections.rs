@@ -19,8 +19,13 @@ pub(super) struct SectionValues {
 
 /// Finds the values of all such parts of a text.
 pub(super) fn find_section_values(text: &str) -> SectionValues {
-    let mut scan =
-        Scan { text, found: SectionValues::default(), section: None, unclosed: [false; 2] };
+    let mut scan = Scan {
+        text,
+        found: SectionValues::default(),
+        section: None,
+        unclosed: [false; 2],
+        line: LineEnds::default(),
+    };
     let mut start = 0;
     for line in lines_of(text) {
         scan.line(line, start);
@@ -97,11 +102,48 @@ struct Scan<'a> {
     section: Option<Section<'a>>,
     /// No quote of these kinds is closed any more: `"`, `'`.
     unclosed: [bool; 2],
+    /// What is known of the line that is read.
+    line: LineEnds,
+}
+
+/// What is looked for once in a line, however often it is asked for.
+#[derive(Debug, Default)]
+struct LineEnds {
+    /// How many blanks are in front.
+    blanks: usize,
+    /// Where the last `}}`, `%}` and `#}` begin.
+    closes: [Option<usize>; 3],
+}
+
+impl LineEnds {
+    fn new(line: &str) -> Self {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let has_template = line.contains('{');
+        let find = |close: &str| if has_template { line.rfind(close) } else { None };
+        Self { blanks, closes: ["}}", "%}", "#}"].map(find) }
+    }
+
+    /// How long `{{ value }}` or `{% if … %}` of a template is that begins there, if it ends on the line.
+    fn template_length(&self, line: &str, at: usize) -> Option<usize> {
+        let rest = line.get(at..)?;
+        let [value, statement, comment] = self.closes;
+        let (close, last) = match rest.get(..3)? {
+            "{{ " | "{{-" => ("}}", value),
+            "{% " | "{%-" => ("%}", statement),
+            "{# " | "{#-" => ("#}", comment),
+            _ => return None,
+        };
+        if last? < at {
+            return None;
+        }
+        rest.find(close).map(|end| end + close.len())
+    }
 }
 
 impl<'a> Scan<'a> {
     fn line(&mut self, line: &'a str, start: usize) {
-        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        self.line = LineEnds::new(line);
+        let blanks = self.line.blanks;
         let rest = line.get(blanks..).unwrap_or_default();
         let is_blank = rest.trim().is_empty() || rest.starts_with('#');
         let is_below = |section: &Section<'_>| {
@@ -126,7 +168,7 @@ impl<'a> Scan<'a> {
                         None => return,
                     }
                 }
-                None => match find_section(line, at) {
+                None => match find_section(line, at, blanks) {
                     Some((section, behind)) => {
                         self.section = Some(section);
                         behind
@@ -145,7 +187,7 @@ impl<'a> Scan<'a> {
         from: usize,
         start: usize,
     ) -> Option<usize> {
-        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let blanks = self.line.blanks;
         let mut at = from;
         if from == 0 {
             if let Some(column) = section.block.take()
@@ -179,14 +221,15 @@ impl<'a> Scan<'a> {
                     self.comment(section, rest, start + at);
                     return None;
                 }
-                '{' if template_length(rest).is_some() => {
-                    at += template_length(rest).unwrap_or(1);
-                    section.key = None;
-                }
                 '{' | '[' => {
-                    section.is_bracketed.get_or_insert(true);
-                    section.open.push(section.key.take());
-                    at += 1;
+                    if let Some(length) = self.line.template_length(line, at) {
+                        at += length;
+                        section.key = None;
+                    } else {
+                        section.is_bracketed.get_or_insert(true);
+                        section.open.push(section.key.take());
+                        at += 1;
+                    }
                 }
                 '}' | ']' => {
                     if section.open.pop().is_none() && section.in_flow {
@@ -377,9 +420,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The first section that begins in a line from there on, and where its value does.
-fn find_section(line: &str, from: usize) -> Option<(Section<'_>, usize)> {
-    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+/// The first section that begins in a line from there on, behind its blanks, and where its value does.
+fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, usize)> {
     let mut at = from.max(blanks);
     let mut is_begin = from <= blanks;
     // A key stands in front of a line, behind the dash of an item, or in braces.
@@ -511,17 +553,6 @@ fn is_legal_reference(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*+:{}".contains(&b))
 }
 
-/// `{{ value }}` and `{% if … %}` of a template.
-fn template_length(text: &str) -> Option<usize> {
-    let close = match text.get(..3)? {
-        "{{ " | "{{-" => "}}",
-        "{% " | "{%-" => "%}",
-        "{# " | "{#-" => "#}",
-        _ => return None,
-    };
-    text.find(close).map(|at| at + close.len())
-}
-
 /// Where a quoted text ends, if it ends on the line; `from` is behind its first quote.
 fn end_of_quoted(line: &str, from: usize, quote: char) -> Option<usize> {
     let mut signs = line.get(from..)?.char_indices().peekable();
@@ -564,7 +595,9 @@ fn plain_length(text: &str, in_flow: bool) -> usize {
 
 /// `|`, `>-`, `|2+`: the text follows in the lines below.
 fn is_block_head(text: &str) -> bool {
-    let rest = text.trim_end().trim_start_matches(['|', '>', '-', '+']);
+    // The blanks behind are not cut off: they would be read for each sign of a line.
+    let rest = text.trim_start_matches(['|', '>', '-', '+']);
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['-', '+']);
-    rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
+    let behind = rest.trim_start();
+    behind.is_empty() || (rest.starts_with([' ', '\t']) && behind.starts_with('#'))
 }

@@ -164,11 +164,13 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
     })
 }
 
-/// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`, and
-/// `-px` of the programs of `MySQL`.
+/// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`,
+/// `--set=db.password=x`, `-px` of the programs of `MySQL`, `"password":"x"` and `Authorization: Bearer x`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
+    let mut found = find_pairs(text);
+    found.extend(find_authorized(text));
     if !["=", "--", "-p", " -"].iter().any(|sign| text.contains(sign)) {
-        return Vec::new();
+        return found;
     }
     let mut words = split_words(text).peekable();
     let is_mysql = |word: &str| {
@@ -176,24 +178,170 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
         program.starts_with("mysql") || program.starts_with("mariadb")
     };
     let mut of_mysql = false;
-    let mut found = Vec::new();
+    let mut values = Values { text, plain_end: 0, given_end: 0 };
     while let Some(word) = words.next() {
         of_mysql |= is_mysql(word);
-        let value = match word.split_once('=') {
-            Some((name, _)) if is_secret_flag_or_name(name) => {
-                // With the blanks that are in quotes.
-                let start = span_in(text, word).start + name.len() + 1;
-                text.get(start..).map(unquoted)
-            }
-            None if is_secret_flag(word) => {
-                words.peek().copied().filter(|next| !next.starts_with('-'))
-            }
-            None if of_mysql => word.strip_prefix("-p").filter(|value| !value.is_empty()),
-            Some(_) | None => None,
+        let value = if word.contains('=') {
+            assigned_start(word).and_then(|at| values.next(span_in(text, word).start + at))
+        } else if is_secret_flag(word) {
+            words.peek().copied().filter(|next| !next.starts_with('-'))
+        } else if of_mysql {
+            word.strip_prefix("-p").filter(|value| !value.is_empty())
+        } else {
+            None
         };
         found.extend(value.filter(|value| is_given(value)).map(argument));
     }
     found
+}
+
+/// Where the value begins behind the first name of a secret: in `--set=db.password=x` that is the second name.
+fn assigned_start(word: &str) -> Option<usize> {
+    let mut name_start = 0;
+    for (at, _) in word.match_indices('=') {
+        if word.get(name_start..at).is_some_and(is_secret_flag_or_name) {
+            return Some(at + 1);
+        }
+        name_start = at + 1;
+    }
+    None
+}
+
+/// Finds where values end. Names may stand in the value of another one, and no sign is read once for each of them.
+struct Values<'a> {
+    text: &'a str,
+    /// The first sign that ends a value without quotes and is not in front of the last question for it.
+    plain_end: usize,
+    /// Where the last value ends.
+    given_end: usize,
+}
+
+impl<'a> Values<'a> {
+    /// The value that begins there, with the blanks that are in quotes; `None` if it is in the one before.
+    fn next(&mut self, start: usize) -> Option<&'a str> {
+        if start < self.given_end {
+            return None;
+        }
+        let rest = self.text.get(start..)?;
+        let value = match rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+            Some(quote) => rest.get(1..)?.split(quote).next()?,
+            None => self.text.get(start..self.end_of_plain(start))?,
+        };
+        if is_given(value) {
+            self.given_end = span_in(self.text, value).end;
+        }
+        Some(value)
+    }
+
+    fn end_of_plain(&mut self, start: usize) -> usize {
+        if self.plain_end < start {
+            let is_end =
+                |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | '&');
+            let end = self.text.get(start..).and_then(|rest| rest.find(is_end));
+            self.plain_end = end.map_or(self.text.len(), |end| start + end);
+        }
+        self.plain_end
+    }
+}
+
+/// The values in `"password":"x"` and `"password": 1`, also with a `\` in front of each quote.
+fn find_pairs(text: &str) -> Vec<SecretMatch<'_>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find(':')) {
+        let colon = from + at;
+        from = colon + 1;
+        let before = text.get(..colon).unwrap_or_default();
+        if quoted_name_at_end(before).is_some_and(is_secret_name) {
+            let value = pair_value(text.get(from..).unwrap_or_default());
+            from = span_in(text, value).end.max(from);
+            found.extend(Some(value).filter(|value| is_given(value)).map(argument));
+        }
+    }
+    found
+}
+
+/// The name in quotes that a text ends with.
+fn quoted_name_at_end(text: &str) -> Option<&str> {
+    // No name of a secret is longer.
+    const LONGEST: usize = 256;
+    let text = text.trim_end_matches([' ', '\t']);
+    let quote = text.chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
+    let inner = tail(text.strip_suffix(quote)?, LONGEST);
+    let (_, name) = inner.strip_suffix('\\').unwrap_or(inner).rsplit_once(quote)?;
+    Some(name)
+}
+
+/// The value that a text begins with, without its quotes.
+fn pair_value(text: &str) -> &str {
+    let text = text.trim_start_matches([' ', '\t']);
+    let (is_escaped, inner) = text.strip_prefix('\\').map_or((false, text), |rest| (true, rest));
+    let Some(quote) = inner.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-' | '+');
+        return text.split(is_end).next().unwrap_or_default();
+    };
+    let inner = inner.get(1..).unwrap_or_default();
+    let mut signs = inner.char_indices().peekable();
+    while let Some((at, c)) = signs.next() {
+        let is_end = match c {
+            '\\' if is_escaped => signs.peek().is_some_and(|(_, next)| *next == quote),
+            '\\' => {
+                signs.next();
+                false
+            }
+            _ => c == quote,
+        };
+        if is_end {
+            return inner.get(..at).unwrap_or_default();
+        }
+    }
+    inner
+}
+
+/// What stands behind the scheme in `Authorization: Bearer x`.
+fn find_authorized(text: &str) -> Vec<SecretMatch<'_>> {
+    const HEADER: &str = "authorization";
+    let is_sign = |c: char| c.is_whitespace() || matches!(c, ':' | '=' | '"' | '\'' | '\\');
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | '\\');
+    let find = |(at, _): (usize, &str)| {
+        let header = text.get(at.checked_sub(1)?..)?.get(..HEADER.len())?;
+        let rest =
+            text.get(at + HEADER.len() - 1..).filter(|_| header.eq_ignore_ascii_case(HEADER))?;
+        let scheme = rest.trim_start_matches(is_sign);
+        let is_assigned = rest.get(..rest.len() - scheme.len())?.contains([':', '=']);
+        let credentials = credentials(scheme).filter(|_| is_assigned)?;
+        let value = credentials.split(is_end).next()?;
+        is_given(value).then(|| argument(value))
+    };
+    // All but the first letter are small, or all are capitals.
+    ["uthorization", "UTHORIZATION"]
+        .iter()
+        .flat_map(|part| text.match_indices(part))
+        .filter_map(find)
+        .collect()
+}
+
+/// What stands behind the scheme of a header's value: `Bearer x`.
+pub(super) fn credentials(value: &str) -> Option<&str> {
+    const SCHEMES: [&str; 4] = ["bearer ", "basic ", "token ", "apikey "];
+    SCHEMES.iter().find_map(|scheme| {
+        let (begin, rest) = value.split_at_checked(scheme.len())?;
+        let rest = rest.trim_start();
+        (begin.eq_ignore_ascii_case(scheme) && !rest.is_empty()).then_some(rest)
+    })
+}
+
+/// Whether a header has credentials in it: `Authorization`, `Proxy-Authorization`.
+pub(super) fn is_authorization(name: &str) -> bool {
+    const HEADER: &str = "authorization";
+    let start = name.len().checked_sub(HEADER.len());
+    start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(HEADER))
+}
+
+/// The end of a text, of so many bytes at most.
+pub(super) fn tail(text: &str, most: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(most));
+    text.get(start..).unwrap_or_default()
 }
 
 /// The values that stand behind the name of a secret in the arguments of a program, with the place of the argument:
@@ -230,17 +378,6 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_end).filter(|word| !word.is_empty())
 }
 
-/// A text up to its end: in quotes up to the other quote, else up to what ends a word.
-fn unquoted(text: &str) -> &str {
-    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
-    if let Some(quote) = quote {
-        let inner = text.get(1..).unwrap_or_default();
-        return inner.split(quote).next().unwrap_or_default();
-    }
-    let end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | '&');
-    text.split(end).next().unwrap_or_default()
-}
-
 /// `--db-password`, `-password`.
 fn is_secret_flag(word: &str) -> bool {
     let name = word.trim_start_matches('-');
@@ -260,14 +397,26 @@ fn is_given(value: &str) -> bool {
 pub fn is_value(value: &str) -> bool {
     const SWITCHES: &[&str] = &[
         "true", "false", "yes", "no", "on", "off", "none", "null", "enabled", "disabled", "basic",
-        "bearer", "digest", "jwt", "ldap", "oauth", "oauth2", "oidc", "saml",
+        "bearer", "digest", "jwt", "ldap", "login", "oauth", "oauth2", "oidc", "plain", "saml",
     ];
     !SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word))
         && !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
         && value.chars().all(|c| !c.is_control() && !c.is_whitespace())
         && !value.contains("://")
         && !value.starts_with(['/', '.', '~'])
+        && !is_file_name(value)
         && !is_reference(value)
+}
+
+/// `tls.key`: the name of a file that has a secret in it.
+fn is_file_name(value: &str) -> bool {
+    const ENDS: &[&str] =
+        &["cer", "cert", "crt", "der", "jks", "json", "key", "p12", "pem", "pfx", "pub"];
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    value.rsplit_once('.').is_some_and(|(name, end)| is_name(name) && ENDS.contains(&end))
 }
 
 /// Eight characters or more of several kinds, with no words in between.

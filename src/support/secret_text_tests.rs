@@ -1,6 +1,9 @@
 use std::borrow::Cow;
 
+use crate::support::secret_marks::SecretMarks;
 use crate::support::secret_mask::{mask_secrets, mask_values};
+
+use super::{find_assigned, find_in_arguments, find_named_secret};
 
 // Put together here, so that nobody's scanner takes this file for a leak.
 fn token() -> String {
@@ -161,22 +164,89 @@ fn the_place_itself_is_not_shown_in_a_map_with_the_name_of_a_secret() {
     assert!(mask_values(text, &(start..start + 7)).contains("hunter2"), "its own name counts");
 }
 
+/// Parts that a search may read again and again, if each of them makes it look ahead or back.
+const REPEATED: &[&str] = &[
+    "- {name: A, value: x}\n",
+    "- {name: A, value: \"x\n",
+    "- {name: A, value: 'x''\n",
+    "- {name: A, value:\n",
+    "-----BEGIN X PRIVATE KEY-----\n",
+    "-----BEGIN ",
+    "credentials:\n ",
+    "value: &a *a\n",
+    "a: &a {b: [",
+    "PASSWORD=a(",
+    "PASSWORD=$(",
+    "PASSWORD='\"",
+    "a=",
+    "a:",
+    "a-:",
+    ":",
+    "\u{1f511}:",
+    "\"a\":\"",
+    "\"token\":\"\\",
+    "\\\"token\\\":\"",
+    "authorization:",
+    "Authorization: Bearer ",
+    "{env: a}, ",
+    "{value: a, ",
+    "  value: x\n",
+];
+
 /// A mask that asks every value at every character does not come to an end here.
 #[test]
 fn a_long_file_is_masked_in_time_in_proportion_to_it() {
-    let long = [
-        "- {name: A, value: x}\n",
-        "- {name: A, value: \"x\n",
-        "- {name: A, value: 'x''\n",
-        "- {name: A, value:\n",
-        "-----BEGIN X PRIVATE KEY-----\n",
-        "-----BEGIN ",
-        "credentials:\n ",
-        "value: &a *a\n",
-        "a: &a {b: [",
-    ];
-    for part in long {
-        let text = part.repeat(400_000 / part.len());
-        assert_eq!(shown(&text).len(), text.len());
+    const LENGTH: usize = 128 << 10;
+    let blanks = " ".repeat(LENGTH / 2);
+    let mut texts: Vec<String> =
+        REPEATED.iter().map(|part| part.repeat(LENGTH / part.len())).collect();
+    texts.push(format!("args: {}", "{{ ".repeat(LENGTH / 3)));
+    texts.push(format!("args: [{}{blanks}", "|,".repeat(LENGTH / 4)));
+    texts.push(format!("{{{}{blanks}", "a: b, ".repeat(LENGTH / 12)));
+    texts.push(format!("{blanks}{{{}", "env: a, ".repeat(LENGTH / 16)));
+    texts.push(format!("- name: A\n{}", "  value: x\n".repeat(LENGTH / 11)));
+    let deeper = (1..700).map(|depth| format!("{}value: x\n", " ".repeat(depth)));
+    texts.push(deeper.collect());
+    for text in texts {
+        assert_eq!(shown(&text).chars().count(), text.chars().count());
+        let mut marks = SecretMarks::default();
+        assert!(!marks.mark_manifest(&text).is_empty());
     }
+}
+
+#[test]
+fn a_long_message_and_long_arguments_are_read_in_time_in_proportion_to_them() {
+    const LENGTH: usize = 128 << 10;
+    for part in REPEATED {
+        let text = part.repeat(LENGTH / part.len());
+        assert!(!mask_secrets(&text).is_empty());
+        let arguments: Vec<&str> = vec![part; 1000];
+        let _read = (find_in_arguments(&[text.as_str()]), find_in_arguments(&arguments));
+    }
+}
+
+#[test]
+fn a_value_behind_the_name_of_a_secret_is_found() {
+    for (text, expected) in [
+        ("--from-literal=password=hunter2", "hunter2"),
+        ("--set=db.password=hunter2,a=b", "hunter2"),
+        ("PASSWORD=a(b TOKEN=c", "a(b c"),
+        ("PASSWORD=a(TOKEN=c", "a(TOKEN=c"),
+        ("{\"password\":\"hunter2\",\"a\":\"b\"}", "hunter2"),
+        ("Authorization: Bearer hunter2", "hunter2"),
+        ("--label=secret=true --a=b=c", ""),
+    ] {
+        let found: Vec<&str> = find_assigned(text).iter().map(|one| one.text).collect();
+        assert_eq!(found.join(" "), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_switch_and_the_name_of_a_file_are_no_values() {
+    for (name, value) in
+        [("SMTP_AUTH", "plain"), ("SMTP_AUTH", "login"), ("TLS_KEY", "tls.key"), ("A_TOKEN", "1")]
+    {
+        assert!(find_named_secret(name, value).is_none(), "{name}");
+    }
+    assert!(find_named_secret("TLS_KEY", "hunter2").is_some());
 }

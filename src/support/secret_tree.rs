@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Json};
 
 use super::secret_name::is_secret_name;
 use super::secret_text::{
-    SecretMatch, find_assigned, find_in_arguments, find_private_keys, find_secrets, is_reference,
-    span_in,
+    SecretMatch, credentials, find_assigned, find_in_arguments, find_private_keys, find_secrets,
+    is_authorization, is_reference, span_in,
 };
 
 /// What is shown in the place of a secret.
@@ -39,8 +39,13 @@ pub fn mask_map(map: &mut Map<String, Json>, mask: &mut impl FnMut(&str) -> Stri
         "value" => is_named_after_one && !is_plain,
         _ => is_secret_key(key),
     };
+    let is_named_after_header = text("name").is_some_and(is_authorization);
+    let is_header = |key: &str| is_authorization(key) || (key == "value" && is_named_after_header);
     for (key, value) in map.iter_mut() {
         match value {
+            Json::String(value) if is_header(key) && credentials(value).is_some() => {
+                *value = mask(value);
+            }
             Json::Object(inner) if matches!(key.as_str(), "data" | "stringData") => {
                 mask_entries(inner, mask);
             }
@@ -202,6 +207,27 @@ mod tests {
                 json!({"annotations": {"example.com/db-password": MASK, "a": "b"}}),
             ),
             (
+                json!({"a": "{\"password\":\"hunter2\",\"mode\": \"fast\", \"pin_token\": 12}"}),
+                json!({"a": format!("{{\"password\":\"{MASK}\",\"mode\": \"fast\", \"pin_token\": {MASK}}}")}),
+            ),
+            (
+                json!({"a": "{\"x\":\"{\\\"dbToken\\\": \\\"hunter2\\\"}\"}"}),
+                json!({"a": format!("{{\"x\":\"{{\\\"dbToken\\\": \\\"{MASK}\\\"}}\"}}")}),
+            ),
+            (
+                json!({"a": "--from-literal=password=hunter2 --set=db.password=hunter2,a.b=c"}),
+                json!({"a": format!("--from-literal=password={MASK} --set=db.password={MASK},a.b=c")}),
+            ),
+            (
+                json!({"a": "curl -H \"Authorization: Bearer hunter2\" -H 'proxy-authorization: basic hunter2'"}),
+                json!({"a": format!("curl -H \"Authorization: Bearer {MASK}\" -H 'proxy-authorization: basic {MASK}'")}),
+            ),
+            (
+                json!({"name": "Authorization", "value": "Bearer hunter2"}),
+                json!({"name": "Authorization", "value": MASK}),
+            ),
+            (json!({"Authorization": "Basic hunter2"}), json!({"Authorization": MASK})),
+            (
                 json!({"url": "postgres://me:hunter2@db:5432/app"}),
                 json!({"url": format!("postgres://{MASK}/app")}),
             ),
@@ -222,6 +248,8 @@ mod tests {
             json!({"vault.hashicorp.com/agent-inject-secret-db": "secret/data/devx/db"}),
             json!({"args": ["--author=me", "--password-file=/run/x", "--password", "--verbose"]}),
             json!({"command": ["mysql", "-p", "-u", "me"]}),
+            json!({"a": "{\"tokenUrl\":\"x\",\"password\":\"$(PASSWORD)\"}", "authorization": "enabled"}),
+            json!({"a": "the authorization basic users have", "b": "--label=secret=true"}),
             json!({"AUTH_URL": "https://login.example.com", "PATH": "/bin", "TOKEN_TTL_SECONDS": "60"}),
         ] {
             assert_eq!(masked(tree.clone()), tree);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use crate::model::violation::{Position, Violation};
+use crate::support::secret_mask::mask_values;
 use crate::waml::collect;
 use crate::waml::confidential::shown_key;
 use crate::waml::examples;
@@ -286,10 +287,13 @@ impl<'a> Builder<'a> {
     fn syntax(&self, error: &granit_parser::ScanError) -> Fault {
         let mark = error.marker();
         let place = position(&self.file, mark.line(), mark.col() + 1, 1);
-        let line = self.text.lines().nth(mark.line().saturating_sub(1)).unwrap_or_default();
+        let number = mark.line().saturating_sub(1);
+        let line = self.text.lines().nth(number).unwrap_or_default();
+        // There may be a secret on it.
+        let may_repeat = || mask_values(self.text, &(0..0)).lines().nth(number) == Some(line);
         let help = if line.trim_start_matches(' ').starts_with('\t') {
             "indent with spaces; YAML does not allow tabs there".to_owned()
-        } else if let Some(help) = help_to_quote(line, mark.col()) {
+        } else if let Some(help) = help_to_quote(line, mark.col(), may_repeat) {
             help
         } else {
             "look at the indentation, quotes and colons of this line and the one before".to_owned()
@@ -302,7 +306,7 @@ impl<'a> Builder<'a> {
 
 /// The line with its value in quotes, where the value begins with a character that YAML keeps for itself, or has a
 /// colon and a space in it.
-fn help_to_quote(line: &str, column: usize) -> Option<String> {
+fn help_to_quote(line: &str, column: usize, may_repeat: impl Fn() -> bool) -> Option<String> {
     let at = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let (before, rest) = line.split_at_checked(at)?;
     let first = rest.chars().next()?;
@@ -323,7 +327,7 @@ fn help_to_quote(line: &str, column: usize) -> Option<String> {
     let start = start.trim_start();
     let key = start.trim_start_matches("- ").strip_suffix(": ").unwrap_or_default();
     let is_key = !key.is_empty() && !key.contains([' ', ':', '{', '[', '"', '\'']);
-    let shown = match examples::quoted(key, value) {
+    let shown = match examples::quoted(key, value).filter(|_| may_repeat()) {
         Some(value) if is_key || start == "- " => format!("{start}{value}"),
         _ if is_key => format!("{start}\"…\""),
         _ => "\"…\"".to_owned(),

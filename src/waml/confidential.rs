@@ -3,7 +3,6 @@
 //! Such a place is known by its path, because a value that is written wrongly has no type to go by.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
@@ -12,7 +11,7 @@ use crate::support::secret_name::is_secret_name;
 use crate::support::secret_sections::is_section;
 use crate::support::secret_text::is_random;
 use crate::support::secret_tree::{MASK, mask_tree};
-use crate::waml::node::{Node, Path, Step};
+use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::typed::{quoted, untyped};
 
 /// Whether what is written at a path may be a secret: a message then says what it is, and does not quote it.
@@ -31,16 +30,36 @@ pub(super) fn is_confidential_step(step: &Step) -> bool {
 /// Whether the help of a message may repeat what is written, as a line to write. Where secrets stand that is only the
 /// name in `NAME=value`, and a command without options.
 pub(super) fn may_repeat(node: &Node, path: &Path) -> bool {
+    match (&node.value, path.0.last()) {
+        // Of `env: {NAME: value}` the names are repeated.
+        (Value::Map(map), Some(Step::Key(key))) if key == "env" => {
+            let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+            map.iter().all(|(name, _)| name.bytes().all(legal))
+        }
+        (Value::Scalar(scalar), _) => may_repeat_text(&scalar.text, path),
+        _ => !is_confidential(path),
+    }
+}
+
+/// The same of a text.
+pub(super) fn may_repeat_text(text: &str, path: &Path) -> bool {
     if !is_confidential(path) {
         return true;
     }
-    let Some(text) = node.as_text() else { return false };
     match path.0.as_slice() {
         [.., Step::Key(key), Step::Index(_)] if key == "env" => {
-            let legal = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-            text.split_once('=').is_some_and(|(name, _)| {
-                name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(legal)
-            })
+            let name = text.split('=').next().unwrap_or_default();
+            let legal = |b: u8| b.is_ascii_uppercase() || b == b'_';
+            !name.is_empty() && name.bytes().all(legal)
+        }
+        // The names of secrets are asked for here.
+        [.., Step::Key(key), Step::Index(_)] if key == "secrets" => {
+            !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
+        }
+        // Paths in Vault, and globs of such.
+        [.., Step::Key(key)] if key == "paths" => {
+            let legal = |b: u8| b.is_ascii_lowercase() || b"-_/*".contains(&b);
+            text.contains('/') && text.bytes().all(legal)
         }
         [.., Step::Key(key)] if key == "command" => {
             let is_plain = |word: &str| {
@@ -71,6 +90,14 @@ pub(crate) fn quoted_name(text: &str) -> String {
     quoted(&shown_key(text))
 }
 
+/// A host in a message; what is before an `@` can be a name with a password.
+pub(crate) fn quoted_host(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((_, host)) => quoted(&format!("{MASK}@{host}")),
+        None => quoted(text),
+    }
+}
+
 /// A reference to a secret in a message, `None` where it can be the secret itself: it has signs that no name of
 /// one has, or is as mixed as no name is.
 pub(crate) fn quoted_reference(text: &str) -> Option<String> {
@@ -84,49 +111,93 @@ pub(crate) fn quoted_reference(text: &str) -> Option<String> {
 /// Takes the secrets that a file is known to have out of what is said of it: a template, a policy or a rule of
 /// Kubernetes may quote any value.
 pub fn hide_secrets(violations: &mut [Violation], root: &Node) {
-    // A word of four letters and more is looked for; so many at most, because each is looked for everywhere.
-    const SHORTEST: usize = 4;
-    const MOST: usize = 200;
     if violations.is_empty() {
         return;
     }
-    let mut secrets = HashSet::new();
+    let mut words = Vec::new();
     let mut tree: Json = untyped(root);
     mask_tree(&mut tree, &mut |secret| {
-        if secret.len() >= SHORTEST && secrets.len() < MOST {
-            secrets.insert(secret.to_owned());
-        }
+        add_forms(secret, &mut words);
         MASK.to_owned()
     });
-    let mut secrets: Vec<String> = secrets.into_iter().collect();
-    // One may be a part of another.
-    secrets.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    words.sort_unstable();
+    words.dedup();
     for violation in violations {
         let Violation { message, expected, help, .. } = violation;
         for text in [Some(message), expected.as_mut(), help.as_mut()].into_iter().flatten() {
-            for secret in &secrets {
-                if text.contains(secret.as_str()) {
-                    *text = without(text, secret);
-                }
+            if let Cow::Owned(hidden) = without(text, &words) {
+                *text = hidden;
             }
         }
     }
 }
 
-/// The text without a word, wherever it stands alone.
-fn without(text: &str, word: &str) -> String {
-    let is_inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
-    for (at, _) in text.match_indices(word) {
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let behind = text.get(at + word.len()..).and_then(|behind| behind.chars().next());
-        if !is_inside(before) && !is_inside(behind) {
+/// The ways in which a message can quote a secret: as it is, with escapes, and cut off.
+fn add_forms(secret: &str, words: &mut Vec<String>) {
+    // A word of four letters and more is looked for.
+    const SHORTEST: usize = 4;
+    const LONGEST_QUOTED: usize = 60;
+    let inner = |text: String, ends: &[char]| text.trim_matches(ends).to_owned();
+    for text in [secret, secret.trim()] {
+        let cut: String = text.chars().take(LONGEST_QUOTED).collect();
+        let quoted = quoted(text);
+        let quoted = quoted.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+        let quoted = quoted.map(|text| text.strip_suffix('…').unwrap_or(text).to_owned());
+        let forms = [
+            Some(text.escape_debug().to_string()),
+            Some(cut.escape_debug().to_string()),
+            Some(inner(format!("{text:?}"), &['"'])),
+            serde_json::to_string(text).ok().map(|text| inner(text, &['"'])),
+            Some(text.to_owned()),
+            Some(cut),
+            quoted,
+        ];
+        words.extend(forms.into_iter().flatten().filter(|form| form.len() >= SHORTEST));
+    }
+}
+
+/// The text without some words, wherever one stands alone. They are in order: each place of the text is looked up in
+/// them, because they may be many.
+fn without<'t>(text: &'t str, words: &[String]) -> Cow<'t, str> {
+    let (mut out, mut copied, mut hidden_until) = (String::new(), 0, 0);
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let is_inside = before.replace(c).is_some_and(char::is_alphanumeric);
+        let Some(length) =
+            text.get(at..).filter(|_| !is_inside).and_then(|rest| begins(rest, words))
+        else {
+            continue;
+        };
+        // What overlaps with the one before is hidden with it.
+        if at >= hidden_until {
             out += text.get(copied..at).unwrap_or_default();
             out += MASK;
-            copied = at + word.len();
         }
+        hidden_until = hidden_until.max(at + length);
+        copied = hidden_until;
     }
-    out + text.get(copied..).unwrap_or_default()
+    if copied == 0 {
+        return text.into();
+    }
+    out += text.get(copied..).unwrap_or_default();
+    out.into()
+}
+
+/// The length of the longest of the words that a text begins with, and that ends where a word ends.
+fn begins(text: &str, words: &[String]) -> Option<usize> {
+    let mut begin = text;
+    loop {
+        let last = words.partition_point(|word| word.as_str() <= begin).checked_sub(1)?;
+        let word = words.get(last)?;
+        let alike = begin.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
+        let behind = text.get(word.len()..).and_then(|behind| behind.chars().next());
+        if alike == word.len() && !behind.is_some_and(char::is_alphanumeric) {
+            return Some(word.len());
+        }
+        // A word that is in front of this one and that the text begins with is a part of what is alike.
+        let most = if alike == word.len() { alike.checked_sub(1)? } else { alike };
+        begin = begin.get(..begin.floor_char_boundary(most)).filter(|begin| !begin.is_empty())?;
+    }
 }
 
 #[cfg(test)]
@@ -176,5 +247,46 @@ mod tests {
             (one.expected.as_deref(), one.help.as_deref()),
             (Some(expected), Some(expected))
         );
+    }
+
+    fn hidden(text: &str, said: &str) -> String {
+        let budget = crate::waml::yaml::Budget::default();
+        let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
+        let mut all = [Violation::error("x", "")];
+        all[0].message = said.to_owned();
+        hide_secrets(&mut all, &root.unwrap());
+        all[0].message.clone()
+    }
+
+    #[test]
+    fn a_secret_is_taken_out_with_its_escapes_and_where_it_is_cut_off() {
+        let long = "correct horse é battery staple ".repeat(4);
+        for secret in ["sword\"fish", "it's\\me", "one\ttwo", long.as_str()] {
+            let json = serde_json::to_string(secret).unwrap();
+            let text = format!("env:\n  - name: DB_PASSWORD\n    value: {json}\n");
+            let cut: String = secret.chars().take(60).collect();
+            for said in [quoted(secret), format!("{secret:?}"), json, cut, secret.to_owned()] {
+                let shown = hidden(&text, &format!("value {said} is no host"));
+                for part in secret.split(['"', '\'', '\\', '\t', ' ']).filter(|part| part.len() > 1)
+                {
+                    assert!(!shown.replace("value", "").contains(part), "{shown}");
+                }
+                assert!(shown.starts_with("value ") && shown.contains(MASK), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_of_many_secrets_is_taken_out_too() {
+        let many: String = (0..3000)
+            .map(|n| format!("  - {{name: A{n}_PASSWORD, value: fish-{n}-x}}\n"))
+            .collect();
+        let text = format!("env:\n{many}  - {{name: A_PASSWORD, value: fish}}\n");
+        let budget = crate::waml::yaml::Budget::default();
+        let root = crate::waml::yaml::parse("f", text.as_bytes(), &budget, &mut vec![]);
+        let said = "`fish-2999-x` and fish-0-x, fish-3000-y and fishes";
+        let mut all = [Violation::error("x", said)];
+        hide_secrets(&mut all, &root.unwrap());
+        assert_eq!(all[0].message, "`••••` and ••••, ••••-3000-y and fishes");
     }
 }

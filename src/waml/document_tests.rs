@@ -222,7 +222,7 @@ fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
     for (section, path, comment, line) in [
         ("  public: #true\n", "ingress[0].public", "#true", "public: true"),
         ("  public: #no\n", "ingress[0].public", "#no", "public: false"),
-        ("command: #foo --bar\n", "command", "#foo --bar", "command: [foo]"),
+        ("command: #foo\n", "command", "#foo", "command: [foo]"),
         (
             "resources: #foo\n",
             "resources",
@@ -244,6 +244,11 @@ fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
         assert!(message.ends_with(&told), "{message}");
         assert_eq!(*help, format!("write it without `#`: `{line}`; {space}"));
     }
+    let hidden = hints(&format!(
+        "{HEAD}deploy:\n  t:\n    command: #mysql -phunter2\n    secrets: #hunter2\n"
+    ));
+    assert_eq!(hidden.len(), 2, "{hidden:?}");
+    assert!(!format!("{hidden:?}").contains("hunter2"), "{hidden:?}");
     // A target without settings says all that it has to.
     assert_eq!(hints(&format!("{HEAD}deploy:\n  t: #same as prod\n")), []);
 }

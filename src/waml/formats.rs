@@ -4,6 +4,7 @@ use crate::model::id::{
     DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName, TemplateName,
     TemplateVersion, is_rfc1123_label,
 };
+use crate::support::secret_mask::mask_secrets;
 
 /// Whether a text has the form; the rule it breaks otherwise. Forms that are not ours pass.
 pub(crate) fn check(format: &str, text: &str) -> Result<(), String> {
@@ -65,7 +66,9 @@ fn line(text: &str) -> Result<(), String> {
 fn email(text: &str) -> Result<(), String> {
     let legal = text.len() <= 254
         && !text.chars().any(|c| c.is_control() || c.is_whitespace())
-        && matches!(text.split_once('@'), Some((name, host)) if !name.is_empty() && !host.is_empty());
+        // A password that was written here would be shown wherever the team is.
+        && !text.contains(['/', ':']) && mask_secrets(text) == text
+        && matches!(text.split_once('@'), Some((name, host)) if !name.is_empty() && !host.is_empty() && !host.contains('@'));
     if legal { Ok(()) } else { Err("use an address such as squad@example.com".to_owned()) }
 }
 

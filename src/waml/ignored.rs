@@ -5,8 +5,9 @@ use crate::model::id::TargetName;
 use crate::model::violation::{Position, Violation};
 use crate::support::text::with_line_feeds;
 use crate::waml::collect;
-use crate::waml::confidential::is_confidential;
+use crate::waml::confidential::may_repeat_text;
 use crate::waml::document::Defaults;
+use crate::waml::examples;
 use crate::waml::identities::Place;
 use crate::waml::node::{Node, Path, Step, Value};
 use crate::waml::suggest;
@@ -24,14 +25,17 @@ pub(crate) fn comments(root: &Node, place: Place<'_>, text: &str, violations: &m
         let name = key_of(path);
         let shown: String = comment.chars().take(60).collect();
         // A password may begin with `#`.
-        let is_hidden = name == "value" || is_confidential(path);
+        let meant = comment.trim_start_matches('#');
+        let is_hidden = name == "value" || !may_repeat_text(meant, path);
         let what = if is_hidden { "what stands behind it" } else { &format!("`{shown}`") };
-        let help = match (place.is_text(), is_hidden) {
+        // Amounts, hosts and times never begin with the sign.
+        let is_free = name == "slack" || examples::of_key(name).is_none();
+        let help = match (place.is_text() && is_free, is_hidden) {
             (true, true) => "quote the value".to_owned(),
             (true, false) => format!("quote the value: `{name}: \"{shown}\"`"),
             (false, _) => format!(
                 "write it without `#`: `{name}: {}`; a comment for people has a space behind its `#`",
-                place.example(name, comment.trim_start_matches('#'), key)
+                place.example(name, if is_hidden { "" } else { meant }, key)
             ),
         };
         let violation = Violation::warning(RULE, format!("`{path}` is empty: {what} is a comment"))

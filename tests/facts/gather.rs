@@ -304,8 +304,15 @@ async fn five_hundred_apps_are_followed() {
     let questions = world.questions(&world.commit());
     let timed = async || {
         let begun = std::time::Instant::now();
-        let routes = known(&world.gather(&questions).await.routes);
-        (routes.len(), begun.elapsed())
+        loop {
+            // A machine that is busy needs longer than a look may take; what was begun goes on meanwhile.
+            match world.gather(&questions).await.routes {
+                Fact::Missing { why } if why.contains("did not answer within") => {
+                    assert!(begun.elapsed() < Duration::from_mins(1), "{why}");
+                }
+                fact => return (known(&fact).len(), begun.elapsed()),
+            }
+        }
     };
     let (none, first) = timed().await;
     let (_, again) = timed().await;

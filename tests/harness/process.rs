@@ -17,7 +17,7 @@ use crate::harness::git_host::{GitHost, TOKEN};
 use crate::harness::memory::resident_peak;
 
 /// Longer than anything takes, even where every core is busy.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// How often a condition is looked at that nobody announces.
 const LOOK: Duration = Duration::from_millis(10);
 

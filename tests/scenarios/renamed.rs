@@ -217,6 +217,37 @@ async fn a_rename_after_a_lost_record_keeps_the_app() {
     }
 }
 
+/// The commits say that another repository took the name, and not what the first one is called now.
+#[tokio::test]
+async fn a_name_that_was_taken_before_the_record_was_lost_gives_its_new_repository_nothing() {
+    let mut deployer = Deployer::start().await;
+    app(&deployer, "other").deploys(TARGET, "v1").await;
+    app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    deployer.github.repository("example/shop").renamed_to("example/web-shop");
+    let stranger = deployer.github.repository("example/shop");
+    stranger.commit(&crate::harness::events::waml("cart"));
+    deployer.clock.advance(Duration::from_mins(1));
+    let cart = stranger.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    let record = deployer.deployment(cart).await;
+    assert_eq!(record.state, State::Succeeded, "{}", record.summary);
+    deployer.dies();
+    deployer.loses_its_record().await;
+    let options = Options { by: "jo".to_owned(), ..Options::default() };
+    let report = rebuild(&deployer.settings(), &options, &deployer.clock).await.unwrap();
+    let told = report.notes.iter().find(|note| note.starts_with("devx/shop on"));
+    assert!(told.is_some_and(|note| note.contains("-example/shop.former-")), "{report:?}");
+    deployer.clock.advance(Duration::from_mins(5));
+    deployer.starts().await;
+    let shop = deployer.github.repository("example/web-shop");
+    let third = shop.deploys(TARGET, "v3").await;
+    deployer.settle().await;
+    let record = deployer.deployment(third).await;
+    assert_eq!(record.state, State::Succeeded, "{}", record.summary);
+    deployer.settled().await;
+}
+
 /// An event that comes late, of a name that another repository has by now: GitHub is never asked for a name
 /// that we made.
 #[tokio::test]
@@ -278,6 +309,32 @@ async fn a_plan_knows_the_owner_by_a_former_and_by_a_new_name() {
         app(deployer, "shop");
         let stranger = plan("example/shop").await;
         assert_eq!(stranger["outcome"], "refused", "{stranger}");
+    })
+    .await;
+}
+
+/// Its name went to another one before an event told its new one: the record has a name for it that we made.
+#[tokio::test]
+async fn a_plan_knows_the_owner_whose_name_was_taken() {
+    on_both(async |deployer| {
+        let shop = app(deployer, "shop");
+        shop.deploys(TARGET, "v1").await;
+        deployer.settle().await;
+        shop.renamed_to("example/web-shop");
+        let stranger = app(deployer, "shop");
+        stranger.deploys(TARGET, "v2").await;
+        deployer.settle().await;
+        assert!(owner(deployer).await.starts_with("-example/shop.former-"));
+        let url = format!("http://{}/api/v1/plan", deployer.hands().address());
+        let body = serde_json::json!({
+            "repository": "example/web-shop", "target": TARGET, "tag": "v9", "ref": "main",
+        });
+        let client = crate::harness::process::client();
+        let answer = client.post(url).json(&body).send().await.unwrap();
+        let plan = answer.json::<serde_json::Value>().await.unwrap();
+        assert_eq!(plan["outcome"], "changes", "{plan}");
+        let seen = deployer.github.seen();
+        assert!(seen.iter().all(|one| !one.line.contains("former-")), "{seen:?}");
     })
     .await;
 }

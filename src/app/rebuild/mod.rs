@@ -119,7 +119,7 @@ async fn into(
         let past = past_of(settings, one, &forge, clock).await?;
         take_in(settings, one, past, clock.now(), (&mut remembered, &mut report));
     }
-    renames::follow(&mut remembered);
+    report.notes.extend(renames::follow(&mut remembered, clock.now()));
     if !options.offline {
         ask_numbers(&forge, settings, &mut remembered, &mut report).await?;
     }
@@ -248,6 +248,11 @@ fn complete_rollbacks(deployments: &mut [RememberedDeployment]) {
         rollback.away = from.map(|from| from.release.clone());
         match revisions.get(&rollback.to) {
             Some(to) => {
+                // An app that another repository had by then was rolled back by that one.
+                if to.release.repository.is_same(&one.past.release.repository) {
+                    let number = &mut one.past.repository_number;
+                    *number = number.or(to.repository_number);
+                }
                 one.past.pushed.digest = to.pushed.digest.clone();
                 one.past.template.clone_from(&to.template);
             }
@@ -311,7 +316,12 @@ async fn ask_numbers(
     for (repository, past) in by_repository {
         match numbers_of(forge, settings, repository, &past).await {
             Ok(numbers) => found.extend(numbers),
-            Err(error @ (ForgeError::NoRepository { .. } | ForgeError::NotInstalled { .. })) => {
+            // The last one is of a name that we made: the present one is not known.
+            Err(
+                error @ (ForgeError::NoRepository { .. }
+                | ForgeError::NotInstalled { .. }
+                | ForgeError::Renamed { .. }),
+            ) => {
                 report.notes.push(format!("without the code host's numbers: {error}"));
             }
             Err(error) => return Err(NotRebuilt::Forge(error)),

@@ -1,24 +1,36 @@
 //! Follows renames by the forge's number of a repository, which commits say beside its name. Pure.
 //!
 //! Whoever takes a name that became free has another number, and so nothing of what the one before them
-//! had. Commits of earlier versions say no number: what is under their names stays there.
+//! had. Whoever may push can write such a number, so each owner that changes is told; what went to another
+//! account is nobody's until a person says so, as it is where an event tells it. Commits of earlier versions
+//! say no number: what is under their names stays there, unless those had several repositories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::model::id::RepoName;
 use crate::store::{Owned, Remembered, RememberedDeployment};
 
-/// Puts deployments and owners under the newest name of their repository, and keeps the numbers.
-pub(super) fn follow(remembered: &mut Remembered) {
-    let names = newest_names(&remembered.deployments);
+/// The name that each number has, and when it was said.
+type Names = BTreeMap<i64, (RepoName, Timestamp)>;
+
+/// In place of a number that nobody knows; no repository has it.
+const NO_NUMBER: i64 = 0;
+
+/// Puts deployments and owners under the newest name of their repository, and keeps the numbers. What a person
+/// should know of owners, one sentence each.
+pub(super) fn follow(remembered: &mut Remembered, now: Timestamp) -> Vec<String> {
+    let names = newest_names(&remembered.deployments, now);
+    let mut notes = Vec::new();
     for owned in &mut remembered.owners {
-        if let Some((name, _)) =
-            number_of(owned, &remembered.deployments).and_then(|number| names.get(&number))
-        {
-            owned.repository = name.clone();
-        }
+        let followed = match number_of(owned, &remembered.deployments) {
+            Some(number) => by_number(owned, number, &names),
+            None => by_name(owned, &remembered.deployments, &names),
+        };
+        let Some((name, note)) = followed else { continue };
+        owned.repository = name;
+        notes.push(note);
     }
     for one in &mut remembered.deployments {
         let past = &mut one.past;
@@ -27,15 +39,75 @@ pub(super) fn follow(remembered: &mut Remembered) {
         }
     }
     remembered.repositories = names;
+    notes
 }
 
-/// The name that each number had last, and when. Of one name the newest number counts: the others have
-/// another name by now, which no commit says.
-fn newest_names(deployments: &[RememberedDeployment]) -> BTreeMap<i64, (RepoName, Timestamp)> {
-    let mut names: BTreeMap<i64, (RepoName, Timestamp)> = BTreeMap::new();
+/// Whose an app is whose owner's number is known, and what is to be told of it; `None` where nothing changed.
+fn by_number(owned: &Owned, number: i64, names: &Names) -> Option<(RepoName, String)> {
+    let Owned { target, app, repository: former, .. } = owned;
+    let (name, _) = names.get(&number).filter(|(name, _)| !name.is_same(former))?;
+    if name.is_retired() && name.had_owner_of(former) {
+        let note = format!(
+            "{app} on {target} was {former}'s with the number {number}, and another repository has that name now: \
+             it is kept under {name} until the first one comes with its new name, or `the-deployer owners move` \
+             says whose it is"
+        );
+        return Some((name.clone(), note));
+    }
+    if name.had_owner_of(former) || former.had_owner_of(name) {
+        let note = format!(
+            "{app} on {target} is {name}'s, whose number {number} {former} had in its commits: if it is not, \
+             `the-deployer owners move` says whose"
+        );
+        return Some((name.clone(), note));
+    }
+    let retired = former.retired(number).ok()?;
+    let note = format!(
+        "{app} on {target} was {former}'s, whose number {number} went to another account as {name}: it is kept \
+         under {retired} until `the-deployer owners move` says whose it is"
+    );
+    Some((retired, note))
+}
+
+/// Whose an app is of whose owner the commits say a name only, and what is to be told of it. It stays with the
+/// name that one repository had all the time; of several, none may take it for its own.
+fn by_name(
+    owned: &Owned,
+    deployments: &[RememberedDeployment],
+    names: &Names,
+) -> Option<(RepoName, String)> {
+    let Owned { target, app, repository: former, .. } = owned;
+    let numbers = numbers_under(former, deployments);
+    let number = *numbers.first()?;
+    let stayed = names.get(&number).is_some_and(|(name, _)| name.is_same(former));
+    if numbers.len() == 1 && stayed {
+        let note = format!(
+            "{app} on {target} is {former}'s, by its name only: later commits of that name say number {number}; if \
+             it was another repository then, `the-deployer owners move` says whose it is"
+        );
+        return Some((former.clone(), note));
+    }
+    let retired = former.retired(NO_NUMBER).ok()?;
+    let note = format!(
+        "{app} on {target} was {former}'s, of which no commit says the number, and that name was not one \
+         repository's all the time: it is kept under {retired} until `the-deployer owners move` says whose it is"
+    );
+    Some((retired, note))
+}
+
+/// The numbers of the repositories that commits call by a name.
+fn numbers_under(name: &RepoName, deployments: &[RememberedDeployment]) -> BTreeSet<i64> {
+    let under = deployments.iter().filter(|one| one.past.release.repository.is_same(name));
+    under.filter_map(|one| one.past.repository_number).collect()
+}
+
+/// The name that each number had last, and when: never after `now`, or no event would be newer. Of one name the
+/// newest number counts: the others have another name by now, which no commit says.
+fn newest_names(deployments: &[RememberedDeployment], now: Timestamp) -> Names {
+    let mut names = Names::new();
     for past in deployments.iter().map(|one| &one.past) {
         let Some(number) = past.repository_number else { continue };
-        let (name, at) = (&past.release.repository, past.received_at);
+        let (name, at) = (&past.release.repository, past.received_at.min(now));
         if names.get(&number).is_none_or(|(_, known)| *known <= at) {
             names.insert(number, (name.clone(), at));
         }
@@ -68,11 +140,16 @@ fn number_of(owned: &Owned, deployments: &[RememberedDeployment]) -> Option<i64>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::rebuild::complete_rollbacks;
     use crate::model::deployment::Pushed;
     use crate::model::id::{AppKey, DeployId};
     use crate::model::past::PastDeployment;
     use crate::model::release::Release;
     use crate::model::revision::Digest;
+    use crate::model::rollback::{Rollback, TreeId};
+
+    /// The second at which it is rebuilt.
+    const NOW: i64 = 100;
 
     fn app(slug: &str) -> AppKey {
         AppKey { namespace: "devx".parse().unwrap(), slug: slug.parse().unwrap() }
@@ -107,7 +184,11 @@ mod tests {
         RememberedDeployment { past, number: None, newest: false, hold: None }
     }
 
-    fn owners(deployments: Vec<RememberedDeployment>, owners: &[(&str, &str)]) -> Vec<String> {
+    /// Whose the apps are, which names the numbers have, and what is told.
+    fn told(
+        deployments: Vec<RememberedDeployment>,
+        owners: &[(&str, &str)],
+    ) -> (Vec<String>, Vec<String>) {
         let owned = |(slug, name): &(&str, &str)| Owned {
             target: "prod".parse().unwrap(),
             app: app(slug),
@@ -117,11 +198,20 @@ mod tests {
         };
         let owners = owners.iter().map(owned).collect();
         let mut remembered = Remembered { deployments, owners, ..Remembered::default() };
-        follow(&mut remembered);
+        let notes = follow(&mut remembered, Timestamp::from_second(NOW).unwrap());
+        let newest = remembered.repositories.values().map(|(_, at)| at.as_second()).max();
+        assert!(
+            newest.is_none_or(|at| at <= NOW),
+            "an event of now would be from before: {newest:?}"
+        );
         let known =
             remembered.repositories.iter().map(|(number, (name, _))| format!("{number} {name}"));
         let owners = remembered.owners.iter().map(|one| format!("{} {}", one.app, one.repository));
-        owners.chain(known).collect()
+        (owners.chain(known).collect(), notes)
+    }
+
+    fn owners(deployments: Vec<RememberedDeployment>, owners: &[(&str, &str)]) -> Vec<String> {
+        told(deployments, owners).0
     }
 
     #[test]
@@ -155,6 +245,98 @@ mod tests {
     #[test]
     fn commits_without_a_number_keep_their_names() {
         let deployments = vec![deployed(1, "shop", "acme/shop", None)];
-        assert_eq!(owners(deployments, &[("shop", "acme/shop")]), ["devx/shop acme/shop"]);
+        let (owners, notes) = told(deployments, &[("shop", "acme/shop")]);
+        assert_eq!((owners, notes), (vec!["devx/shop acme/shop".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn a_rollback_without_a_number_has_that_of_its_revision_if_it_is_of_the_same_name() {
+        let number = |name: &str, own: Option<i64>| {
+            let first = deployed(1, "shop", "acme/shop", Some(7));
+            let mut back = deployed(2, "shop", name, own);
+            back.past.rollback = Some(Rollback {
+                with_data: false,
+                with_fewer_pods: false,
+                to: first.past.id.clone(),
+                from: None,
+                away: None,
+                tree: TreeId(String::new()),
+                reason: String::new(),
+                hold: false,
+            });
+            let mut all = [first, back];
+            complete_rollbacks(&mut all);
+            all[1].past.repository_number
+        };
+        assert_eq!(number("acme/shop", None), Some(7));
+        assert_eq!(number("acme/other", None), None, "the app was moved to it");
+        assert_eq!(number("acme/other", Some(8)), Some(8));
+    }
+
+    #[test]
+    fn a_transferred_repository_takes_no_app_over() {
+        let deployments = vec![
+            deployed(1, "shop", "acme/shop", Some(7)),
+            deployed(2, "bob", "bob/shop", Some(7)),
+        ];
+        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
+        assert_eq!(all, ["devx/shop -acme/shop.former-7", "devx/bob bob/shop", "7 bob/shop"]);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("devx/shop on prod was acme/shop's"), "{note}");
+        assert!(note.contains("as bob/shop") && note.contains("owners move"), "{note}");
+    }
+
+    /// Nor does it after somebody else took its second name.
+    #[test]
+    fn a_transferred_repository_whose_name_was_taken_takes_no_app_over() {
+        let deployments = vec![
+            deployed(1, "shop", "acme/shop", Some(7)),
+            deployed(2, "bob", "bob/shop", Some(7)),
+            deployed(3, "eve", "bob/shop", Some(8)),
+        ];
+        let all = owners(deployments, &[("shop", "acme/shop"), ("bob", "bob/shop")]);
+        assert_eq!(all[..2], ["devx/shop -acme/shop.former-7", "devx/bob -bob/shop.former-7"]);
+    }
+
+    #[test]
+    fn a_forged_number_from_the_future_is_told_and_no_event_is_from_before_it() {
+        let deployments = vec![
+            deployed(1, "shop", "acme/shop", Some(7)),
+            deployed(NOW + 899, "eve", "acme/eve", Some(7)),
+        ];
+        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("eve", "acme/eve")]);
+        assert_eq!(all, ["devx/shop acme/eve", "devx/eve acme/eve", "7 acme/eve"]);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.starts_with("devx/shop on prod is acme/eve's"), "{note}");
+    }
+
+    #[test]
+    fn an_app_that_has_a_name_only_stays_with_the_one_repository_of_that_name() {
+        let deployments =
+            vec![deployed(1, "shop", "acme/shop", None), deployed(2, "cart", "acme/shop", Some(7))];
+        let (all, notes) = told(deployments, &[("shop", "acme/shop"), ("cart", "acme/shop")]);
+        assert_eq!(all, ["devx/shop acme/shop", "devx/cart acme/shop", "7 acme/shop"]);
+        let [note] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(note.contains("by its name only") && note.contains("number 7"), "{note}");
+    }
+
+    #[test]
+    fn an_app_that_has_the_name_of_several_repositories_only_is_nobodys() {
+        let taken = vec![
+            deployed(1, "shop", "acme/shop", None),
+            deployed(2, "cart", "acme/shop", Some(7)),
+            deployed(3, "new", "acme/shop", Some(8)),
+        ];
+        let left = vec![
+            deployed(1, "shop", "acme/shop", None),
+            deployed(2, "cart", "acme/shop", Some(7)),
+            deployed(3, "cart", "acme/web-shop", Some(7)),
+        ];
+        for deployments in [taken, left] {
+            let (all, notes) = told(deployments, &[("shop", "acme/shop")]);
+            assert_eq!(all[0], "devx/shop -acme/shop.former-0", "{all:?}");
+            let [note] = notes.as_slice() else { panic!("{notes:?}") };
+            assert!(note.contains("owners move"), "{note}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::app::rollback::claims::{check_reserved_names, revision_claims};
 use crate::app::rollback::data::{self, Accepted};
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
-use crate::git::writer::ManifestRepository;
+use crate::git::writer::{ManifestRepository, WriteError};
 use crate::model::audit::{By, Entry};
 use crate::model::deployment::{Deployment, State};
 use crate::model::event::DeploymentRequest;
@@ -59,7 +59,10 @@ impl Backend {
         check_reserved_names(&self.world, target, app, &then)
             .map_err(|problem| NotRolledBack::Against(problem.message))?;
         let accepted = Accepted::by(&request);
-        let notes = data::judge(&now, &then, accepted)?;
+        let failed = |error: WriteError| NotRolledBack::Repository(error.to_string());
+        let kept = manifests.repository.kept(target, app).await.map_err(failed)?;
+        let former = data::former_disks(&manifests.repository, (target, app), &kept).await;
+        let notes = data::judge(&now, &then, &former.map_err(failed)?, accepted)?;
         let cluster = self.world.clusters.find(target);
         let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
         let notes = [notes, gone].concat();
@@ -299,8 +302,7 @@ async fn files(
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>), NotRolledBack> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
-    let failed =
-        |error: crate::git::writer::WriteError| NotRolledBack::Repository(error.to_string());
+    let failed = |error: WriteError| NotRolledBack::Repository(error.to_string());
     let now = repository.files_beside(&latest).await.map_err(failed)?;
     let then = repository.files_beside(&folder).await.map_err(failed)?;
     Ok((now, then))

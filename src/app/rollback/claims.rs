@@ -54,7 +54,8 @@ pub(super) fn check_reserved_names(
     files: &[ManifestFile],
 ) -> Result<(), Problem> {
     let Some(cluster) = world.clusters.find(target) else { return Ok(()) };
-    if let Some(refusal) = cluster.refuse_namespace(app.namespace.as_str()) {
+    let refusal = cluster.refuse_namespace(app.namespace.as_str());
+    if let Some(refusal) = refusal.filter(|refusal| !refusal.by_name_alone) {
         return Err(refused(&format!("{}; {}", refusal.message, refusal.help)));
     }
     let (revision, _) = reading::live_app(files);

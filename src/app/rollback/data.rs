@@ -4,14 +4,14 @@
 use crate::app::problem;
 use crate::controller::outside::{Problem, Remedy};
 use crate::git::layout;
-use crate::git::writer::{ManifestRepository, Seen};
+use crate::git::writer::{ManifestRepository, Seen, WriteError};
 use crate::model::deployment::Deployment;
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
 use crate::pipeline::removal::{self, Replacement};
-use crate::pipeline::{application, reading, replicas};
+use crate::pipeline::{application, disks, reading, replicas};
 use crate::server::ports::NotRolledBack;
 
 /// What whoever asks for a rollback accepts of it.
@@ -40,9 +40,11 @@ pub(super) struct Judgement {
 pub(super) fn judge(
     now: &[ManifestFile],
     then: &[ManifestFile],
+    former: &[Vec<ManifestFile>],
     accepted: Accepted,
 ) -> Result<Vec<String>, NotRolledBack> {
-    let Replacement { loses, refused, fewer_pods, mut notes } = removal::replacement(now, then);
+    let Replacement { loses, refused, fewer_pods, mut notes } =
+        removal::replacement(now, then, former);
     if let Some(first) = refused.into_iter().next() {
         return Err(NotRolledBack::Against(format!(
             "{first}; deploy the former tag instead, with the disk as it is"
@@ -59,6 +61,22 @@ pub(super) fn judge(
     }
     notes.extend(fewer_pods);
     Ok(notes)
+}
+
+/// The files of all kept revisions that can ask for disks, the newest first.
+pub(super) async fn former_disks(
+    repository: &ManifestRepository,
+    (target, app): (&TargetName, &AppKey),
+    kept: &Kept,
+) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
+    let mut all = Vec::new();
+    for (id, _) in &kept.revisions {
+        let folder = layout::revision_folder(target, app, id).to_string();
+        let mut files = repository.files_beside(&folder).await?;
+        files.retain(|file| disks::can_be_in(&file.name));
+        all.push(files);
+    }
+    Ok(all)
 }
 
 /// What is not there any more of what the rollback was asked for.
@@ -92,13 +110,14 @@ pub(super) async fn judge_again(
     if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
         return Err(refused(&gone));
     }
+    let former = former_disks(repository, (target, app), &kept).await.map_err(failed)?;
     let latest = kept.latest;
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
     let live = live.map_err(failed)?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
     let revision = repository.files(&revision).await.map_err(failed)?;
     let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
-    match judge(&live, &revision, accepted) {
+    match judge(&live, &revision, &former, accepted) {
         Ok(_notes) => {}
         Err(NotRolledBack::KeepsData(objects)) => return Err(refused(&data_refusal(&objects))),
         Err(other) => return Err(refused(&other.to_string())),

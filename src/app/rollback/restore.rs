@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::app::outside::World;
 use crate::app::problem;
 use crate::app::rollback::data::{self, Judgement};
-use crate::controller::outside::{Earlier, Problem, Restored};
+use crate::controller::outside::{Earlier, Problem, Remedy, Restored};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
 use crate::model::deployment::{Deployment, Pushed};
@@ -33,8 +33,12 @@ pub(in crate::app) async fn restore(
     };
     let policy = world.clusters.find(target).map(|target| target.policies.hand_edits);
     let watch = Watch::new(policy.unwrap_or_default());
-    let restore =
-        Restore::new(&note(deployment, app, rollback), rollback.tree.clone(), watch.clone());
+    let number = match number_of_repository(world, deployment).await {
+        Ok(number) => number,
+        Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
+    };
+    let note = note(deployment, app, rollback, number);
+    let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
     let mut look = 1;
     let ended = loop {
         let judged = data::judge_again(repository, (deployment, app), rollback).await;
@@ -94,7 +98,25 @@ async fn recorded(
     Ok(Pushed { commit, changed, digest, files: files.into_iter().map(|one| one.name).collect() })
 }
 
-fn note(deployment: &Deployment, app: &AppKey, rollback: &Rollback) -> RollbackNote {
+/// The code host's number of the repository, where an event has said it.
+async fn number_of_repository(
+    world: &World,
+    deployment: &Deployment,
+) -> Result<Option<i64>, Problem> {
+    let identity = world.store.repository_identity(&deployment.request.release.repository).await;
+    let identity = identity.map_err(|error| Problem {
+        remedy: Remedy::Retry { after: None },
+        message: format!("which repository it is cannot be read: {error}"),
+    })?;
+    Ok(identity.map(|identity| identity.repository))
+}
+
+fn note(
+    deployment: &Deployment,
+    app: &AppKey,
+    rollback: &Rollback,
+    repository_number: Option<i64>,
+) -> RollbackNote {
     let request = &deployment.request;
     RollbackNote {
         id: deployment.id.clone(),
@@ -104,6 +126,7 @@ fn note(deployment: &Deployment, app: &AppKey, rollback: &Rollback) -> RollbackN
         from: rollback.from.clone(),
         tag: request.release.tag.clone(),
         repository: request.release.repository.clone(),
+        repository_number,
         commit: request.release.commit.clone(),
         actor: request.actor.clone(),
         reason: rollback.reason.clone(),

@@ -195,7 +195,7 @@ mod tests {
         let none = with(Some(&[]), body);
         assert_eq!((&none["auto_merge"], &none["required_contexts"]), (&json!(false), &json!([])));
         assert_eq!(none["payload"], json!({"tag": "1.0", "by": "bart", "request": "r1"}));
-        assert_eq!(none["description"].as_str().unwrap().len(), 140);
+        assert_eq!(none["description"].as_str().unwrap().chars().count(), 140);
         let named = with(Some(&["build".to_owned()]), body);
         assert_eq!(named["required_contexts"], json!(["build"]));
         assert!(with(None, body).get("required_contexts").is_none(), "GitHub asks for all");

@@ -72,7 +72,7 @@ fn pushed(
     let Words { message, commit, at } = words;
     let text = |key| trailer(message, key).unwrap_or_default().to_owned();
     let id = DeployId::parse(id).map_err(said)?;
-    let received_at = time_of(&id).unwrap_or(*at);
+    let received_at = asked_at(&id, *at);
     let templates_commit = trailer(message, "Template-Commit").map(CommitSha::parse);
     Ok(PastDeployment {
         id,
@@ -108,7 +108,7 @@ fn removal(words: &Words<'_>, id: &str) -> Result<Removal, String> {
     let (app, target) = (app_key(app)?, TargetName::parse(target).map_err(said)?);
     let summary = format!("{app} is removed from {target}, commit {}", commit.short());
     Ok(Removal {
-        asked_at: time_of(&id).unwrap_or(*at),
+        asked_at: asked_at(&id, *at),
         id,
         target,
         app,
@@ -120,6 +120,12 @@ fn removal(words: &Words<'_>, id: &str) -> Result<Removal, String> {
         },
         ended: Some(Ended { at: *at, commit: Some(commit.clone()), summary }),
     })
+}
+
+/// When it was asked for, as its id says: never after its commit, which knows seconds only. Whoever forges an
+/// id would be the newest for ever.
+fn asked_at(id: &DeployId, at: Timestamp) -> Timestamp {
+    time_of(id).filter(|time| time.as_second() <= at.as_second()).unwrap_or(at)
 }
 
 /// The two ends of the first line.
@@ -223,6 +229,7 @@ mod tests {
             from: Some(DeployId::parse("20261121-055812123-3f9a2c").unwrap()),
             tag: "1.10".parse().unwrap(),
             repository: "weave-lab/my-app".parse().unwrap(),
+            repository_number: Some(7),
             commit: "a".repeat(40).parse().unwrap(),
             actor: "alice".into(),
             reason: "it was slow on Mondays".into(),
@@ -233,6 +240,15 @@ mod tests {
         assert_eq!((rollback.to, rollback.from), (note.to, note.from));
         assert_eq!((read.release.tag, read.target, read.app), (note.tag, note.target, note.app));
         assert_eq!(rollback.reason, "it was slow on Mondays");
+        assert_eq!(read.repository_number, Some(7));
+    }
+
+    #[test]
+    fn an_id_from_after_its_commit_says_no_time() {
+        let late = deployed(&note()).replace("20261121-054812123", "20991121-054812123");
+        let Some(Ok(Deed::Deployment(read))) = deed(&words(&late)) else { panic!("{late}") };
+        assert_eq!(read.received_at.to_string(), "2026-11-21T05:48:15Z");
+        assert_eq!(read.finished_at, read.received_at);
     }
 
     #[test]

@@ -82,16 +82,19 @@ pub fn left_over_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk
     found
 }
 
-/// The live disks as the oldest of the former revisions asked for them, which come with the newest first: that is
-/// how a disk was made, if it has not been deleted since.
+/// The live disks as the oldest of the former revisions asked for them that have them without a gap up to now; the
+/// newest come first. That is how a disk was made: behind a gap it may have been deleted, and made anew.
 pub fn first_disks(former: &[Vec<ManifestFile>], live: &LiveApp) -> Vec<Disk> {
+    let mut wanted = live.disks.clone();
     let mut found: Vec<Disk> = Vec::new();
-    for files in former.iter().rev() {
-        for disk in live_app(files).0.disks {
-            let is_live = live.disks.iter().any(|one| disks::is_same(one, &disk));
-            if is_live && !found.iter().any(|one| disks::is_same(one, &disk)) {
-                found.push(disk);
-            }
+    for files in former {
+        let disks = live_app(files).0.disks;
+        wanted.retain(|live| disks.iter().any(|one| disks::is_same(one, live)));
+        let older =
+            disks.into_iter().filter(|disk| wanted.iter().any(|one| disks::is_same(one, disk)));
+        for disk in older {
+            found.retain(|one| !disks::is_same(one, &disk));
+            found.push(disk);
         }
     }
     found

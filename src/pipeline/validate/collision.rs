@@ -74,8 +74,9 @@ fn twice(made: &Made<'_>, report: &mut Report<'_>) {
             let by = named(object);
             match seen.get(&name.name) {
                 None => drop(seen.insert(name.name, by)),
-                // An object that is there twice is told by the rule `rendered`.
-                Some(first) if *first == by && is_secret(&by) => {}
+                // An object that is there twice is told by the rule `rendered`, and Ingresses may share a Secret.
+                Some(first)
+                    if *first == by || [first, &by].iter().all(|one| one.kind == "Ingress") => {}
                 Some(first) => {
                     let message =
                         format!("{first} and {by} would both write the Secret `{}`", name.name);

@@ -7,6 +7,7 @@ use super::{Report, Subject, legal};
 use crate::model::id::is_rfc1123_label;
 use crate::model::violation::Violation;
 use crate::pipeline::view::{has_registry, reference};
+use crate::waml::confidential::quoted_host;
 use crate::waml::node::Path;
 use crate::waml::typed::quoted;
 
@@ -34,7 +35,7 @@ fn parts(subject: &Subject<'_>, path: &Path, report: &mut Report<'_>) -> bool {
     let mut legal = true;
     if let Some(registry) = image.registry.as_deref().filter(|text| !is_registry(text)) {
         legal = false;
-        let message = format!("{} is not a registry", quoted(registry));
+        let message = format!("{} is not a registry", quoted_host(registry));
         let violation = Violation::error("image", message).expected("not a registry").help(
             "use a host, with a port and a folder where needed: `ghcr.io`, `localhost:5000/acme`",
         );

@@ -6,6 +6,7 @@ use crate::model::target::Target;
 use crate::model::violation::Violation;
 use crate::pipeline::view::ingress;
 use crate::pipeline::view::network::{self, PortRef};
+use crate::waml::confidential::quoted_host;
 use crate::waml::node::{Path, Step};
 use crate::waml::section_network::Ingress;
 use crate::waml::typed::quoted;
@@ -54,7 +55,7 @@ fn host(ingress: &Ingress, target: Option<&Target>, path: &Path, report: &mut Re
                         .expected("not a host name")
                         .help("write the name by which people reach it; routes and certificates go by names")
                 }
-                Some(name) => Violation::error("ingress", format!("{} is not a legal host name", quoted(&name)))
+                Some(name) => Violation::error("ingress", format!("{} is not a legal host name", quoted_host(&name)))
                     .expected("not a legal host name")
                     .help("use parts of lower-case letters, digits and `-`, at most 63 characters each and 253 in all; `*.` before them stands for every name one level below"),
             }

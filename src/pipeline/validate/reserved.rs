@@ -48,7 +48,7 @@ pub(super) fn of_object(made: &Made<'_>, object: &Object) -> Option<&'static str
 }
 
 fn namespace(name: &str, target: &Target) -> Option<Violation> {
-    let NamespaceRefusal { message, expected, help } = target.refuse_namespace(name)?;
+    let NamespaceRefusal { message, expected, help, .. } = target.refuse_namespace(name)?;
     Some(Violation::error(RULE, message).expected(expected).help(help))
 }
 

@@ -8,7 +8,7 @@ use super::resources::{MUCH_STORAGE, is_few_bytes, not_a_quantity, too_few_bytes
 use super::{Report, Subject};
 use crate::model::violation::Violation;
 use crate::pipeline::view::secrets::volume_name;
-use crate::waml::confidential::quoted_name;
+use crate::waml::confidential::{is_confidential, quoted_name};
 use crate::waml::node::Path;
 use crate::waml::section::Section;
 use crate::waml::section_operations::Concurrency;
@@ -164,7 +164,9 @@ fn folder(
     report: &mut Report<'_>,
 ) {
     let Some(folder) = folder else { return };
-    let shown = quoted(folder);
+    // Of a secret nothing is repeated that is no path.
+    let is_hidden = is_confidential(&path) && !folder.starts_with('/');
+    let shown = if is_hidden { "this".to_owned() } else { quoted(folder) };
     let violation = if !is_folder(folder) {
         Violation::error("volumes", format!("{shown} is not a folder in the container"))
             .expected("not a folder")
