@@ -10,7 +10,6 @@ const NAMES: &[&str] = &[
     "PASSPHRASE",
     "PASSCODE",
     "SECRET",
-    "SECRETS",
     "TOKEN",
     "CREDENTIAL",
     "CREDENTIALS",
@@ -273,7 +272,6 @@ mod tests {
             "PASSWORD1",
             "pw2",
             "API_KEY_2",
-            "DB_SECRETS",
         ] {
             assert!(is_secret_name(name), "{name}");
         }
