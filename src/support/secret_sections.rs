@@ -3,10 +3,15 @@
 //!
 //! Goes by the text alone, as `secret_mask` does, which shows the file. Takes time in proportion to the text. Pure.
 
+mod harmless; // what may be shown
+
 use std::ops::Range;
 
 use super::secret_name::is_secret_name;
 use super::secret_text::lines_of;
+use harmless::{
+    is_legal_reference, is_reference_key, is_variable, shown_of_argument, shown_of_name,
+};
 
 /// Where values stand in such parts.
 #[derive(Debug, Default)]
@@ -471,86 +476,6 @@ fn find_section(line: &str, from: usize, blanks: usize) -> Option<(Section<'_>, 
         }
     }
     None
-}
-
-/// How much of a name is shown: all of it, or what stands in front of a sign that no name has.
-fn shown_of_name(text: &str) -> usize {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let end = text.find(|c: char| !legal(c)).unwrap_or(text.len());
-    match text.get(end..).and_then(|rest| rest.chars().next()) {
-        None => end,
-        // `PASSWORD=x`, `value:x`, `PASSWORD x`; a text in base64 ends with `=` too.
-        Some('=' | ':') if is_name_of_value(text.get(..end).unwrap_or_default()) => end + 1,
-        Some(' ' | '\t') if is_name_of_value(text.get(..end).unwrap_or_default()) => end,
-        Some(_) => 0,
-    }
-}
-
-fn is_name_of_value(text: &str) -> bool {
-    is_variable(text) || is_secret_name(text) || matches!(text, "name" | "value" | "key")
-}
-
-/// `env: NAME` says where a secret is.
-fn is_variable(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_uppercase())
-        && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-}
-
-/// The name of a flag, and words without digits and signs.
-fn shown_of_argument(text: &str) -> usize {
-    let is_word = |text: &str| {
-        text.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'/' | b'_' | b'.'))
-    };
-    match text.split_once('=') {
-        Some((name, _)) if is_word(name) => name.len() + 1,
-        Some(_) => 0,
-        // `-px` is a password for some programs.
-        None if text.starts_with("-p") && text.len() > 2 => 2,
-        None if is_word(text) => text.len(),
-        None => {
-            text.find([' ', '\t']).filter(|end| text.get(..*end).is_some_and(is_word)).unwrap_or(0)
-        }
-    }
-}
-
-/// Keys that say which secret, where it is, and how it comes.
-fn is_reference_key(key: &str) -> bool {
-    const KEYS: &[&str] = &[
-        "name",
-        "key",
-        "path",
-        "paths",
-        "mountpath",
-        "optional",
-        "file",
-        "env",
-        "delivery",
-        "vault",
-        "external",
-        "address",
-        "mount",
-        "auth",
-        "namespace",
-        "operator",
-        "roles",
-        "operator_login",
-        "role",
-        "shared",
-        "connection",
-        "refresh",
-        "kind",
-        "service_account",
-        "secretname",
-        "items",
-        "defaultmode",
-        "mode",
-    ];
-    KEYS.contains(&key.to_ascii_lowercase().as_str())
-}
-
-/// A name, a path with wildcards, an address, a placeholder.
-fn is_legal_reference(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*+:{}".contains(&b))
 }
 
 /// Where a quoted text ends, if it ends on the line; `from` is behind its first quote.
