@@ -352,6 +352,8 @@ async fn after_a_crash_the_push_is_told_although_the_record_names_a_later_commit
     let home = Home::configured(&format!("clusters:\n{clusters}"));
     std::fs::write(home.path("argocd-secret"), SECRET).unwrap();
     let process = home.start_doomed("\"push took").await;
+    // However late it dies: it has not told.
+    argocd.down(true);
     let event = Event::of_app(&home, 1, "shop");
     event.asked(&process).await;
     process.dead().await;
@@ -359,6 +361,7 @@ async fn after_a_crash_the_push_is_told_although_the_record_names_a_later_commit
     assert_eq!((bare.commits(), argocd.requests()), (1, 0));
     let pushed = changed(&bare, "main");
     bare.somebody_writes("theirs.md", "theirs");
+    argocd.down(false);
     let process = home.start().await;
     let ours = process.deployments().await[0]["id"].as_str().unwrap().to_owned();
     process.ended(&ours).await;
