@@ -28,7 +28,7 @@ use crate::git::layout;
 use crate::git::writer::{self, ManifestRepository, OnItsWay};
 use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
-use crate::model::event::DeploymentRequest;
+use crate::model::event::{DeploymentRequest, RepositoryIdentity};
 use crate::model::facts::{Fact, Facts, LiveObject, Questions};
 use crate::model::id::{AppKey, CommitSha, TargetName};
 use crate::model::revision::ManifestFile;
@@ -94,6 +94,18 @@ impl World {
             message: format!(
                 "no manifest repository is configured for {target}: add it to the `targets` of one under manifests.repositories"
             ),
+        })
+    }
+
+    /// What the code host knows a deployment's repository by, where an event has said it.
+    pub(super) async fn identity_of(
+        &self,
+        deployment: &Deployment,
+    ) -> Result<Option<RepositoryIdentity>, Problem> {
+        let found = self.store.repository_identity(&deployment.request.release.repository).await;
+        found.map_err(|error| Problem {
+            remedy: Remedy::Retry { after: None },
+            message: format!("which repository it is cannot be read: {error}"),
         })
     }
 
@@ -293,11 +305,7 @@ impl Outside for World {
         let source = self.manifests_of(&deployment.request.target).map_err(NotPlanned::Problem)?;
         let on_its_way = source.repository.announce(&deployment.request.release);
         let (rendered, waml, live) = self.planned(deployment, waml, stages).await?;
-        let identity = self.store.repository_identity(&deployment.request.release.repository).await;
-        let identity = identity.map_err(|error| {
-            let message = format!("which repository it is cannot be read: {error}");
-            NotPlanned::Problem(Problem { remedy: Remedy::Retry { after: None }, message })
-        })?;
+        let identity = self.identity_of(deployment).await.map_err(NotPlanned::Problem)?;
         let request = DeploymentRequest { identity, ..deployment.request.clone() };
         let change = Change::new(
             &rendered,

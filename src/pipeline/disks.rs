@@ -84,11 +84,8 @@ fn text(json: &Json) -> String {
 
 /// Whether two are one disk in a cluster.
 pub(crate) fn is_same(one: &Disk, other: &Disk) -> bool {
-    let key = |disk: &Disk| {
-        let Disk { object, template, .. } = disk;
-        (object.kind.clone(), object.name.clone(), template.clone())
-    };
-    key(one) == key(other)
+    let (object, of) = (&one.object, &other.object);
+    (&object.kind, &object.name, &one.template) == (&of.kind, &of.name, &other.template)
 }
 
 /// Everything that speaks against the wanted disks in the place of the live ones, each with the wanted
@@ -99,16 +96,16 @@ pub(crate) fn conflicts<'a>(
     first: &[Disk],
     wanted: &'a [Disk],
 ) -> Vec<(&'a Disk, Conflict)> {
-    let find = |all: &'_ [Disk], disk: &Disk| all.iter().find(|one| is_same(one, disk)).cloned();
-    let triples =
-        wanted.iter().filter_map(|disk| Some((find(live, disk)?, find(first, disk), disk)));
-    let of = |(old, made, new): (Disk, Option<Disk>, &'a Disk)| {
-        compare(&old, made.as_ref(), new).into_iter().map(move |one| (new, one))
+    let of = |new: &'a Disk| {
+        let old = live.iter().find(|one| is_same(one, new));
+        let made = first.iter().find(|one| is_same(one, new));
+        let all = old.map_or(Vec::new(), |old| compare(old, made.unwrap_or(old), new));
+        all.into_iter().map(move |one| (new, one))
     };
-    triples.flat_map(of).collect()
+    wanted.iter().flat_map(of).collect()
 }
 
-fn compare(live: &Disk, first: Option<&Disk>, wanted: &Disk) -> Vec<Conflict> {
+fn compare(live: &Disk, made: &Disk, wanted: &Disk) -> Vec<Conflict> {
     let mut found = Vec::new();
     let mut add = |field, change: String, why: &str, may_be_same| {
         let message = format!("{} {change}: {why}", named(wanted));
@@ -126,7 +123,6 @@ fn compare(live: &Disk, first: Option<&Disk>, wanted: &Disk) -> Vec<Conflict> {
     let class_of = |disk: &Disk| {
         disk.class.as_ref().map_or("the cluster's own".to_owned(), |class| format!("`{class}`"))
     };
-    let made = first.unwrap_or(live);
     if wanted.class == made.class {
         // As it is in the cluster, whatever the last deployment asked for.
     } else if wanted.class == live.class {

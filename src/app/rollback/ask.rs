@@ -55,14 +55,12 @@ impl Backend {
         {
             return Err(NotRolledBack::Against(message));
         }
-        let (now, then) = files(&manifests.repository, target, app, &choice.to).await?;
+        let files = read_files(&manifests.repository, (target, app), &choice.to).await;
+        let (now, then, former) =
+            files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         check_reserved_names(&self.world, target, app, &then)
             .map_err(|problem| NotRolledBack::Against(problem.message))?;
-        let accepted = Accepted::by(&request);
-        let failed = |error: WriteError| NotRolledBack::Repository(error.to_string());
-        let kept = manifests.repository.kept(target, app).await.map_err(failed)?;
-        let former = data::former_disks(&manifests.repository, (target, app), &kept).await;
-        let notes = data::judge(&now, &then, &former.map_err(failed)?, accepted)?;
+        let notes = data::judge(&now, &then, &former, Accepted::by(&request))?;
         let cluster = self.world.clusters.find(target);
         let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
         let notes = [notes, gone].concat();
@@ -293,19 +291,19 @@ fn version(id: DeployId, record: Option<&Deployment>) -> Version {
     }
 }
 
-/// The files of `latest`, and of the revision.
-async fn files(
+/// The files of `latest` and of the revision, and what the former revisions know of disks.
+async fn read_files(
     repository: &ManifestRepository,
-    target: &TargetName,
-    app: &AppKey,
+    (target, app): (&TargetName, &AppKey),
     to: &DeployId,
-) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>), NotRolledBack> {
+) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
-    let failed = |error: WriteError| NotRolledBack::Repository(error.to_string());
-    let now = repository.files_beside(&latest).await.map_err(failed)?;
-    let then = repository.files_beside(&folder).await.map_err(failed)?;
-    Ok((now, then))
+    let now = repository.files_beside(&latest).await?;
+    let then = repository.files_beside(&folder).await?;
+    let kept = repository.kept(target, app).await?;
+    let former = data::former_disks(repository, (target, app), &kept, &now).await?;
+    Ok((now, then, former))
 }
 
 /// What becomes another; `None` where files are not ours.

@@ -63,13 +63,17 @@ pub(super) fn judge(
     Ok(notes)
 }
 
-/// The files of all kept revisions that can ask for disks, the newest first.
+/// The files of all kept revisions that can ask for disks, the newest first; none of an app without a disk.
 pub(super) async fn former_disks(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     kept: &Kept,
+    live: &[ManifestFile],
 ) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
     let mut all = Vec::new();
+    if reading::live_app(live).0.disks.is_empty() {
+        return Ok(all);
+    }
     for (id, _) in &kept.revisions {
         let folder = layout::revision_folder(target, app, id).to_string();
         let mut files = repository.files_beside(&folder).await?;
@@ -110,10 +114,9 @@ pub(super) async fn judge_again(
     if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
         return Err(refused(&gone));
     }
-    let former = former_disks(repository, (target, app), &kept).await.map_err(failed)?;
-    let latest = kept.latest;
     let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
     let live = live.map_err(failed)?;
+    let former = former_disks(repository, (target, app), &kept, &live).await.map_err(failed)?;
     let revision = layout::revision_folder(target, app, &rollback.to).to_string();
     let revision = repository.files(&revision).await.map_err(failed)?;
     let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
@@ -128,7 +131,7 @@ pub(super) async fn judge_again(
         let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
         Some((file.seen, bytes))
     });
-    Ok(Judgement { latest, application })
+    Ok(Judgement { latest: kept.latest, application })
 }
 
 /// The Application with what the revision's own objects leave to autoscalers; `None` where that changes nothing.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::app::outside::World;
 use crate::app::problem;
 use crate::app::rollback::data::{self, Judgement};
-use crate::controller::outside::{Earlier, Problem, Remedy, Restored};
+use crate::controller::outside::{Earlier, Problem, Restored};
 use crate::git::layout;
 use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
 use crate::model::deployment::{Deployment, Pushed};
@@ -33,8 +33,8 @@ pub(in crate::app) async fn restore(
     };
     let policy = world.clusters.find(target).map(|target| target.policies.hand_edits);
     let watch = Watch::new(policy.unwrap_or_default());
-    let number = match number_of_repository(world, deployment).await {
-        Ok(number) => number,
+    let number = match world.identity_of(deployment).await {
+        Ok(identity) => identity.map(|identity| identity.repository),
         Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
     };
     let note = note(deployment, app, rollback, number);
@@ -96,19 +96,6 @@ async fn recorded(
         Written::Unchanged { commit } => (commit, false),
     };
     Ok(Pushed { commit, changed, digest, files: files.into_iter().map(|one| one.name).collect() })
-}
-
-/// The code host's number of the repository, where an event has said it.
-async fn number_of_repository(
-    world: &World,
-    deployment: &Deployment,
-) -> Result<Option<i64>, Problem> {
-    let identity = world.store.repository_identity(&deployment.request.release.repository).await;
-    let identity = identity.map_err(|error| Problem {
-        remedy: Remedy::Retry { after: None },
-        message: format!("which repository it is cannot be read: {error}"),
-    })?;
-    Ok(identity.map(|identity| identity.repository))
 }
 
 fn note(
