@@ -11,6 +11,7 @@ pub mod percent; // percent-encoding
 pub mod secret_marks; // two texts compared without their secrets
 pub mod secret_mask; // the text of a YAML file without its secrets
 pub mod secret_name; // names that are given to secrets
+mod secret_programs; // programs that take a secret behind a short flag
 pub mod secret_sections; // the parts of a WAML that hold variables and arguments
 pub mod secret_text; // what looks like a secret
 pub mod secret_tree; // data without its secrets

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::secret_name::is_secret_name;
+use super::secret_programs::Program;
 
 /// What looks like a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ pub fn find_secrets(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found: Vec<SecretMatch<'_>> = words(text).filter_map(word).collect();
     found.extend(private_key(text));
     found.extend(passwords(text));
+    found.extend(source_names(text));
     found.extend(webhooks(text));
     found
 }
@@ -133,6 +135,24 @@ fn passwords(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     })
 }
 
+/// The passwords in data source names as Go's drivers have them: `me:x@tcp(db:3306)/app`.
+fn source_names(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
+    // Of a name and a password together.
+    const LONGEST: usize = 512;
+    let find = |(at, _): (usize, &str)| {
+        let before = tail(text.get(..at)?, LONGEST);
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | '/');
+        let user = before.rsplit(is_end).next()?;
+        let (_name, password) = user.split_once(':')?;
+        (!is_reference(password)).then_some(SecretMatch {
+            what: "a password in a data source name",
+            certain: true,
+            text: password,
+        })
+    };
+    ["@tcp(", "@unix("].into_iter().flat_map(|sign| text.match_indices(sign)).filter_map(find)
+}
+
 /// Addresses that let everybody write who knows them, by how they begin.
 const WEBHOOKS: &[(&str, &str)] = &[
     ("hooks.slack.com/services/", "a Slack webhook"),
@@ -165,30 +185,26 @@ pub fn find_named_secret<'a>(name: &str, value: &'a str) -> Option<SecretMatch<'
 }
 
 /// The values that stand behind the name of a secret in a text: `DB_PASSWORD=x`, `--password=x`, `--password x`,
-/// `--set=db.password=x`, `-px` of the programs of `MySQL`, `"password":"x"` and `Authorization: Bearer x`.
+/// `--set=db.password=x`, `?api_key=x`, `"password":"x"`, `Authorization: Bearer x`, what programs like
+/// `curl` take behind a short flag, and the passwords of a `.netrc`.
 pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found = find_pairs(text);
     found.extend(find_authorized(text));
+    found.extend(find_in_netrc(text));
     if !["=", "--", "-p", " -"].iter().any(|sign| text.contains(sign)) {
         return found;
     }
     let mut words = split_words(text).peekable();
-    let is_mysql = |word: &str| {
-        let program = word.rsplit('/').next().unwrap_or_default();
-        program.starts_with("mysql") || program.starts_with("mariadb")
-    };
-    let mut of_mysql = false;
+    let mut program = None;
     let mut values = Values { text, plain_end: 0, given_end: 0 };
     while let Some(word) = words.next() {
-        of_mysql |= is_mysql(word);
+        program = Program::of(word).or(program);
         let value = if word.contains('=') {
             assigned_start(word).and_then(|at| values.next(span_in(text, word).start + at))
         } else if is_secret_flag(word) {
             words.peek().copied().filter(|next| !next.starts_with('-'))
-        } else if of_mysql {
-            word.strip_prefix("-p").filter(|value| !value.is_empty())
         } else {
-            None
+            program.and_then(|program| program.secret(word, words.peek().copied()))
         };
         found.extend(value.filter(|value| is_given(value)).map(argument));
     }
@@ -347,22 +363,31 @@ pub(super) fn tail(text: &str, most: usize) -> &str {
 /// The values that stand behind the name of a secret in the arguments of a program, with the place of the argument:
 /// an argument may be the value of the one before it.
 pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'a>)> {
-    let is_mysql = arguments.first().is_some_and(|word| {
-        let program = word.rsplit('/').next().unwrap_or_default();
-        program.starts_with("mysql") || program.starts_with("mariadb")
-    });
+    let program = arguments.first().and_then(|word| Program::of(word));
     let mut found = Vec::new();
-    for (at, argument_text) in arguments.iter().enumerate() {
-        found.extend(find_assigned(argument_text).into_iter().map(|one| (at, one)));
-        let before = at.checked_sub(1).and_then(|before| arguments.get(before));
+    for (at, text) in arguments.iter().enumerate() {
+        found.extend(find_assigned(text).into_iter().map(|one| (at, one)));
+        let before = at.checked_sub(1).and_then(|before| arguments.get(before)).copied();
         let is_behind_flag = before.is_some_and(|flag| is_secret_flag(flag.trim()));
-        let glued = argument_text.strip_prefix("-p").filter(|value| is_mysql && !value.is_empty());
-        let value = if is_behind_flag && !argument_text.starts_with('-') {
-            Some(*argument_text)
+        let value = if is_behind_flag && !text.starts_with('-') {
+            Some(*text)
         } else {
-            glued
+            let apart = before.and_then(|flag| program?.apart(flag, text));
+            apart.or_else(|| program?.glued(text))
         };
         found.extend(value.filter(|value| is_given(value)).map(|value| (at, argument(value))));
+    }
+    found
+}
+
+/// The passwords in a `.netrc`: `machine example.com login me password x`.
+fn find_in_netrc(text: &str) -> Vec<SecretMatch<'_>> {
+    let mut words = text.split_whitespace().skip_while(|word| *word != "machine");
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "password" {
+            found.extend(words.next().filter(|value| is_given(value)).map(argument));
+        }
     }
     found
 }
@@ -373,7 +398,8 @@ fn argument(text: &str) -> SecretMatch<'_> {
 
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |c: char| {
-        c.is_whitespace() || matches!(c, ',' | ';' | '&' | '|' | '"' | '\'' | '`' | '(' | '[' | '{')
+        c.is_whitespace()
+            || matches!(c, ',' | ';' | '&' | '?' | '|' | '"' | '\'' | '`' | '(' | '[' | '{')
     };
     text.split(is_end).filter(|word| !word.is_empty())
 }

@@ -203,6 +203,18 @@ mod tests {
                 json!({"command": ["sh", "-c", format!("PGPASSWORD={MASK} psql; mysql -p{MASK} -u me")]}),
             ),
             (
+                json!({"command": ["curl", "-u", "me:hunter2", "http://a/?api_key=hunter2&b=c"]}),
+                json!({"command": ["curl", "-u", format!("me:{MASK}"), format!("http://a/?api_key={MASK}&b=c")]}),
+            ),
+            (
+                json!({"a": "redis-cli -a hunter2 ping", "b": "me:hunter2@tcp(db:3306)/app"}),
+                json!({"a": format!("redis-cli -a {MASK} ping"), "b": format!("me:{MASK}@tcp(db:3306)/app")}),
+            ),
+            (
+                json!({".netrc": "machine a.example.com\n  login me\n  password hunter2\n"}),
+                json!({".netrc": format!("machine a.example.com\n  login me\n  password {MASK}\n")}),
+            ),
+            (
                 json!({"annotations": {"example.com/db-password": "hunter2", "a": "b"}}),
                 json!({"annotations": {"example.com/db-password": MASK, "a": "b"}}),
             ),

@@ -193,6 +193,7 @@ fn a_value_that_is_only_a_comment_is_told() {
         "slack: null #squad\n",
         "slack: \"#squad\"\n",
         "slack: ## x\n",
+        "slack: #-----\n",
     ] {
         assert_eq!(hints(&format!("{HEAD}{fine}deploy:\n  t: {{}} #x\n")), [], "{fine}");
     }
@@ -249,6 +250,9 @@ fn a_comment_where_no_text_is_wanted_is_told_with_the_line_to_write() {
     ));
     assert_eq!(hidden.len(), 2, "{hidden:?}");
     assert!(!format!("{hidden:?}").contains("hunter2"), "{hidden:?}");
+    for told in ["args: #--port=80", "env: #- {name: A, value: b}", "labels: #{a: b}"] {
+        assert_eq!(hints(&format!("{HEAD}deploy:\n  t:\n    {told}\n")).len(), 1, "{told}");
+    }
     // A target without settings says all that it has to.
     assert_eq!(hints(&format!("{HEAD}deploy:\n  t: #same as prod\n")), []);
 }

@@ -86,14 +86,17 @@ fn is_target(path: &Path) -> bool {
     matches!(path.0.as_slice(), [Step::Key(key), Step::Key(_)] if key == "deploy")
 }
 
-/// The word that stands behind the key and its colon, if it is a comment.
+/// What stands behind the key and its colon, if it is a comment that begins without a space.
 fn comment_behind<'t>(key: &Position, lines: &[&'t str]) -> Option<&'t str> {
     let line = lines.get((key.line as usize).checked_sub(1)?)?;
     let end = (key.column as usize).checked_sub(1)? + key.length as usize;
     let (at, _) = line.char_indices().nth(end)?;
     let rest = line.get(at..)?.trim_start().strip_prefix(':')?.trim();
-    let is_word = rest.strip_prefix('#')?.starts_with(|c: char| c.is_alphanumeric());
-    is_word.then_some(rest)
+    let behind = rest.strip_prefix('#')?;
+    // A line of signs is there for the eye.
+    let is_value = !behind.starts_with(|c: char| c.is_whitespace() || c == '#')
+        && behind.contains(char::is_alphanumeric);
+    is_value.then_some(rest)
 }
 
 /// Warns of each entry of `defaults` that is for no target.

@@ -106,6 +106,7 @@ const PURE: &[&str] = &[
     "support/secret_marks",
     "support/secret_mask",
     "support/secret_name",
+    "support/secret_programs",
     "support/secret_sections",
     "support/secret_text",
     "support/secret_tree",
