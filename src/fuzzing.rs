@@ -40,7 +40,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "waml", run: waml },
     Target { name: "webhook", run: crate::forge::github::webhook::fuzz },
-    Target { name: "report", run: crate::git::fuzz_report },
+    Target { name: "report", run: crate::git::push::report::fuzz },
     Target { name: "event_stream", run: crate::cli::fuzz_event_stream },
     Target { name: "challenge", run: crate::facts::fuzz_challenge },
     Target { name: "traefik_rule", run: pipeline::reading::fuzz_rule },

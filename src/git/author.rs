@@ -4,7 +4,6 @@
 //! `LOGIN@users.noreply.HOST`; nobody's real address gets into a repository that way. Only who the
 //! code host itself names gets such an address: another name may be a stranger's login there.
 
-use crate::git::writer::Identity;
 use crate::model::event::NOBODY;
 use crate::support::text::is_invisible;
 
@@ -12,6 +11,15 @@ use crate::support::text::is_invisible;
 const LONGEST: usize = 100;
 /// Where an address is nobody's at any host.
 const NOWHERE: &str = "localhost";
+
+/// Who commits, or has asked for what is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// `the-deployer`
+    pub name: String,
+    /// `the-deployer@example.com`
+    pub email: String,
+}
 
 /// Who asked for a change; free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

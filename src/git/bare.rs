@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryInitOptions};
 
-use crate::git::clone::MARKER;
+/// Says that a folder is a clone of ours, and of which repository and branch.
+pub(super) const MARKER: &str = "the-deployer-clone";
 
 /// Makes a bare repository with these files in it, unless another process is faster. `place` puts the
 /// new one, which is whole, into its place.

@@ -9,10 +9,10 @@ use git2::{Oid, Repository};
 
 use crate::git::commit::Committer;
 use crate::git::edits::{EditError, Edited};
+use crate::git::error::SigningError;
 use crate::git::objects::Objects;
 use crate::git::pack::Load;
 use crate::git::queue::Job;
-use crate::git::signing::SigningError;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::DeployId;
 

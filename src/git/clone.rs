@@ -10,12 +10,10 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::bare;
-pub(super) use crate::git::bare::with_suffix;
+pub(super) use crate::git::bare::{MARKER, with_suffix};
 
 /// Where the clone remembers the server's branch; also keeps its objects referenced.
 pub(super) const TRACKING: &str = "refs/remotes/origin/tip";
-/// Says that a folder is a clone of ours, and of which repository and branch.
-pub(super) const MARKER: &str = "the-deployer-clone";
 /// What is not packed by us stays as single files. One of 256 folders is counted, as git does: this
 /// is some 40,000 objects or 2,500 deployments, after which a new clone is cheaper to use.
 const LOOSE_IN_ONE_FOLDER: usize = 160;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use git2::Oid;
 use jiff::Timestamp;
 
-use crate::git::author::author;
+use crate::git::author::{Identity, author};
 use crate::git::change::Change;
-use crate::git::error::WriteError;
-use crate::git::signing::{Signing, SigningError};
-use crate::git::writer::Identity;
+use crate::git::error::{SigningError, WriteError};
+use crate::git::signing::Signing;
 
 /// Who makes commits.
 #[derive(Debug, Clone)]

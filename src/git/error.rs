@@ -6,8 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::git::refusal::Refusal;
-use crate::git::signing::SigningError;
-use crate::git::token::NoToken;
 use crate::model::hand_edit::HandEdit;
 use crate::support::disk;
 
@@ -252,6 +250,105 @@ impl WriteError {
             | Self::Corrupt { .. }
             | Self::Invalid(_) => Disposition::Stop,
         }
+    }
+}
+
+/// Why there is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NoToken {
+    /// What is wrong and what to do, in one sentence without a secret.
+    pub why: String,
+    /// Whether asking again later can help.
+    pub next: Disposition,
+}
+
+/// Why there is no signature. Nothing of a key is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SigningError {
+    /// `gpg` cannot be started.
+    #[error(
+        "the program gpg cannot be started ({0}): install GnuPG 2.2 or newer (`gpg` and `gpg-agent`)"
+    )]
+    NoProgram(String),
+    /// It did not end.
+    #[error("gpg did not end within {0} seconds")]
+    TimedOut(u64),
+    /// Its home cannot be made or used.
+    #[error("the folder {folder} cannot be used for signing: {cause}")]
+    Folder {
+        /// Where it is.
+        folder: String,
+        /// What is wrong, and what to do.
+        cause: String,
+    },
+    /// Its home is where no socket can be.
+    #[error(
+        "the folder {folder} cannot be used for signing: its path has {length} bytes, and the sockets of gpg-agent allow {longest}: choose a shorter `storage.folder`"
+    )]
+    TooDeep {
+        /// Where it is.
+        folder: String,
+        /// The length of its path in bytes.
+        length: usize,
+        /// What is allowed.
+        longest: usize,
+    },
+    /// It has no use for the key.
+    #[error("gpg cannot use the key under `signing`: {0}")]
+    BadKey(String),
+    /// It made no signature, and will not before a person has done something about the key.
+    #[error("gpg made no signature: {0}")]
+    Unusable(String),
+    /// It made no signature.
+    #[error("gpg made no signature: {0}")]
+    NotSigned(String),
+    /// The ssh key made none.
+    #[error("no signature can be made with this ssh key")]
+    Ssh,
+}
+
+impl SigningError {
+    /// Whether trying again can help. A machine without memory, a full disk, an agent that is away:
+    /// all that passes. Final is only what is known to be.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_) => true,
+            Self::NoProgram(_)
+            | Self::TooDeep { .. }
+            | Self::BadKey(_)
+            | Self::Unusable(_)
+            | Self::Ssh => false,
+        }
+    }
+
+    /// The same of a key that has signed before: it is not the key.
+    fn of_good_key(self) -> Self {
+        match self {
+            Self::BadKey(why) => Self::NotSigned(why),
+            other => other,
+        }
+    }
+}
+
+/// Why a step did not work.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Known, typed, final for this write.
+    Error(WriteError),
+    /// git itself failed on our side: the clone may be damaged.
+    Damaged(git2::Error),
+}
+
+impl From<WriteError> for Trouble {
+    fn from(error: WriteError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<git2::Error> for Trouble {
+    fn from(error: git2::Error) -> Self {
+        Self::Damaged(error)
     }
 }
 

@@ -9,16 +9,36 @@
 //! so what they pushed moved the branch from that tip, and the server refuses ours. After a race
 //! that was lost nothing is applied again before the leases were looked at again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::git::queue::Job;
-use crate::git::rounds::Now;
-use crate::support::lease::Lease;
+use crate::support::lease::{Lease, Moment};
 
 /// How often the clocks are looked at while something is under way; one may have been moved.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Says what time it is. Clones share it.
+#[derive(Clone)]
+pub struct Now(Arc<dyn Fn() -> Moment + Send + Sync>);
+
+impl Now {
+    /// What is asked for the time.
+    pub fn by(now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Now {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Now")
+    }
+}
 
 /// The leases of all that goes together.
 #[derive(Debug, Clone)]
@@ -33,9 +53,9 @@ impl Fence {
         Self { leases: Vec::new(), now: None }
     }
 
-    /// For the push of these jobs.
-    pub(super) fn of<'a>(jobs: impl Iterator<Item = &'a Job>, now: &Now) -> Self {
-        Self { leases: jobs.map(|job| job.lease.clone()).collect(), now: Some(now.clone()) }
+    /// For the push of what is held by these leases.
+    pub(super) fn of<'a>(leases: impl Iterator<Item = &'a Lease>, now: &Now) -> Self {
+        Self { leases: leases.cloned().collect(), now: Some(now.clone()) }
     }
 
     /// Whether one of the leases has ended: then nothing of it may be sent.

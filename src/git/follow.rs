@@ -13,7 +13,7 @@ use git2::{ErrorCode, Oid, Repository};
 use crate::git::address::Address;
 use crate::git::clone::{self, MARKER, TRACKING};
 use crate::git::error::WriteError;
-use crate::git::kept;
+use crate::git::fetch;
 use crate::git::remote::{Remote, Way};
 use crate::git::snapshot::{self, Entry, Failed, Limits};
 use crate::git::ssh;
@@ -274,13 +274,13 @@ impl OnDisk {
         }
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = path.to_string_lossy();
-        transport::beside(|| kept::fetch(&self.repo, &path, reference, 0))
+        transport::beside(|| fetch::fetch(&self.repo, &path, reference, 0))
             .map(|found| found.tip())
             .map_err(|error| self.broken(&error))
     }
 
     fn fetch_from(&self, remote: &Remote, reference: &str) -> Result<Option<Oid>, FollowError> {
-        let found = kept::newest(remote, &self.repo, reference);
+        let found = fetch::newest(remote, &self.repo, reference);
         found.map(|found| found.tip()).map_err(|error| match error.failure {
             Some(failure) => told(remote.error(failure)),
             None => self.broken(&error.git),

@@ -4,55 +4,17 @@ use std::path::Path;
 
 use git2::{Oid, Repository};
 
-use crate::git::error::WriteError;
+use crate::git::error::Trouble;
 use crate::git::fence::Fence;
 use crate::git::kept::{Kept, Seen};
 use crate::git::local::Local;
+use crate::git::outcome::Published;
 use crate::git::pack::Load;
-use crate::git::refusal::Refusal;
 
 /// Who holds the branch.
 pub(super) enum Home {
     Local(Local),
     Kept(Kept),
-}
-
-/// What became of moving the branch.
-#[derive(Debug)]
-pub(super) enum Published {
-    /// It is at our commit.
-    Done,
-    /// Somebody moved it first.
-    Lost,
-    /// A lease had ended; nothing was moved.
-    Late,
-    /// Somebody is moving it now; the error is for when that lasts.
-    Locked(WriteError),
-    /// The server does not want it.
-    Refused(Refusal),
-    /// The connection ended after the pack was sent: only the branch itself can tell.
-    Unclear(WriteError),
-}
-
-/// Why a step did not work.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// Known, typed, final for this write.
-    Error(WriteError),
-    /// git itself failed on our side: the clone may be damaged.
-    Damaged(git2::Error),
-}
-
-impl From<WriteError> for Trouble {
-    fn from(error: WriteError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<git2::Error> for Trouble {
-    fn from(error: git2::Error) -> Self {
-        Self::Damaged(error)
-    }
 }
 
 impl Home {

@@ -9,26 +9,19 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use git2::{AutotagOption, Direction, FetchOptions, Oid, RemoteHead, Repository};
+use git2::{Oid, Repository};
 
 use crate::git::clone::{self, MARKER, TRACKING};
-use crate::git::error::WriteError;
+use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::Fence;
-use crate::git::home::{Published, Trouble};
+use crate::git::fetch::{self, Found, HEADS};
+use crate::git::outcome::Published;
 use crate::git::pack::Load;
 use crate::git::push::{self, Push, PushBy, Update};
 use crate::git::remote::Remote;
-use crate::git::transport::{self, WireError};
 
-/// From so many objects on they become one pack and not as many files; git's own number.
-const PACKED: usize = 100;
 /// After a clone could not be made anew, so many writes go by before the next attempt.
 const REST: u32 = 100;
-
-/// What a branch's reference begins with.
-pub(super) const HEADS: &str = "refs/heads/";
-/// So many other branches are named to who has to find the right one.
-pub(super) const FEW: usize = 5;
 
 /// The kept clone.
 pub(super) struct Kept {
@@ -50,34 +43,6 @@ pub(super) enum Seen {
     NotYet,
     /// It was there; `None` when there was no such branch.
     At(Option<Oid>),
-}
-
-/// Where a server has a branch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
-    At(Oid),
-    /// It has no branch at all.
-    Empty,
-    /// It has others; the names of a few.
-    Others(Vec<String>),
-}
-
-impl Found {
-    pub(super) fn tip(&self) -> Option<Oid> {
-        match self {
-            Self::At(tip) => Some(*tip),
-            Self::Empty | Self::Others(_) => None,
-        }
-    }
-
-    fn in_place_of(reference: &str, heads: &[RemoteHead<'_>]) -> Self {
-        if let Some(head) = heads.iter().find(|head| head.name() == reference) {
-            return Self::At(head.oid());
-        }
-        let names = heads.iter().filter_map(|head| head.name().strip_prefix(HEADS));
-        let names: Vec<String> = names.take(FEW).map(str::to_owned).collect();
-        if names.is_empty() { Self::Empty } else { Self::Others(names) }
-    }
 }
 
 /// The clone that takes this one's place when too much has piled up in it.
@@ -123,7 +88,7 @@ impl Kept {
 
     /// Asks the server where the branch is, and gets the objects that are new to us.
     pub(super) fn look(&mut self) -> Result<Option<Oid>, Trouble> {
-        let found = newest(&self.remote, &self.repo, &self.reference);
+        let found = fetch::newest(&self.remote, &self.repo, &self.reference);
         let tip = match found.map_err(|error| error.trouble(&self.remote))? {
             Found::At(tip) => {
                 self.remember(tip)?;
@@ -155,7 +120,7 @@ impl Kept {
         let published = self.push.push(&self.repo, &update)?;
         match published {
             Published::Done => {
-                save(&self.repo, load)?;
+                load.save_to(&self.repo)?;
                 self.remember(tip)?;
                 self.tip = Seen::At(Some(tip));
             }
@@ -254,55 +219,6 @@ impl Kept {
             Err(_) => false,
         }
     }
-}
-
-/// Puts objects that the server has now into the clone.
-pub(super) fn save(repo: &Repository, load: &Load) -> Result<(), git2::Error> {
-    let odb = repo.odb()?;
-    if load.objects().len() < PACKED {
-        for object in load.objects().values() {
-            odb.write(object.kind, &object.bytes)?;
-        }
-        return Ok(());
-    }
-    let mut writer = odb.packwriter()?;
-    let written = writer.write_all(load.thin());
-    written.map_err(|error| git2::Error::from_str(&error.to_string()))?;
-    writer.commit().map(drop)
-}
-
-/// Asks the server where the branch is, and gets what is new. The first time only the tip comes;
-/// old servers cannot do that, and send everything, once.
-pub(super) fn newest(
-    remote: &Remote,
-    repo: &Repository,
-    reference: &str,
-) -> Result<Found, WireError> {
-    let first = repo.refname_to_id(TRACKING).is_err();
-    let fetch = |depth| transport::over(remote, |address| fetch(repo, address, reference, depth));
-    match fetch(i32::from(first)) {
-        Err(error) if first && error.git.message().contains("support shallow") => fetch(0),
-        other => other,
-    }
-}
-
-/// Gets what is new on a branch into [`TRACKING`]; where the branch is, if there is one.
-pub(super) fn fetch(
-    repo: &Repository,
-    address: &str,
-    reference: &str,
-    depth: i32,
-) -> Result<Found, git2::Error> {
-    let mut remote = repo.remote_anonymous(address)?;
-    let mut connection = remote.connect_auth(Direction::Fetch, None, None)?;
-    let found = Found::in_place_of(reference, connection.list()?);
-    if found.tip().is_some() && repo.refname_to_id(TRACKING).ok() != found.tip() {
-        let mut options = FetchOptions::new();
-        options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
-        let refspec = format!("+{reference}:{TRACKING}");
-        connection.remote().fetch(&[refspec], Some(&mut options), None)?;
-    }
-    Ok(found)
 }
 
 fn marker(remote: &Remote, reference: &str) -> String {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use git2::{ErrorCode, Oid, Repository, RepositoryInitOptions};
 
 use crate::git::bare;
-use crate::git::error::WriteError;
+use crate::git::error::{Trouble, WriteError};
 use crate::git::fence::Fence;
-use crate::git::home::{Published, Trouble};
-use crate::git::kept::{self, FEW, HEADS};
+use crate::git::fetch::{FEW, HEADS};
+use crate::git::outcome::Published;
 use crate::git::pack::Load;
 use crate::git::stale;
 use crate::git::tidy::Tidying;
@@ -126,7 +126,7 @@ impl Local {
         load: &Load,
         fence: &Fence,
     ) -> Result<Published, Trouble> {
-        kept::save(&self.repo, load)?;
+        load.save_to(&self.repo)?;
         let mut transaction = self.repo.transaction()?;
         match transaction.lock_ref(&self.reference) {
             Ok(()) => {}

@@ -13,7 +13,8 @@
 //! remote: http | ssh; transport, wire, token  the way to that server, and as whom
 //! queue, budget, round, rounds        who waits, how often is pushed, and how a push ends
 //! fence                               who may not push any more
-//! writer                              the door: settings, outcomes, one writer a repository
+//! outcome, error                      how a write ends
+//! writer, roll_back                   the door: settings, one writer a repository
 //! reading, footprint, tree            what is live, what was written last, all that an app has
 //! past                                what the commits say was done, and what stands now
 //! revisions, trailers                 an app's history for people, and what its commits say of it
@@ -37,6 +38,7 @@ mod deployment;
 mod edits;
 pub mod error;
 mod fence;
+mod fetch;
 mod folder;
 pub mod follow;
 mod handedit;
@@ -49,13 +51,15 @@ pub mod layout;
 mod local;
 pub mod message;
 mod objects;
+mod outcome;
 mod pack;
 pub mod past;
-mod push;
+pub(crate) mod push;
 mod queue;
 pub mod reading;
 pub mod refusal;
 mod remote;
+mod roll_back;
 mod rollback;
 mod round;
 mod rounds;
@@ -71,9 +75,6 @@ mod transport;
 mod tree;
 mod wire;
 pub mod writer;
-
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use crate::git::push::report::fuzz as fuzz_report;
 
 /// Where programs that we start are looked for. The path of our own process is not handed on, as
 /// nothing of its environment is.

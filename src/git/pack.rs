@@ -9,13 +9,16 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use git2::{ObjectType, Oid};
+use git2::{ObjectType, Oid, Repository};
 use sha1::{Digest as _, Sha1};
 
 use crate::git::objects::{New, Object};
 
 /// How long a chain of differences may get; git itself makes none that is longer.
 const DEPTH: usize = 50;
+
+/// From so many objects on they become one pack and not as many files; git's own number.
+const PACKED: usize = 100;
 
 /// Which differences a pack may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,21 @@ impl Load {
 
     pub(super) fn objects(&self) -> &New {
         &self.new
+    }
+
+    /// Puts the objects into a clone, once the server has them.
+    pub(super) fn save_to(&self, repo: &Repository) -> Result<(), git2::Error> {
+        let odb = repo.odb()?;
+        if self.objects().len() < PACKED {
+            for object in self.objects().values() {
+                odb.write(object.kind, &object.bytes)?;
+            }
+            return Ok(());
+        }
+        let mut writer = odb.packwriter()?;
+        let written = writer.write_all(self.thin());
+        written.map_err(|error| git2::Error::from_str(&error.to_string()))?;
+        writer.commit().map(drop)
     }
 
     /// The bytes of the thin pack, made once.

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::git::change::Change;
 use crate::git::error::WriteError;
-use crate::git::writer::Written;
+use crate::git::outcome::Written;
 use crate::model::release::Release;
 use crate::support::lease::Lease;
 

@@ -13,16 +13,19 @@ use git2::{Oid, Repository};
 use crate::git::batch::{self, Built, Fate};
 use crate::git::change::Change;
 use crate::git::commit::Committer;
-use crate::git::error::WriteError;
-use crate::git::fence::Fence;
-use crate::git::home::{Home, Published, Tip, Trouble};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::fence::{Fence, Now};
+use crate::git::home::{Home, Tip};
 use crate::git::message::{ids_of, is_of};
+use crate::git::outcome::{Published, Written};
 use crate::git::queue::{Base, Job};
 use crate::git::refusal::Refusal;
-use crate::git::rounds::Now;
-use crate::git::writer::Written;
 use crate::model::id::{CommitSha, DeployId};
 use crate::support::disk;
+
+/// How often a change is applied again after others were faster. Each time somebody else got
+/// through, so twelve in a row means a repository too busy for us just now.
+pub(super) const TRIES: u32 = 12;
 
 /// How many commits back a deploy id is looked for: it was lost by a crash, not by a year.
 const LOOK_BACK: usize = 1_000;
@@ -153,7 +156,8 @@ impl Writer {
             let built = batch::build(self.home.repo(), tip.at, jobs, &arrived, &self.committer)?;
             if let Some(last) = built.tip {
                 // After the tip was read, and before anything is sent: see `fence`.
-                let fence = Fence::of(jobs.iter().take(built.fates.len()), &self.now);
+                let fence =
+                    Fence::of(jobs.iter().take(built.fates.len()).map(|job| &job.lease), &self.now);
                 if fence.is_closed() || !jobs.iter().all(Job::is_awaited) {
                     return Ok(Attempt::Late);
                 }
@@ -280,7 +284,7 @@ impl Writer {
 
     fn lost_races(&self) -> WriteError {
         let (repository, branch) = (self.name.clone(), self.branch.clone());
-        WriteError::LostRaces { repository, branch, tries: super::rounds::TRIES }
+        WriteError::LostRaces { repository, branch, tries: TRIES }
     }
 }
 

@@ -21,37 +21,13 @@ use tokio::sync::Mutex;
 
 use crate::git::budget::Meter;
 use crate::git::error::WriteError;
+use crate::git::fence::Now;
 use crate::git::queue::{Job, Queue};
 use crate::git::refusal::Refusal;
-use crate::git::round::{End, Round, Writer};
-use crate::support::lease::Moment;
+use crate::git::round::{End, Round, TRIES, Writer};
 
-/// How often a change is applied again after others were faster. Each time somebody else got
-/// through, so twelve in a row means a repository too busy for us just now.
-pub(super) const TRIES: u32 = 12;
 /// When so many jobs in a row were refused, each by itself, the others are not asked about now.
 const ALONE: u32 = 3;
-
-/// Says what time it is. Clones share it.
-#[derive(Clone)]
-pub struct Now(Arc<dyn Fn() -> Moment + Send + Sync>);
-
-impl Now {
-    /// What is asked for the time.
-    pub fn by(now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
-    }
-
-    pub(super) fn now(&self) -> Moment {
-        (self.0)()
-    }
-}
-
-impl std::fmt::Debug for Now {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Now")
-    }
-}
 
 /// What a repository's writer has done since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::git::error::Disposition;
+pub use crate::git::error::NoToken;
 
 /// What is wanted of a source.
 #[derive(Debug, Clone)]
@@ -19,16 +19,6 @@ pub enum Ask {
     Any,
     /// Another than this, which the host answered with 401.
     InsteadOf(SecretString),
-}
-
-/// Why there is no token.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct NoToken {
-    /// What is wrong and what to do, in one sentence without a secret.
-    pub why: String,
-    /// Whether asking again later can help.
-    pub next: Disposition,
 }
 
 /// A token, or `None`: we come as anybody, or there is no other one.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use git2::transport::{Service, SmartSubtransport, SmartSubtransportStream, Transport};
 
+use crate::git::error::Trouble;
 use crate::git::fence::Fence;
-use crate::git::home::Trouble;
 use crate::git::http::{Exchange, Wire};
 use crate::git::remote::Remote;
 use crate::git::ssh::{Program, Session, Ssh};

@@ -14,54 +14,36 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
+pub use crate::git::author::Identity;
 use crate::git::budget::Meter;
 pub use crate::git::budget::PushBudget;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::{ProjectFile, Write};
+use crate::git::error::Trouble;
 pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::fence::Now;
 pub use crate::git::handedit::Watch;
-use crate::git::home::{Home, Trouble};
+use crate::git::home::Home;
 use crate::git::kept::Kept;
 use crate::git::layout;
 use crate::git::local::{self, Local};
 pub use crate::git::message::{Message, Note, RemovalNote, RollbackNote};
+pub use crate::git::outcome::Written;
 pub use crate::git::push::PushBy;
 pub use crate::git::queue::OnItsWay;
 use crate::git::queue::{self, Coming, Job, Queue};
 use crate::git::remote::{Remote, Way};
 pub use crate::git::rollback::Restore;
 use crate::git::round::Writer;
+pub use crate::git::rounds::Done;
 use crate::git::rounds::{Counters, Rounds};
-pub use crate::git::rounds::{Done, Now};
 use crate::git::signing::{Signing, SigningKey};
 use crate::git::ssh;
 use crate::git::token::Tokens;
-use crate::model::id::CommitSha;
 use crate::model::release::Release;
 use crate::support::lease::Lease;
-
-/// What became of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a deployment is recorded with the commit that holds it"]
-pub enum Written {
-    /// A commit was made, and the branch is at it.
-    Pushed {
-        /// The new commit.
-        commit: CommitSha,
-    },
-    /// The branch holds exactly this already; no commit was made.
-    Unchanged {
-        /// The tip that holds it.
-        commit: CommitSha,
-    },
-    /// A former try of the same change got through; no second commit was made.
-    AlreadyPushed {
-        /// The commit of that try, or the tip if it is too far back.
-        commit: CommitSha,
-    },
-}
 
 /// Where the repository is and how to come in.
 #[derive(Debug, Clone)]
@@ -99,15 +81,6 @@ pub struct Settings {
     pub push: PushBy,
     /// What time it is, for the budget and for leases.
     pub now: Now,
-}
-
-/// Who commits, or has asked for what is committed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// `the-deployer`
-    pub name: String,
-    /// `the-deployer@example.com`
-    pub email: String,
 }
 
 /// One manifest repository. Cheap to clone; all clones share the one writer.

@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use crate::model::audit::{By, Entry};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::removal::{Ended, Removal};
-use crate::store::queue::end_of;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::{KeyLease, PendingAnswer};
+use crate::store::lease::end_of;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{
-    KeyLease, PendingAnswer, Store, StoreError, Write, audit, claims, idempotency_keys, inactive,
-    lane,
-};
+use crate::store::write::Write;
+use crate::store::{audit, claims, idempotency_keys, inactive, lane};
 
 /// Whether an act may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]

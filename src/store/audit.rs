@@ -6,8 +6,10 @@ use sqlx::AssertSqlSafe;
 
 use crate::model::audit::{By, Entry, Found, Search, Via, Written};
 use crate::model::id::{AppKey, Namespace, Slug};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 const DOING: &str = "writing the audit log";
 const READING: &str = "reading the audit log";

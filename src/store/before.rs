@@ -3,8 +3,10 @@
 
 use crate::model::deployment::ForgeState;
 use crate::model::id::DeployId;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox::Message;
 use crate::store::row::Row;
-use crate::store::{Message, Store, StoreError};
 
 const DOING: &str = "finding out what to tell";
 

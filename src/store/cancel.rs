@@ -6,8 +6,12 @@ use crate::model::audit::Entry;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::DeployId;
 use crate::model::status::ForgeStatus;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::Reply;
 use crate::store::row::{self, Row, deployment_columns, storable};
-use crate::store::{Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
+use crate::store::write::Write;
+use crate::store::{audit, idempotency_keys, lane};
 
 /// What became of a deployment that was to be cancelled.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,13 +17,14 @@ use crate::model::facts::{NotOwned, ObjectName, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;
-use crate::store::queue::Claim;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::findings::Findings;
+use crate::store::lease::Claim;
+use crate::store::object_claims;
+use crate::store::object_claims::{ClaimConflict, SETTLES};
 use crate::store::row::Row;
-use crate::store::{Findings, Store, StoreError, Write, object_claims};
-
-/// So long after a success the claim counts: longer than any replica may take to see a push of
-/// another one, and than their clocks may differ.
-pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(10);
+use crate::store::write::Write;
 
 /// With more hosts than this, all claims on a target are read.
 const MOST_HOSTS: usize = 300;
@@ -32,24 +33,6 @@ const MOST_HOSTS: usize = 300;
 const ROWS: usize = 50;
 
 const DOING: &str = "claiming an app and its routes";
-
-/// What another deployment has claimed, or another repository owns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClaimConflict {
-    /// The app is another repository's.
-    App,
-    /// The app's namespace is another owner's.
-    Namespace,
-    /// A route that would be in the way of the deployment's.
-    Route(Route),
-    /// An object of the namespace.
-    Object {
-        /// Which.
-        object: ObjectName,
-        /// The other app.
-        app: AppKey,
-    },
-}
 
 impl Store {
     /// Whose the app and its namespace are on a target, or are about to become: also by deployments

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::outbox::{self, Message};
 use crate::store::row::Row;
-use crate::store::{Store, StoreError};
 
 const DOING: &str = "looking for ends to be looked at again";
 

@@ -7,8 +7,9 @@
 //!
 //! It stands in the summary, which nothing else writes before an attempt has ended.
 
-use crate::store::queue::{Claim, Held};
-use crate::store::{Store, StoreError};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::lease::{Claim, Held};
 
 /// The summary of a deployment that a worker has just taken, by what stood there before.
 macro_rules! deployment_taken {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError};
 
 const DOING: &str = "looking for what is due next";
 const BRINGING_DOWN: &str = "bringing down times that lie too far ahead";

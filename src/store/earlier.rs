@@ -3,9 +3,12 @@
 
 use crate::model::deployment::Contact;
 use crate::model::id::RepoName;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox::Message;
 use crate::store::row::Row;
+use crate::store::told::Told;
 use crate::store::told::told;
-use crate::store::{Message, Store, StoreError, Told};
 
 impl Store {
     /// What the message's sink was or will be told of the deployments before it in its lane, newest

@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::deployment::ForgeState;
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, outbox};
 
 const DOING: &str = "counting what the forge was told";
 /// The forge counts by the hour.

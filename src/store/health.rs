@@ -5,7 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::connect::Kind;
-use crate::store::{Store, StoreError, Write};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::write::Write;
 
 const DOING: &str = "trying whether the database takes writes";
 

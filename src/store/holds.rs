@@ -8,8 +8,12 @@ use crate::model::audit::Entry;
 use crate::model::deployment::Deployment;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::rollback::{Hold, Rollback};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::Reply;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
+use crate::store::write::Write;
+use crate::store::{audit, idempotency_keys, lane};
 
 const DOING: &str = "changing a hold";
 

@@ -16,9 +16,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::model::id::DeployId;
-use crate::store::queue::end_of;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::lease::end_of;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 /// For so long a repeat is known.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);

@@ -13,8 +13,11 @@ use crate::model::removal::Removal;
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::store::connect::Kind;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, Write, outbox};
+use crate::store::write::Write;
 
 const DOING: &str = "leaving word of what is no longer live";
 

@@ -7,10 +7,12 @@ use crate::model::deployment::State;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{DeliveryId, DeployId};
 use crate::model::status::ForgeStatus;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::row::{Row, storable};
-use crate::store::{
-    PendingAnswer, Store, StoreError, Write, audit, idempotency_keys, lane, repositories,
-};
+use crate::store::write::Write;
+use crate::store::{audit, idempotency_keys, lane, repositories};
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,10 @@ use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::lane::{Entry, Lane, Place};
 use crate::model::status::ForgeStatus;
 use crate::store::connect::Kind;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 const DOING: &str = "looking at a lane";
 

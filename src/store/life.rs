@@ -18,43 +18,14 @@ use crate::model::rollback::Hold;
 use crate::model::route::RouteClaim;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
-use crate::store::queue::{Claim, Held};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::findings::Findings;
+use crate::store::lease::{Claim, Held};
+use crate::store::object_claims::ClaimConflict;
 use crate::store::row::{count, storable, to_json};
-use crate::store::{
-    ClaimConflict, Store, StoreError, Write, claims, holds, inactive, lane, locks, owners,
-    repositories,
-};
-
-/// What a worker has found out so far. What is not known leaves what was.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Findings {
-    /// The app that the WAML describes.
-    pub app: Option<AppKey>,
-    /// The template and its version.
-    pub template: Option<String>,
-    /// The commit of the templates.
-    pub templates_commit: Option<CommitSha>,
-    /// Where the people of the app are reached.
-    pub contact: Option<Contact>,
-    /// Where the app is reached.
-    pub address: Option<String>,
-    /// What somebody had changed by hand in the manifest repository.
-    pub hand_edit: Option<HandEdit>,
-    /// The routes that it makes live.
-    pub routes: Vec<RouteClaim>,
-    /// The objects that it makes live.
-    pub objects: Vec<ObjectClaim>,
-    /// The stages of this attempt.
-    pub stages: Vec<StageTime>,
-}
-
-impl Findings {
-    /// Takes what the deployment makes live in place of what was claimed before.
-    pub fn take_claims(&mut self, claims: Claims) {
-        let Claims { routes, objects } = claims;
-        (self.routes, self.objects) = (routes, objects);
-    }
-}
+use crate::store::write::Write;
+use crate::store::{claims, holds, inactive, lane, locks, owners, repositories};
 
 /// How a deployment ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,12 @@ use sqlx::{Any, AssertSqlSafe, Executor};
 use crate::model::audit::Entry;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::{PendingAnswer, Reply};
 use crate::store::row::{Row, storable};
-use crate::store::{PendingAnswer, Reply, Store, StoreError, Write, audit, idempotency_keys, lane};
+use crate::store::write::Write;
+use crate::store::{audit, idempotency_keys, lane};
 
 /// What became of a lock that was to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

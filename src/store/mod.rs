@@ -23,9 +23,11 @@ mod claims; // what a deployment that pushes takes
 mod object_claims; // the names of objects among that
 mod confirm; // ends that are looked at again
 mod connect; // a URL becomes a pool
+mod db; // the database that all of this is about
 mod due; // when there is something to do again, and times too far ahead
 mod deaths; // attempts that died one after the other
 mod error;
+mod findings; // what an attempt found out
 mod forge_calls; // the calls of the forge's hourly quota
 mod health; // whether it takes writes
 mod holds; // what keeps automation from deploying
@@ -33,6 +35,7 @@ mod idempotency_keys; // acts that may be repeated, and their answers
 mod inactive; // what is no longer live
 mod intake; // accept
 mod lane; // the lane that an operation is about, locked
+mod lease; // a worker's hold, and when it ends
 mod life; // begin_push, retry_at, finish
 mod outbox; // what is still to be told, and to whom
 mod owners; // whose an app is
@@ -51,129 +54,30 @@ mod write; // a transaction, and what becomes of its connection
 pub mod embedded; // the SQLite file, copied and put back
 mod rebuild; // what the manifest repositories know, written into the tables
 
-use std::sync::Arc;
-
-use secrecy::SecretString;
-use sqlx::{AnyPool, AssertSqlSafe};
-use tokio::sync::watch;
-
 pub use crate::store::acts::ActTurn;
 pub use crate::store::ailment::Ailment;
 pub use crate::store::cancel::Cancelled;
-pub use crate::store::claims::ClaimConflict;
 pub use crate::store::confirm::Confirmation;
+pub use crate::store::db::Store;
 pub use crate::store::deaths::MOST_DEATHS;
 pub use crate::store::due::{LongestDelays, LongestRests};
 pub use crate::store::error::StoreError;
+pub use crate::store::findings::Findings;
 pub use crate::store::forge_calls::ForgeCalls;
 pub use crate::store::idempotency_keys::{
     Begin, IdempotencyKey, KeyLease, PendingAnswer, Reply, StoredAnswer,
 };
 pub use crate::store::intake::Accepted;
-pub use crate::store::life::{End, Ending, Findings, PushTurn};
+pub use crate::store::lease::{Claim, Held};
+pub use crate::store::life::{End, Ending, PushTurn};
 pub use crate::store::locks::{Locked, Unlocked};
+pub use crate::store::object_claims::ClaimConflict;
 pub use crate::store::outbox::{Answer, Message};
 pub use crate::store::owners::{Moved, Owned};
 pub use crate::store::previews::{Noted, PreviewClaim, ShownCheck};
-pub use crate::store::queue::{Claim, Held};
 pub use crate::store::read::{Counts, Depth, Filter, Page};
 pub use crate::store::rebuild::{Rebuilt, Remembered, RememberedDeployment};
 pub use crate::store::retention::PrunedBatch;
 pub use crate::store::rollbacks::{NewRollback, RollbackTurn};
 pub use crate::store::sweeps::{Sweeping, Swept};
 pub use crate::store::told::{Told, Waiting};
-
-use crate::model::notice::Audience;
-use crate::store::connect::Kind;
-use crate::store::write::{Turn, Write, Writers};
-
-/// The database. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Store {
-    pool: AnyPool,
-    /// For events alone: nobody else stands before them, and its commits are on disk when they return.
-    durable: AnyPool,
-    kind: Kind,
-    writers: Writers,
-    audience: Arc<Audience>,
-    /// Rings after each change of this process's.
-    changed: watch::Sender<()>,
-}
-
-impl Store {
-    /// Opens the database of a URL and brings its tables up to date.
-    ///
-    /// `sqlite:PATH` makes the file and its folder, readable by their owner only;
-    /// `postgres://…` must exist. A password in the URL appears in no error.
-    pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
-        let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
-        let (writers, audience) = (Writers::default(), Arc::default());
-        let changed = watch::Sender::new(());
-        Ok(Self { pool, durable, kind, writers, audience, changed })
-    }
-
-    /// The same database, with messages for these from now on.
-    #[must_use]
-    pub fn telling(self, audience: Audience) -> Self {
-        Self { audience: Arc::new(audience), ..self }
-    }
-
-    /// Whom messages are left for.
-    pub fn audience(&self) -> &Audience {
-        &self.audience
-    }
-
-    /// Rings after each change that this process makes; what others change it does not hear of.
-    pub fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
-    /// Closes all connections, after the operations under way.
-    pub async fn close(&self) {
-        self.durable.close().await;
-        self.pool.close().await;
-    }
-
-    async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
-        let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn().await),
-            Kind::Postgres => None,
-        };
-        self.begin_on(&self.pool, doing, turn).await
-    }
-
-    /// A transaction that somebody waits for, and that survives a power cut once it is committed.
-    async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
-        let turn = match self.kind {
-            Kind::Sqlite => Some(self.writers.turn_at_once().await),
-            Kind::Postgres => None,
-        };
-        self.begin_on(&self.durable, doing, turn).await
-    }
-
-    async fn begin_on(
-        &self,
-        pool: &AnyPool,
-        doing: &'static str,
-        turn: Option<Turn>,
-    ) -> Result<Write, StoreError> {
-        Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
-    }
-
-    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
-    /// is at, so that it waits for nobody.
-    fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
-        AssertSqlSafe(match self.kind {
-            Kind::Sqlite => format!("{statement}{query})"),
-            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
-        })
-    }
-
-    /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
-    fn locking(&self, sql: &str, lock: &str) -> AssertSqlSafe<String> {
-        AssertSqlSafe(match self.kind {
-            Kind::Sqlite => sql.to_owned(),
-            Kind::Postgres => format!("{sql} {lock}"),
-        })
-    }
-}

@@ -5,15 +5,39 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sqlx::{Any, AssertSqlSafe, Executor};
 
 use crate::model::claim::ObjectClaim;
 use crate::model::facts::{ClaimedObject, ObjectName};
 use crate::model::id::{AppKey, DeployId, TargetName};
-use crate::store::claims::{ClaimConflict, SETTLES};
+use crate::model::route::Route;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
+
+/// So long after a success the claim counts: longer than any replica may take to see a push of
+/// another one, and than their clocks may differ.
+pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(10);
+
+/// What another deployment has claimed, or another repository owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimConflict {
+    /// The app is another repository's.
+    App,
+    /// The app's namespace is another owner's.
+    Namespace,
+    /// A route that would be in the way of the deployment's.
+    Route(Route),
+    /// An object of the namespace.
+    Object {
+        /// Which.
+        object: ObjectName,
+        /// The other app.
+        app: AppKey,
+    },
+}
 
 /// How many rows one statement writes: a statement takes some hundred values.
 const ROWS: usize = 50;

@@ -9,9 +9,11 @@ use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, DeployId, RepoName, TargetName};
 use crate::model::notice::{Family, Sink};
 use crate::model::status::ForgeStatus;
-use crate::store::queue::Held;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::lease::Held;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 /// One message that a sender has taken, with what it takes to send it.
 #[derive(Debug, Clone, PartialEq, Eq)]

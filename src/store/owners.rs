@@ -5,8 +5,11 @@ use jiff::Timestamp;
 use crate::model::audit::{By, Entry, Via};
 use crate::model::facts::Ownership;
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::store::audit;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write, audit};
+use crate::store::write::Write;
 
 /// One app on one target, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

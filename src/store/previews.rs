@@ -9,9 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::event::{CheckRerun, PullRequest, Rerun};
 use crate::model::id::{CommitSha, RepoName};
-use crate::store::queue::{Held, end_of};
+use crate::store::db::Store;
+use crate::store::deaths;
+use crate::store::error::StoreError;
+use crate::store::lease::{Held, end_of};
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, deaths};
+use crate::store::write::Write;
 
 /// What became of a pull request that was heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

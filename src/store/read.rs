@@ -9,10 +9,11 @@ use sqlx::AssertSqlSafe;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, DeployId, ImageTag, RepoName, TargetName};
 use crate::model::placed::Spot;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::{
     self, Row, deployment_columns, overview_columns, picture_columns, storable,
 };
-use crate::store::{Store, StoreError};
 
 /// Which deployments to list; what is absent does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

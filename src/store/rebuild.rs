@@ -12,9 +12,12 @@ use crate::model::notice::Sink;
 use crate::model::past::{Number, PastDeployment};
 use crate::model::removal::Removal;
 use crate::model::rollback::{Hold, provisional_number};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::owners::Owned;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{Store, StoreError, Write, audit, holds, repositories};
+use crate::store::write::Write;
+use crate::store::{audit, holds, repositories};
 
 /// All that is still known.
 #[derive(Debug, Clone, Default)]

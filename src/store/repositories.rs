@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::event::RepositoryIdentity;
 use crate::model::id::{DeployId, RepoName};
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 const DOING: &str = "finding out which repository a name stands for";
 

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 
 use crate::model::id::DeployId;
 use crate::model::violation::Violations;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
 use crate::store::row::{Row, count, first_values, storable, to_json, violation_count};
-use crate::store::{Store, StoreError};
 
 /// Twice as many revisions as the manifest repository keeps of an app: one that it has must be known.
 const REVISIONS: i64 = 10;

@@ -9,8 +9,12 @@ use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::rollback::Rollback;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::idempotency_keys::PendingAnswer;
 use crate::store::row::{Row, storable, to_json};
-use crate::store::{PendingAnswer, Store, StoreError, Write, acts, audit, idempotency_keys, lane};
+use crate::store::write::Write;
+use crate::store::{acts, audit, idempotency_keys, lane};
 
 /// A rollback as it is asked for. What is known of the revision is known of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::AssertSqlSafe;
 
 use crate::model::id::RepoName;
-use crate::store::queue::Held;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::lease::Held;
 use crate::store::row::{Row, storable};
-use crate::store::{Store, StoreError, Write};
+use crate::store::write::Write;
 
 /// A run that this process holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

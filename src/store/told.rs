@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use crate::model::id::DeployId;
 use crate::model::notice::{Family, Sink};
 use crate::model::status::ForgeStatus;
+use crate::store::db::Store;
+use crate::store::error::StoreError;
+use crate::store::outbox;
 use crate::store::row::Row;
-use crate::store::{Store, StoreError, outbox};
 
 /// One message about a deployment, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use sqlx::{Any, AnyConnection, AnyPool, Executor as _, raw_sql};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use crate::store::StoreError;
 use crate::store::connect::Kind;
+use crate::store::error::StoreError;
 
 /// How long it may take to undo a transaction: longer than SQLite waits for a lock, which it does not
 /// give up for us. A connection that takes longer is closed.

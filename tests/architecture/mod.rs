@@ -1,8 +1,10 @@
 //! The shape of the code, held by tests: who may import whom, what the functional core does
 //! without, and how files look.
 
+mod cycles;
 mod source;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -198,6 +200,21 @@ fn every_row_of_the_table_is_a_module() {
     let rows = IMPORTS.iter().map(|(name, _)| *name);
     let missing: Vec<&str> = rows.filter(|name| !is_there(name)).collect();
     assert!(missing.is_empty(), "no such module under src/: {missing:?}");
+}
+
+/// What is allowed and not used is what nobody decided.
+#[test]
+fn the_table_allows_nothing_that_is_not_used() {
+    let mut used = BTreeSet::new();
+    for source in source::all().iter().filter(|source| !source.is_test()) {
+        let Some((name, _)) = row(&source.path) else { continue };
+        used.extend(imports(source).into_iter().map(|(_, import)| (*name, import)));
+    }
+    let allowed = IMPORTS.iter().flat_map(|(name, all)| all.iter().map(|one| (*name, *one)));
+    let unused = allowed.filter(|(name, import)| !used.contains(&(*name, (*import).to_owned())));
+    let broken: Vec<String> =
+        unused.map(|(name, import)| format!("`{name}` does not import `{import}`")).collect();
+    tell("strike out of the import table what nobody uses", &broken);
 }
 
 #[test]

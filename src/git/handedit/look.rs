@@ -4,7 +4,7 @@
 use git2::{ObjectType, Oid, Repository, Tree};
 use jiff::Timestamp;
 
-use crate::git::handedit::{Content, Item, Listing, diff, difference};
+use crate::git::handedit::difference::{Change, Content, Item, Listing, diff, difference};
 use crate::git::tree;
 use crate::model::hand_edit::{EditCommit, HandEdit};
 use crate::model::id::{CommitSha, DeployId};
@@ -41,7 +41,7 @@ pub(in crate::git) fn look(
         replaced: false,
         push_failed: false,
         base: found.base.cloned(),
-        files: found.changes.iter().map(super::Change::file).collect(),
+        files: found.changes.iter().map(Change::file).collect(),
         diff: diff(&found.changes, |item| content(repo, item)),
         commit: tip.and_then(|tip| made_by(repo, tip, path, now)),
     }))

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::git::error::WriteError;
-use crate::git::writer::Written;
+use crate::git::outcome::Written;
 use crate::model::hand_edit::{HandEdit, HandEdits};
 
 /// A deployment's policy about hand edits, and what was found. Clones share what was found: the

@@ -13,8 +13,8 @@ use git2::{ErrorCode, ObjectType, Oid, Repository, Sort, Tree};
 use jiff::Timestamp;
 
 use crate::git::error::WriteError;
+use crate::git::fetch::{self, HEADS};
 use crate::git::home::Trouble;
-use crate::git::kept::{self, HEADS};
 use crate::git::past::words::{Words, deed};
 use crate::git::remote::Remote;
 use crate::git::writer::{Door, ManifestRepository, blocking};
@@ -82,7 +82,7 @@ fn whole(remote: &Remote, folder: &Path, reference: &str) -> Result<Past, Troubl
         Trouble::Error(WriteError::Disk { repository, folder, cause: error.to_string() })
     };
     let repo = clone::begin(folder, "the whole past\n").map_err(disk)?;
-    let fetched = transport::over(remote, |address| kept::fetch(&repo, address, reference, 0));
+    let fetched = transport::over(remote, |address| fetch::fetch(&repo, address, reference, 0));
     fetched.map_err(|error| error.trouble(remote))?;
     read(&repo, clone::TRACKING)
 }

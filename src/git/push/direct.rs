@@ -6,12 +6,12 @@
 
 use git2::Repository;
 
-use crate::git::error::WriteError;
-use crate::git::home::{Published, Trouble};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::outcome::Published;
 use crate::git::pack::Deltas;
 use crate::git::push::report::{self, Report, Word};
 use crate::git::push::request::request;
-use crate::git::push::{Push, Update, refused};
+use crate::git::push::update::{Push, Update, refused};
 use crate::git::remote::{Carried, NotCarried, Remote};
 use crate::git::wire::Failure;
 

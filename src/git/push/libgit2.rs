@@ -7,10 +7,10 @@ use std::cell::{Cell, RefCell};
 
 use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 
-use crate::git::error::WriteError;
-use crate::git::home::{Published, Trouble};
-use crate::git::kept;
-use crate::git::push::{PRINTED_LIMIT, Push, Update, refused};
+use crate::git::error::{Trouble, WriteError};
+use crate::git::outcome::Published;
+use crate::git::push::pkt::PRINTED_LIMIT;
+use crate::git::push::update::{Push, Update, refused};
 use crate::git::remote::Remote;
 use crate::git::transport::{self, WireError};
 use crate::git::wire::{self, Failure};
@@ -61,7 +61,7 @@ impl Libgit2 {
 
 impl Push for Libgit2 {
     fn push(&mut self, repo: &Repository, update: &Update<'_>) -> Result<Published, Trouble> {
-        kept::save(repo, update.load)?;
+        update.load.save_to(repo)?;
         let report = Report::default();
         let pushed = self.send(repo, update, &report);
         match (pushed, report.word.into_inner()) {

@@ -1,6 +1,9 @@
 //! Lines of git's protocol: four hexadecimal digits of length, then the bytes. Pure.
 //! `gitprotocol-common(5)`.
 
+/// What a server may print beside its report, in bytes.
+pub(super) const PRINTED_LIMIT: usize = 16 * 1024;
+
 /// The most bytes of a line, its length included.
 const LONGEST: usize = 65_520;
 

@@ -3,8 +3,7 @@
 
 use git2::Oid;
 
-use crate::git::push::PRINTED_LIMIT;
-use crate::git::push::pkt::{End, Line, Lines};
+use crate::git::push::pkt::{End, Line, Lines, PRINTED_LIMIT};
 
 /// The server's answer to a push of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use git2::Oid;
 
-use crate::git::push::{Update, pkt};
+use crate::git::push::pkt;
+use crate::git::push::update::Update;
 
 /// A server does of these what it can, and leaves the others: so they are asked for unseen. `quiet`
 /// because what it prints is for people, who want the words of hooks and not how far it is.

@@ -18,6 +18,7 @@ mod ssh;
 
 use std::path::PathBuf;
 
+pub use crate::git::error::SigningError;
 use crate::git::signing::key::Key;
 use crate::git::signing::openpgp::Home;
 pub use crate::git::signing::ssh::SshKey;
@@ -40,74 +41,6 @@ pub struct Signing(Means);
 enum Means {
     Ssh(Box<SshKey>),
     OpenPgp(Home),
-}
-
-/// Why there is no signature. Nothing of a key is in it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SigningError {
-    /// `gpg` cannot be started.
-    #[error(
-        "the program gpg cannot be started ({0}): install GnuPG 2.2 or newer (`gpg` and `gpg-agent`)"
-    )]
-    NoProgram(String),
-    /// It did not end.
-    #[error("gpg did not end within {0} seconds")]
-    TimedOut(u64),
-    /// Its home cannot be made or used.
-    #[error("the folder {folder} cannot be used for signing: {cause}")]
-    Folder {
-        /// Where it is.
-        folder: String,
-        /// What is wrong, and what to do.
-        cause: String,
-    },
-    /// Its home is where no socket can be.
-    #[error(
-        "the folder {folder} cannot be used for signing: its path has {length} bytes, and the sockets of gpg-agent allow {longest}: choose a shorter `storage.folder`"
-    )]
-    TooDeep {
-        /// Where it is.
-        folder: String,
-        /// The length of its path in bytes.
-        length: usize,
-        /// What is allowed.
-        longest: usize,
-    },
-    /// It has no use for the key.
-    #[error("gpg cannot use the key under `signing`: {0}")]
-    BadKey(String),
-    /// It made no signature, and will not before a person has done something about the key.
-    #[error("gpg made no signature: {0}")]
-    Unusable(String),
-    /// It made no signature.
-    #[error("gpg made no signature: {0}")]
-    NotSigned(String),
-    /// The ssh key made none.
-    #[error("no signature can be made with this ssh key")]
-    Ssh,
-}
-
-impl SigningError {
-    /// Whether trying again can help. A machine without memory, a full disk, an agent that is away:
-    /// all that passes. Final is only what is known to be.
-    pub fn passes(&self) -> bool {
-        match self {
-            Self::TimedOut(_) | Self::Folder { .. } | Self::NotSigned(_) => true,
-            Self::NoProgram(_)
-            | Self::TooDeep { .. }
-            | Self::BadKey(_)
-            | Self::Unusable(_)
-            | Self::Ssh => false,
-        }
-    }
-
-    /// The same of a key that has signed before: it is not the key.
-    fn of_good_key(self) -> Self {
-        match self {
-            Self::BadKey(why) => Self::NotSigned(why),
-            other => other,
-        }
-    }
 }
 
 impl Signing {

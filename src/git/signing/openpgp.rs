@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use secrecy::ExposeSecret;
 use secrecy::zeroize::Zeroizing;
 
-use crate::git::signing::SigningError;
+use crate::git::error::SigningError;
 use crate::git::signing::folder;
 use crate::git::signing::key::OpenPgpKey;
 use crate::git::signing::program::{self, Ran};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use secrecy::zeroize::Zeroizing;
 
 use crate::git::PROGRAMS;
-use crate::git::signing::SigningError;
+use crate::git::error::SigningError;
 
 /// Ten times what the first use of a key takes whose passphrase is slow to check on purpose.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aws_lc_rs::signature::Ed25519KeyPair;
 use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, Signature, SshSig};
 
-use crate::git::signing::SigningError;
+use crate::git::error::SigningError;
 
 /// What git has signed with an ssh key is for git and for nothing else.
 const NAMESPACE: &str = "git";

@@ -7,7 +7,10 @@ use git2::Oid;
 use crate::git::fence::Fence;
 use crate::git::push::report;
 use crate::git::remote::{Carried, NotCarried};
-use crate::git::ssh::{Failure, Program, Session, Ssh};
+use crate::git::ssh::client::Ssh;
+use crate::git::ssh::failure::Failure;
+use crate::git::ssh::options::Program;
+use crate::git::ssh::session::Session;
 
 /// The server's report of a push is a few lines, and what hooks print.
 const REPORT: usize = 16 * 1024 * 1024;

@@ -14,9 +14,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::git::fence::Fence;
+use crate::git::ssh::client::Ssh;
+use crate::git::ssh::complaint;
+use crate::git::ssh::failure::Failure;
 use crate::git::ssh::folder::Folder;
 use crate::git::ssh::options::{self, Program};
-use crate::git::ssh::{Failure, Ssh, complaint};
 
 /// How much of what is printed is kept, in bytes.
 const PRINTED_LIMIT: usize = 16 * 1024;
@@ -47,8 +49,16 @@ pub(in crate::git) struct Session {
     failed: bool,
 }
 
+impl Ssh {
+    /// Starts a program of git's on the repository.
+    pub(in crate::git) fn open(self: &Arc<Self>, program: Program) -> Result<Session, Failure> {
+        let folder = self.prepare_folder()?;
+        Session::start(Arc::clone(self), &folder, program)
+    }
+}
+
 impl Session {
-    pub(super) fn start(ssh: Arc<Ssh>, folder: &Folder, program: Program) -> Result<Self, Failure> {
+    fn start(ssh: Arc<Ssh>, folder: &Folder, program: Program) -> Result<Self, Failure> {
         let _context = ssh.runtime.enter();
         let mut child = command(&ssh, folder, program)
             .spawn()

@@ -6,7 +6,9 @@ use std::path::Path;
 use sqlx::Connection as _;
 
 use crate::store::connect;
-use crate::store::embedded::{Contents, Embedded, EmbeddedError, beside, make, proved, settle};
+use crate::store::embedded::file::{
+    Contents, Embedded, EmbeddedError, beside, make, proved, settle,
+};
 
 impl Embedded {
     /// Copies the database into a file that is not there yet, for its owner alone. A service may be

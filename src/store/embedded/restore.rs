@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sqlx::{AnyConnection, Connection as _};
 
 use crate::store::connect;
-use crate::store::embedded::{
+use crate::store::embedded::file::{
     Contents, Embedded, EmbeddedError, beside, contents, make, proved, settle,
 };
 use crate::store::row::Row;

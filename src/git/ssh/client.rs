@@ -1,0 +1,116 @@
+//! How one repository is reached over ssh: its key, the host keys that are believed, the folder of both.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::git::error::{Disposition, NoToken};
+use crate::git::ssh::failure::Failure;
+use crate::git::ssh::folder::Folder;
+use crate::git::token::Tokens;
+use crate::model::ssh::SshAddress;
+
+/// How to come in over ssh. The private key itself comes from where a token comes from.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The file with the host keys that are believed, as `ssh-keyscan` writes it.
+    pub known_hosts: PathBuf,
+    /// Where ssh runs; made for our eyes only. No other repository may use it.
+    pub folder: PathBuf,
+}
+
+/// How to reach one repository over ssh.
+#[derive(Debug)]
+pub(in crate::git) struct Ssh {
+    pub(in crate::git) address: SshAddress,
+    keys: Tokens,
+    pub(super) known_hosts: PathBuf,
+    /// Locked while it is made ready, so that two children do not both.
+    folder: Mutex<Folder>,
+    /// The longest silence of a server that we sit through.
+    pub(super) silence: Duration,
+    /// The longest a whole exchange may take.
+    pub(super) total: Duration,
+    pub(super) runtime: tokio::runtime::Handle,
+}
+
+impl Ssh {
+    /// Must be called in a runtime, whose threads then wait for the children. The error says what
+    /// is missing.
+    pub(in crate::git) fn new(
+        address: SshAddress,
+        access: Option<Access>,
+        keys: Tokens,
+        (silence, total): (Duration, Duration),
+    ) -> Result<Self, String> {
+        let missing =
+            || format!("{address} needs a key and the host keys that are believed: set `ssh`");
+        let Access { known_hosts, folder } = access.ok_or_else(missing)?;
+        let folder = Mutex::new(Folder::new(folder, address.clone()));
+        let runtime = tokio::runtime::Handle::current();
+        Ok(Self { address, keys, known_hosts, folder, silence, total, runtime })
+    }
+
+    /// The folder with the key and the host keys in it, for one child at a time.
+    pub(super) fn prepare_folder(&self) -> Result<MutexGuard<'_, Folder>, Failure> {
+        let key = self.key()?;
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        folder.prepare(&key, &self.known_hosts).map_err(|error| Failure::OnDisk {
+            folder: folder.path.display().to_string(),
+            cause: error.to_string(),
+        })?;
+        Ok(folder)
+    }
+
+    /// What to do about a host that is not believed.
+    pub(super) fn trust(&self) -> String {
+        let port = self.address.port().map_or_else(String::new, |port| format!("-p {port} "));
+        let (host, file) = (self.address.host(), self.known_hosts.display());
+        format!(
+            "compare what `ssh-keyscan {port}{host}` shows with what the host makes public, and \
+             put it into {file}"
+        )
+    }
+
+    /// What to do about a key that is not accepted.
+    pub(in crate::git) fn help(&self) -> &str {
+        self.keys.help()
+    }
+
+    /// Waits for the source of keys, no longer than for the host itself.
+    fn key(&self) -> Result<SecretString, Failure> {
+        let bounded = async { tokio::time::timeout(self.silence, self.keys.any()).await };
+        let answer = self.runtime.block_on(bounded).unwrap_or_else(|_| {
+            let why = format!("no key was to be had for {} s", self.silence.as_secs_f32());
+            Err(NoToken { why, next: Disposition::Retry { after: None } })
+        });
+        let none = || NoToken { why: self.keys.help().to_owned(), next: Disposition::Stop };
+        Ok(answer?.ok_or_else(none)?)
+    }
+
+    /// Takes the key away from the disk and lets the connection go; the next exchange brings both
+    /// back. Blocks for a moment.
+    pub(in crate::git) fn close(&self) {
+        let leaving = self.folder.lock().unwrap_or_else(PoisonError::into_inner).leave();
+        if let Some(leaving) = leaving {
+            leaving.end();
+        }
+    }
+
+    /// The next exchange makes a connection of its own.
+    pub(super) fn forget_connection(&self) {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).forget_connection();
+    }
+}
+
+/// Neither the key nor a connection is left behind. Nobody waits for the latter.
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leaving) = folder.leave() {
+            leaving.end_beside();
+        }
+    }
+}

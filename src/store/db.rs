@@ -1,0 +1,103 @@
+//! The database: its connections, and how a transaction is begun on each kind.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use sqlx::{AnyPool, AssertSqlSafe};
+use tokio::sync::watch;
+
+use crate::model::notice::Audience;
+use crate::store::connect::{self, Kind};
+use crate::store::error::StoreError;
+use crate::store::write::{Turn, Write, Writers};
+
+/// The database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(super) pool: AnyPool,
+    /// For events alone: nobody else stands before them, and its commits are on disk when they return.
+    pub(super) durable: AnyPool,
+    pub(super) kind: Kind,
+    pub(super) writers: Writers,
+    pub(super) audience: Arc<Audience>,
+    /// Rings after each change of this process's.
+    pub(super) changed: watch::Sender<()>,
+}
+
+impl Store {
+    /// Opens the database of a URL and brings its tables up to date.
+    ///
+    /// `sqlite:PATH` makes the file and its folder, readable by their owner only;
+    /// `postgres://…` must exist. A password in the URL appears in no error.
+    pub async fn open(url: &SecretString) -> Result<Self, StoreError> {
+        let connect::Pools { pool, durable, kind } = connect::pools(url).await?;
+        let (writers, audience) = (Writers::default(), Arc::default());
+        let changed = watch::Sender::new(());
+        Ok(Self { pool, durable, kind, writers, audience, changed })
+    }
+
+    /// The same database, with messages for these from now on.
+    #[must_use]
+    pub fn telling(self, audience: Audience) -> Self {
+        Self { audience: Arc::new(audience), ..self }
+    }
+
+    /// Whom messages are left for.
+    pub fn audience(&self) -> &Audience {
+        &self.audience
+    }
+
+    /// Rings after each change that this process makes; what others change it does not hear of.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Closes all connections, after the operations under way.
+    pub async fn close(&self) {
+        self.durable.close().await;
+        self.pool.close().await;
+    }
+
+    pub(super) async fn begin(&self, doing: &'static str) -> Result<Write, StoreError> {
+        let turn = match self.kind {
+            Kind::Sqlite => Some(self.writers.turn().await),
+            Kind::Postgres => None,
+        };
+        self.begin_on(&self.pool, doing, turn).await
+    }
+
+    /// A transaction that somebody waits for, and that survives a power cut once it is committed.
+    pub(super) async fn begin_durable(&self, doing: &'static str) -> Result<Write, StoreError> {
+        let turn = match self.kind {
+            Kind::Sqlite => Some(self.writers.turn_at_once().await),
+            Kind::Postgres => None,
+        };
+        self.begin_on(&self.durable, doing, turn).await
+    }
+
+    pub(super) async fn begin_on(
+        &self,
+        pool: &AnyPool,
+        doing: &'static str,
+        turn: Option<Turn>,
+    ) -> Result<Write, StoreError> {
+        Write::begin((pool, self.kind), doing, turn, self.changed.clone()).await
+    }
+
+    /// A statement about the rows that a query finds; on PostgreSQL about those of them that nobody else
+    /// is at, so that it waits for nobody.
+    pub(super) fn skipping_locked(&self, statement: &str, query: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => format!("{statement}{query})"),
+            Kind::Postgres => format!("{statement}{query} FOR UPDATE SKIP LOCKED)"),
+        })
+    }
+
+    /// SQL with the row lock that PostgreSQL needs; SQLite's writer is alone anyway.
+    pub(super) fn locking(&self, sql: &str, lock: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(match self.kind {
+            Kind::Sqlite => sql.to_owned(),
+            Kind::Postgres => format!("{sql} {lock}"),
+        })
+    }
+}
