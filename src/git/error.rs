@@ -323,7 +323,7 @@ impl SigningError {
     }
 
     /// The same of a key that has signed before: it is not the key.
-    fn of_good_key(self) -> Self {
+    pub(super) fn of_good_key(self) -> Self {
         match self {
             Self::BadKey(why) => Self::NotSigned(why),
             other => other,

@@ -5,7 +5,6 @@
 //! it while the old one is in use.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 

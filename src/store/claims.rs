@@ -9,11 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sqlx::{Any, AssertSqlSafe, Executor};
 
 use crate::model::deployment::Deployment;
-use crate::model::facts::{NotOwned, ObjectName, Ownership};
+use crate::model::facts::{NotOwned, Ownership};
 use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
 use crate::model::route::{Route, hosts_over, normal_host};
 use crate::store::connect::Kind;

@@ -8,14 +8,11 @@ use sqlx::Any;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 
-use crate::model::claim::{Claims, ObjectClaim};
-use crate::model::deployment::{Contact, Deployment, ForgeState, Pushed, StageTime, State};
-use crate::model::hand_edit::HandEdit;
-use crate::model::id::{AppKey, CommitSha, DeployId};
+use crate::model::deployment::{Deployment, ForgeState, Pushed, State};
+use crate::model::id::DeployId;
 use crate::model::lane::{Lane, Place};
 use crate::model::lock::Lock;
 use crate::model::rollback::Hold;
-use crate::model::route::RouteClaim;
 use crate::model::status::ForgeStatus;
 use crate::model::violation::Violations;
 use crate::store::db::Store;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::model::deployment::{Deployment, State};
+use crate::model::deployment::State;
 use crate::model::id::{DeployId, RepoName, TargetName};
 use crate::model::status::ForgeStatus;
 use crate::store::db::Store;

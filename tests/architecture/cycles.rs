@@ -33,14 +33,14 @@ fn a_cycle_is_found() {
 /// Which file names which; a module's file stands for what is in it and has no file of its own.
 fn graph(sources: &[Source]) -> Graph {
     let built = || sources.iter().filter(|source| !source.is_test());
-    let files: BTreeMap<Vec<&str>, &str> =
-        built().map(|source| (source.module(), source.path.as_str())).collect();
+    let named_by = |source: &Source| source.module().join("::");
+    let files: BTreeMap<String, &str> =
+        built().map(|source| (named_by(source), source.path.as_str())).collect();
     let named = |source: &Source| {
         let paths = source::paths(&source.code());
         let modules = paths.iter().filter_map(|path| absolute(source, &path.parts));
         let files = modules.filter_map(|parts| {
-            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            (1..=parts.len()).rev().find_map(|length| files.get(&parts[..length]))
+            (1..=parts.len()).rev().find_map(|length| files.get(&parts[..length].join("::")))
         });
         let others = files.filter(|file| **file != source.path);
         others.map(|file| (*file).to_owned()).collect::<BTreeSet<_>>()

@@ -12,9 +12,9 @@ use std::path::Path;
 use git2::{ErrorCode, ObjectType, Oid, Repository, Sort, Tree};
 use jiff::Timestamp;
 
+use crate::git::error::Trouble;
 use crate::git::error::WriteError;
 use crate::git::fetch::{self, HEADS};
-use crate::git::home::Trouble;
 use crate::git::past::words::{Words, deed};
 use crate::git::remote::Remote;
 use crate::git::writer::{Door, ManifestRepository, blocking};

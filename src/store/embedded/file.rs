@@ -145,17 +145,20 @@ impl EmbeddedError {
         )
     }
 
-    fn file<'p>(doing: &'static str, path: &'p Path) -> impl Fn(std::io::Error) -> Self + 'p {
+    pub(super) fn file<'p>(
+        doing: &'static str,
+        path: &'p Path,
+    ) -> impl Fn(std::io::Error) -> Self + 'p {
         move |source| Self::File { doing, path: path.to_owned(), source }
     }
 
-    fn database(path: &Path) -> impl Fn(sqlx::Error) -> Self + '_ {
+    pub(super) fn database(path: &Path) -> impl Fn(sqlx::Error) -> Self + '_ {
         move |source| Self::Database { path: path.to_owned(), source }
     }
 }
 
 impl std::fmt::Display for Contents {
-    pub(super) fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.deployments, self.newest) {
             (0, _) | (_, None) => f.write_str("no deployments"),
             (1, Some(newest)) => write!(f, "1 deployment, the last change at {newest}"),

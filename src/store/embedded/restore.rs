@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, Connection as _};
 
 use crate::store::connect;
 use crate::store::embedded::file::{
-    Contents, Embedded, EmbeddedError, beside, contents, make, proved, settle,
+    Contents, Embedded, EmbeddedError, at_rest, beside, contents, make, proved, settle,
 };
 use crate::store::row::Row;
 use crate::support::ownership;
@@ -161,7 +161,7 @@ fn keep(path: &Path, suffix: &str) -> Result<PathBuf, EmbeddedError> {
 /// The first migration of a file that this version does not know.
 async fn unknown(path: &Path) -> Result<Option<i64>, EmbeddedError> {
     let failed = EmbeddedError::database(path);
-    let mut connection = super::at_rest(path).await?;
+    let mut connection = at_rest(path).await?;
     let sql = "SELECT version AS id, version FROM _sqlx_migrations ORDER BY version";
     let rows = sqlx::query(sql).fetch_all(&mut connection).await;
     let _unused = connection.close().await;
