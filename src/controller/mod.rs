@@ -32,7 +32,7 @@ use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
 use crate::controller::metrics::Metrics;
 use crate::controller::outbox::answer::Patiences;
-use crate::controller::outbox::pace::Rates;
+use crate::controller::outbox::rates::Rates;
 use crate::controller::outbox::{HOUR_HAS_ROOM, Senders};
 use crate::controller::outcome::Patience;
 use crate::controller::outside::Outside;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
@@ -16,6 +16,7 @@ use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::store::{ClaimConflict, End, Ending, Findings, MOST_DEATHS};
+use crate::support::time::saturating_add;
 
 /// How often something is tried, and with what delays: each twice as long as the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +107,7 @@ pub fn after(
                 (ForgeState::Error, sentence, Violations::default())
             }
             Remedy::Late { what, until } => {
-                let end = later(received_at, until);
+                let end = saturating_add(received_at, until);
                 if let Some(at) = patience.next(failures, None, now).filter(|_| now < end) {
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
@@ -136,13 +137,13 @@ pub(super) fn doubted(
     failures: u32,
     now: Timestamp,
 ) -> Option<(Timestamp, String)> {
-    let end = later(since, DOUBT);
+    let end = saturating_add(since, DOUBT);
     if now >= end {
         return None;
     }
     // A clock that was put back since must not make it last longer.
     let lasted = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
-    let at = later(now, lasted.max(FIRST_DOUBT)).min(end);
+    let at = saturating_add(now, lasted.max(FIRST_DOUBT)).min(end);
     let until = end.strftime("%H:%M:%S");
     let message = format!("refused, and tried again until {until} UTC: {message}");
     Some((at, waiting(&message, failures, at)))
@@ -160,7 +161,7 @@ pub(super) fn preview_again(
     match problem.remedy {
         Remedy::Retry { after } => patience.next(failures, after, now),
         Remedy::Late { until, .. } => {
-            patience.next(failures, None, now).filter(|_| now < later(received_at, until))
+            patience.next(failures, None, now).filter(|_| now < saturating_add(received_at, until))
         }
         Remedy::Reject | Remedy::Doubt | Remedy::GiveUp => None,
     }
@@ -264,11 +265,6 @@ fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Find
     }
 }
 
-fn later(from: Timestamp, by: Duration) -> Timestamp {
-    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
-    from.checked_add(by).unwrap_or(Timestamp::MAX)
-}
-
 fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
     let attempt = failures.saturating_add(2);
     let at = at.strftime("%H:%M:%S");
@@ -289,7 +285,7 @@ impl Patience {
         }
         let doubled = self.first.saturating_mul(2_u32.saturating_pow(failures));
         let delay = doubled.min(self.longest).max(wish.unwrap_or_default().min(LONGEST_WISH));
-        Some(later(now, delay))
+        Some(saturating_add(now, delay))
     }
 }
 

@@ -14,8 +14,8 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
-use crate::git::budget::Meter;
 pub use crate::git::budget::PushBudget;
+use crate::git::budget::PushLimiter;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
@@ -160,7 +160,7 @@ impl ManifestRepository {
         let rounds = Rounds {
             writer: Arc::clone(&writer),
             queue: Queue { jobs: receiver, coming: coming.clone() },
-            meter: Meter::new(budget),
+            limiter: PushLimiter::new(budget),
             now,
             counters: Arc::clone(&counters),
             again: VecDeque::new(),

@@ -8,6 +8,7 @@ pub mod lease; // until when something that is held may be acted on
 pub(crate) mod log; // what one test logs
 pub mod ownership; // what root makes in another's folder
 pub mod percent; // percent-encoding
+pub mod rate_limit; // a token bucket
 pub mod secret_marks; // two texts compared without their secrets
 pub mod secret_mask; // the text of a YAML file without its secrets
 pub mod secret_name; // names that are given to secrets
@@ -15,4 +16,5 @@ pub mod secret_sections; // the parts of a WAML that hold variables and argument
 pub mod secret_text; // what looks like a secret
 pub mod secret_tree; // data without its secrets
 pub mod text; // invisible characters, truncation
+pub mod time; // arithmetic with times
 pub mod time_text; // times and durations as people write them

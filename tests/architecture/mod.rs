@@ -102,6 +102,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
     "support/lease",
+    "support/rate_limit",
+    "support/time",
     "support/text",
     "support/secret_marks",
     "support/secret_mask",
@@ -122,7 +124,7 @@ const PURE: &[&str] = &[
     "notify/message",
     "notify/slack/address",
     "notify/slack/answer",
-    "notify/slack/pace",
+    "notify/slack/rate_limit",
     "notify/events",
     "notify/signature",
     "notify/argocd/event",
@@ -130,7 +132,7 @@ const PURE: &[&str] = &[
     "app/tell/argocd/paths",
     "controller/outbox/answer",
     "controller/outbox/door",
-    "controller/outbox/pace",
+    "controller/outbox/rates",
     "facts/image",
     "facts/challenge",
     "facts/cache",

@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outbox::door::Heard;
-use crate::controller::outbox::pace::later;
 use crate::controller::outbox::quota::QuotaDecision;
 use crate::controller::outcome::{LONGEST_WISH, Patience};
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Message};
+use crate::support::time::saturating_add;
 
 /// How often a message is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
         }
         Delivered::Later { at } => {
             // Not at this same moment, or it would be asked for ever.
-            let at = at.max(later(now, SignedDuration::from_millis(1)));
-            let at = at.min(later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default()));
+            let at = at.max(saturating_add(now, SignedDuration::from_millis(1)));
+            let at = at.min(saturating_add(now, LONGEST_WISH));
             Answer::Again { at, unsure: message.unsure, failed: false }
         }
     }
@@ -120,7 +120,7 @@ fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Tim
     }
     let wish = SignedDuration::try_from(wish.min(LONGEST_WISH)).unwrap_or(SignedDuration::ZERO);
     // A wish of no time at all would be asked for ever.
-    let at = later(now, wish.max(SignedDuration::from_millis(1)));
+    let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
     Answer::Again { at, unsure, failed: false }
 }
 

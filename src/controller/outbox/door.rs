@@ -1,12 +1,13 @@
 //! The door to a family of sinks: closed while the other side wants us to wait or does not answer,
-//! and behind it the pace. Pure; the time is handed in.
+//! and behind it the rate limit. Pure; the time is handed in.
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::controller::outbox::pace::{Pace, Rate, later};
 use crate::controller::outcome::LONGEST_WISH;
+use crate::support::rate_limit::{Rate, RateLimiter};
+use crate::support::time::saturating_add;
 
 /// How the other side sounded when one message was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ const LONGEST_SILENCE: Duration = Duration::from_mins(1);
 /// Who may go through, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Door {
-    pace: Pace,
+    limiter: RateLimiter,
     closed_until: Option<Timestamp>,
     /// How many silences there were since the last answer.
     silences: u32,
@@ -39,7 +40,9 @@ pub(super) struct Door {
 impl Door {
     /// An open door that nobody has gone through yet.
     pub(super) fn new(rate: Rate) -> Self {
-        Self { pace: Pace::new(rate), closed_until: None, silences: 0, proven: false }
+        // A whole burst may be spent in advance: some take more calls than the one that was counted.
+        let limiter = RateLimiter::with_debt(rate, rate.time_for(rate.burst.max(1)));
+        Self { limiter, closed_until: None, silences: 0, proven: false }
     }
 
     /// Lets at most so many in; how many that are.
@@ -48,19 +51,19 @@ impl Door {
             return 0;
         }
         let most = if self.proven { most } else { most.min(1) };
-        let admitted = self.pace.free(now).min(most);
-        self.pace.spend(admitted, now);
+        let admitted = self.limiter.available(now).min(most);
+        self.limiter.spend(admitted, now);
         admitted
     }
 
     /// So many of those that were let in had nothing to say, or came too late.
     pub(super) fn turned_back(&mut self, n: u32) {
-        self.pace.give_back(n);
+        self.limiter.release(n);
     }
 
     /// One of those that were let in takes so many calls more than one: others wait the longer.
     pub(super) fn spends_more(&mut self, n: u32, now: Timestamp) {
-        self.pace.spend(n, now);
+        self.limiter.spend(n, now);
     }
 
     /// Whether nothing may be tried.
@@ -71,13 +74,13 @@ impl Door {
     /// Until when it is closed, if it is.
     pub(super) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
         // One that is further ahead is of a clock that was set back.
-        let longest = later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default());
+        let longest = saturating_add(now, LONGEST_WISH);
         self.closed_until.filter(|until| *until > now && *until <= longest)
     }
 
     /// When somebody may go through: now, or later.
     pub(super) fn next(&self, now: Timestamp) -> Timestamp {
-        self.pace.next(now).max(self.closed_until(now).unwrap_or(now))
+        saturating_add(now, self.limiter.wait(now)).max(self.closed_until(now).unwrap_or(now))
     }
 
     /// What one that went through has heard; whether the door was closed by it.
@@ -99,7 +102,7 @@ impl Door {
     }
 
     fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
-        let until = later(now, SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX));
+        let until = saturating_add(now, wait);
         let before = self.closed_until(now);
         let news = before.is_none_or(|before| before < until);
         self.closed_until = before.max(Some(until));
@@ -157,7 +160,7 @@ mod tests {
         assert_eq!(door.closed_until(at(10)), Some(at(70)));
         let mut door = proven();
         assert!(door.admit(20, at(1_000_000)) > 0);
-        assert!(door.next(at(10)) <= at(30), "nor does its pace remember the future");
+        assert!(door.next(at(10)) <= at(30), "nor does its limiter remember the future");
     }
 
     #[test]

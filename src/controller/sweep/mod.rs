@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,7 @@ use crate::controller::sweep::metrics::Metrics;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::support::time::saturating_add;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -325,11 +326,13 @@ impl<H: Host> Parts<H> {
     ) -> Result<Held, StoreError> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
-            Some(Remedy::Retry { after: Some(wait) }) => Some(later(now, wait.min(LONGEST_WISH))),
+            Some(Remedy::Retry { after: Some(wait) }) => {
+                Some(saturating_add(now, wait.min(LONGEST_WISH)))
+            }
             _ => None,
         };
         let due_at = match scope {
-            Scope::Round => later(now, self.settings.every),
+            Scope::Round => saturating_add(now, self.settings.every),
             Scope::Hints => run.due_at,
         };
         let left = Swept { position: progress.position.clone(), due_at, not_before };
@@ -384,11 +387,6 @@ fn may_pass(problem: &Problem) -> bool {
         Remedy::Retry { .. } => true,
         Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => false,
     }
-}
-
-fn later(now: Timestamp, wait: Duration) -> Timestamp {
-    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
-    now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

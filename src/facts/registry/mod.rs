@@ -28,6 +28,7 @@ use crate::facts::registry::question::{Kept, Question, Wanted};
 use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
+use crate::support::time::saturating_add;
 
 mod route; // to hosts that are named, and to public ones
 mod question; // one question, with the proof that the registry wants
@@ -147,7 +148,7 @@ impl Registries {
         let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
         let there = question.judge(&question.answer(&wanted).await?)?;
         let life = if there { THERE } else { NOT_THERE };
-        lock(&self.images).put(image.clone(), (there, now), later(now, life));
+        lock(&self.images).put(image.clone(), (there, now), saturating_add(now, life));
         Ok(Found { there, at: now })
     }
 
@@ -157,10 +158,6 @@ impl Registries {
         })?;
         Ok(Question { registries: self, registry, image, now })
     }
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(now)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
