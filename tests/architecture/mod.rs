@@ -101,6 +101,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
+    "support/globs",
     "support/lease",
     "support/rate_limit",
     "support/time",

@@ -32,7 +32,7 @@ pub(super) use crate::server::auth::caller::{Caller, Subject};
 pub use crate::server::auth::kept::PrintKey;
 pub(super) use crate::server::auth::open::{Open, Opened};
 pub(super) use crate::server::auth::people::People;
-pub use crate::server::auth::rights::{Globs, Rights};
+pub use crate::server::auth::rights::Rights;
 pub use crate::server::auth::site::Site;
 pub use crate::server::auth::whence::Proxies;
 pub(super) use crate::server::auth::whence::{peer, subscriber};

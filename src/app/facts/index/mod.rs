@@ -230,7 +230,8 @@ impl Indexes {
     }
 
     fn place(&self, target: &TargetName) -> Result<&Place, NotKnown> {
-        let found = self.places.iter().find(|place| place.repository.targets.have(target));
+        let found =
+            self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
         found.ok_or_else(|| NotKnown::new(format!("no manifest repository is for {target}")))
     }
 
