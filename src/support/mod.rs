@@ -1,5 +1,6 @@
 //! SMALL SHARED THINGS: a leaf that imports nothing of ours.
 
+pub mod cache; // a bounded cache
 pub mod cause; // the innermost cause of an error
 pub mod disk; // whether a folder takes writes
 pub mod globs; // sets of globs

@@ -101,6 +101,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
+    "support/cache",
     "support/globs",
     "support/lease",
     "support/rate_limit",
@@ -136,7 +137,6 @@ const PURE: &[&str] = &[
     "controller/outbox/rates",
     "facts/image",
     "facts/challenge",
-    "facts/cache",
     "facts/registry/tags",
     "facts/registry/listing",
     "facts/registry/made",

@@ -17,7 +17,6 @@ use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use tokio::sync::Semaphore;
 
-use crate::facts::cache::Cache;
 use crate::facts::credential::Credential;
 use crate::facts::http::Patience;
 use crate::facts::image::Image;
@@ -28,6 +27,7 @@ use crate::facts::registry::question::{Kept, Question, Wanted};
 use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
 use crate::outbound::Outbound;
+use crate::support::cache::Cache;
 use crate::support::time::saturating_add;
 
 mod route; // to hosts that are named, and to public ones

@@ -73,7 +73,7 @@ impl Question<'_> {
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        lock(&self.registries.tokens).forget(&self.token_key());
+        lock(&self.registries.tokens).remove(&self.token_key());
         let proof = self.proof(&answer.headers).await?;
         self.once(wanted, &proof).await
     }
