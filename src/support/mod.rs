@@ -11,6 +11,7 @@ pub(crate) mod log; // what one test logs
 pub mod ownership; // what root makes in another's folder
 pub mod percent; // percent-encoding
 pub mod rate_limit; // a token bucket
+pub mod retry; // when something is tried again
 pub mod secret_marks; // two texts compared without their secrets
 pub mod secret_mask; // the text of a YAML file without its secrets
 pub mod secret_name; // names that are given to secrets

@@ -105,6 +105,7 @@ const PURE: &[&str] = &[
     "support/globs",
     "support/lease",
     "support/rate_limit",
+    "support/retry",
     "support/time",
     "support/text",
     "support/secret_marks",

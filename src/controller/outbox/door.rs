@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::controller::outcome::LONGEST_WISH;
 use crate::support::rate_limit::{Rate, RateLimiter};
+use crate::support::retry::{LONGEST_RETRY_AFTER, backoff};
 use crate::support::time::saturating_add;
 
 /// How the other side sounded when one message was told.
@@ -74,7 +74,7 @@ impl Door {
     /// Until when it is closed, if it is.
     pub(super) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
         // One that is further ahead is of a clock that was set back.
-        let longest = saturating_add(now, LONGEST_WISH);
+        let longest = saturating_add(now, LONGEST_RETRY_AFTER);
         self.closed_until.filter(|until| *until > now && *until <= longest)
     }
 
@@ -93,11 +93,11 @@ impl Door {
                 false
             }
             Heard::Silence => {
-                let doubled = FIRST_SILENCE.saturating_mul(2_u32.saturating_pow(self.silences));
+                let wait = backoff(FIRST_SILENCE, LONGEST_SILENCE, self.silences);
                 self.silences = self.silences.saturating_add(1);
-                self.close(doubled.min(LONGEST_SILENCE), now)
+                self.close(wait, now)
             }
-            Heard::Wait(wish) => self.close(wish.min(LONGEST_WISH), now),
+            Heard::Wait(wish) => self.close(wish.min(LONGEST_RETRY_AFTER), now),
         }
     }
 

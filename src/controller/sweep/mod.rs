@@ -27,13 +27,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
-use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::metrics::Metrics;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::support::retry::LONGEST_RETRY_AFTER;
 use crate::support::time::saturating_add;
 
 /// What is looked for.
@@ -274,7 +274,7 @@ impl<H: Host> Parts<H> {
 
     async fn bring_down_times(&self) {
         let every = self.settings.every;
-        let longest = LongestRests { lease: LEASE, wait: LONGEST_WISH, every };
+        let longest = LongestRests { lease: LEASE, wait: LONGEST_RETRY_AFTER, every };
         if let Err(error) = self.store.bring_down_sweeps(longest, self.clock.now()).await {
             tracing::warn!(%error, "it is not known whether sweeps wait for too late a time");
         }
@@ -327,7 +327,7 @@ impl<H: Host> Parts<H> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
             Some(Remedy::Retry { after: Some(wait) }) => {
-                Some(saturating_add(now, wait.min(LONGEST_WISH)))
+                Some(saturating_add(now, wait.min(LONGEST_RETRY_AFTER)))
             }
             _ => None,
         };

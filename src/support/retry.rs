@@ -1,0 +1,81 @@
+//! When something that failed is tried again: exponential backoff with a cap. Pure; the time is an
+//! argument.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::support::time::saturating_add;
+
+/// Even what the other side asks for is bounded, or one wrong header could stop everything for years.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(2);
+
+/// How often something is tried, and with what delays: each twice as long as the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The delay after the first failure.
+    pub first: Duration,
+    /// No delay is longer, unless the other side asks for it.
+    pub longest: Duration,
+    /// After so many failures it is given up.
+    pub failures: u32,
+}
+
+/// An hour: long enough for an outage that somebody works on.
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 20 }
+    }
+}
+
+impl RetryPolicy {
+    /// When to try again after this failure; `failures` were before it. `None` when that was
+    /// the last.
+    pub fn next_attempt(
+        &self,
+        failures: u32,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if failures.saturating_add(1) >= self.failures {
+            return None;
+        }
+        let wish = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        Some(saturating_add(now, backoff(self.first, self.longest, failures).max(wish)))
+    }
+}
+
+/// The delay after so many failures and one more: doubled each time, up to the longest.
+pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(failures)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: RetryPolicy = RetryPolicy {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(10),
+        failures: 6,
+    };
+
+    fn delay(failures: u32, retry_after: Option<u64>) -> Option<i64> {
+        let retry_after = retry_after.map(Duration::from_secs);
+        let at = POLICY.next_attempt(failures, retry_after, Timestamp::UNIX_EPOCH);
+        at.map(Timestamp::as_second)
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest_and_the_last_failure_is_the_last() {
+        let delays = [0, 1, 2, 3, 4, 5, u32::MAX].map(|failures| delay(failures, None));
+        assert_eq!(delays, [Some(1), Some(2), Some(4), Some(8), Some(10), None, None]);
+        assert_eq!(backoff(POLICY.first, POLICY.longest, u32::MAX), POLICY.longest);
+    }
+
+    #[test]
+    fn what_the_other_side_asks_for_is_heeded_within_bounds() {
+        assert_eq!((delay(0, Some(100)), delay(3, Some(0))), (Some(100), Some(8)));
+        assert_eq!(delay(0, Some(u64::MAX)), Some(2 * 60 * 60));
+    }
+}
