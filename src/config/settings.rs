@@ -22,8 +22,8 @@ use crate::git::signing::SigningKey;
 use crate::git::writer::{PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
-use crate::outbound::Outbound;
 use crate::support::globs::Globs;
+use crate::support::http::Outbound;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]

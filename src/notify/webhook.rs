@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::model::announcement::Announcement;
 use crate::notify::events::{Event, MEDIA_TYPE};
 use crate::notify::signature::{self, Key};
 use crate::support::cause::innermost_cause;
+use crate::support::http::retry_after::retry_after;
 
 /// Somebody who wants events.
 #[derive(Debug, Clone)]
@@ -109,7 +110,11 @@ impl Receiver {
         let hint = match number {
             200..=299 => return Ok(()),
             408 | 425 | 429 | 500..=599 => {
-                return Err(NotTaken::Later { name, status: number, after: wish(headers, now) });
+                return Err(NotTaken::Later {
+                    name,
+                    status: number,
+                    after: retry_after(headers, now),
+                });
             }
             400 | 413 | 415 | 422 => return Err(NotTaken::Unfit { name, status: number }),
             300..=399 => "it sends us elsewhere; set notify.webhooks to where it is now",
@@ -121,18 +126,10 @@ impl Receiver {
     }
 }
 
-/// `Retry-After`: seconds, or a date.
-pub(super) fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Duration::try_from(at.duration_since(now)).ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use reqwest::header::RETRY_AFTER;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;

@@ -5,6 +5,7 @@ pub mod cause; // the innermost cause of an error
 pub mod disk; // whether a folder takes writes
 pub mod globs; // sets of globs
 pub mod host; // whether a host is this machine
+pub mod http; // HTTP clients, bounded bodies, Retry-After
 pub mod lease; // until when something that is held may be acted on
 #[cfg(test)]
 pub(crate) mod log; // what one test logs

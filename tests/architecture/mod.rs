@@ -24,8 +24,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("forge", &["model", "support"]),
     ("notify", &["model", "support"]),
     ("store", &["model", "support"]),
-    ("outbound", &[]),
-    ("facts", &["model", "outbound", "support"]),
+    ("facts", &["model", "support"]),
     (
         "controller",
         &[
@@ -47,7 +46,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry", "support"],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["model", "waml", "git", "forge", "notify", "outbound", "support"]),
+    ("config", &["model", "waml", "git", "forge", "notify", "support"]),
     ("clock", &["model", "support"]),
     ("telemetry", &["model"]),
     (
@@ -60,7 +59,6 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "store",
-            "outbound",
             "facts",
             "notify",
             "controller",
@@ -103,6 +101,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "support/cache",
     "support/globs",
+    "support/http/retry_after",
     "support/lease",
     "support/rate_limit",
     "support/retry",

@@ -79,7 +79,7 @@ fn place(
     target: &TargetName,
     lookup: &SecretsLookup,
     patience: Patience,
-    outbound: &crate::outbound::Outbound,
+    outbound: &crate::support::http::Outbound,
 ) -> Result<Secrets, SettingsError> {
     let made = match lookup {
         SecretsLookup::Vault { address, mount, namespace, token } => {

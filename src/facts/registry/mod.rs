@@ -26,8 +26,8 @@ pub use crate::facts::registry::made::Build;
 use crate::facts::registry::question::{Kept, Question, Wanted};
 use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
 use crate::support::cache::Cache;
+use crate::support::http::Outbound;
 use crate::support::time::saturating_add;
 
 mod route; // to hosts that are named, and to public ones

@@ -11,8 +11,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
 use crate::model::id::TargetName;
-use crate::notify::webhook::wish;
 use crate::support::cause::innermost_cause;
+use crate::support::http::retry_after::retry_after;
 
 /// The webhook of one cluster's Argo CD.
 #[derive(Debug, Clone)]
@@ -111,7 +111,7 @@ impl Hook {
             }
             200..=299 => return Ok(()),
             408 | 425 | 429 | 500..=599 => {
-                return Err(NotTaken::Later { cluster, status, after: wish(headers, now) });
+                return Err(NotTaken::Later { cluster, status, after: retry_after(headers, now) });
             }
             413 | 415 | 422 => return Err(NotTaken::Unfit { cluster, status }),
             300..=399 if self.is_plain() => {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
@@ -25,6 +25,8 @@ use crate::notify::slack::answer::Answer;
 use crate::notify::slack::error::SlackError;
 use crate::notify::slack::rate_limit::{ChannelLimits, MethodBlocks};
 use crate::support::cause::innermost_cause;
+use crate::support::http::body::read_bounded;
+use crate::support::http::retry_after::retry_after_seconds;
 
 pub use crate::notify::slack::look::Looked;
 
@@ -297,16 +299,10 @@ fn as_form(arguments: &Json) -> String {
     url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
 }
 
-async fn read(mut response: reqwest::Response) -> reqwest::Result<Answer> {
+async fn read(response: reqwest::Response) -> reqwest::Result<Answer> {
     let status = response.status().as_u16();
-    let retry_after = response.headers().get(RETRY_AFTER);
-    let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let mut body = Vec::new();
-    while body.len() < LARGEST_ANSWER
-        && let Some(chunk) = response.chunk().await?
-    {
-        body.extend_from_slice(&chunk);
-    }
+    let retry_after = retry_after_seconds(response.headers());
+    let body = read_bounded(response, LARGEST_ANSWER).await?.bytes;
     Ok(Answer { status, retry_after, body })
 }
 
