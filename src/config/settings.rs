@@ -19,7 +19,7 @@ use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
 use crate::git::signing::SigningKey;
-use crate::git::writer::{PushBudget, PushBy};
+use crate::git::writer::{CommitIdentity, PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
 use crate::support::globs::Globs;
@@ -214,7 +214,7 @@ pub struct Manifests {
     /// Must be allowed to push.
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// How commits are signed, if they are.
     pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
@@ -225,15 +225,6 @@ pub struct Manifests {
     pub budget: PushBudget,
     /// Who pushes.
     pub push: PushBy,
-}
-
-/// The committer of the commits, and the author of those that no person asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// A name.
-    pub name: String,
-    /// An e-mail address.
-    pub email: String,
 }
 
 /// What is looked up outside, and how.

@@ -9,12 +9,12 @@ use crate::git::author::author;
 use crate::git::change::Change;
 use crate::git::error::WriteError;
 use crate::git::signing::{Signing, SigningError};
-use crate::git::writer::Identity;
+use crate::git::writer::CommitIdentity;
 
 /// Who makes commits.
 #[derive(Debug, Clone)]
 pub(super) struct Committer {
-    pub(super) identity: Identity,
+    pub(super) identity: CommitIdentity,
     /// The domain of the addresses that people have whom the code host names.
     pub(super) people: String,
     /// What proves that a commit is ours.
@@ -49,7 +49,7 @@ impl Committer {
 }
 
 /// Whether somebody of that name can make commits.
-pub(super) fn check(Identity { name, email }: &Identity) -> Result<(), WriteError> {
+pub(super) fn check(CommitIdentity { name, email }: &CommitIdentity) -> Result<(), WriteError> {
     if plain(name).is_empty() || plain(email).is_empty() {
         let message = format!("{name:?} <{email:?}> cannot be the author of a commit");
         return Err(WriteError::Invalid(message));
@@ -58,7 +58,7 @@ pub(super) fn check(Identity { name, email }: &Identity) -> Result<(), WriteErro
 }
 
 /// `Name <e-mail> seconds +0000`
-fn stamp(Identity { name, email }: &Identity, at: Timestamp) -> String {
+fn stamp(CommitIdentity { name, email }: &CommitIdentity, at: Timestamp) -> String {
     format!("{} <{}> {} +0000", plain(name), plain(email), at.as_second())
 }
 

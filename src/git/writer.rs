@@ -76,7 +76,7 @@ pub struct Settings {
     /// is left behind is known as such after a second, and not after minutes.
     pub alone: bool,
     /// Who commits.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// The domain of the addresses that people have as authors whom the code host names:
     /// `users.noreply.github.com`.
     pub people: String,
@@ -103,7 +103,7 @@ pub struct Settings {
 
 /// Who commits, or has asked for what is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct CommitIdentity {
     /// `the-deployer`
     pub name: String,
     /// `the-deployer@example.com`

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use crate::config::file::{self, argocd};
 use crate::config::resolve::Resolver;
 use crate::config::resolve::access::App;
-use crate::config::settings::{GitAccess, Identity, Manifests};
-use crate::git::writer::{PushBudget, PushBy};
+use crate::config::settings::{GitAccess, Manifests};
+use crate::git::writer::{CommitIdentity, PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::namespaces;
@@ -351,9 +351,9 @@ fn push_by(by: Option<file::manifests::PushBy>) -> PushBy {
     }
 }
 
-fn identity_of(identity: file::Identity) -> Identity {
+fn identity_of(identity: file::Identity) -> CommitIdentity {
     let file::Identity { name, email } = identity;
-    Identity {
+    CommitIdentity {
         name: name.unwrap_or_else(|| "the-deployer".to_owned()),
         email: email.unwrap_or_else(|| "the-deployer@localhost".to_owned()),
     }
