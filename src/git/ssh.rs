@@ -23,13 +23,14 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::git::error::{Disposition, WriteError};
+use crate::git::error::WriteError;
 use crate::git::ssh::complaint::Kind;
 use crate::git::ssh::folder::Folder;
 pub(super) use crate::git::ssh::options::Program;
 pub(super) use crate::git::ssh::session::Session;
 use crate::git::token::{NoToken, Tokens};
 use crate::model::ssh::SshAddress;
+use crate::support::retry::Disposition;
 
 /// How to come in over ssh. The private key itself comes from where a token comes from.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::git::error::Disposition;
+use crate::support::retry::Disposition;
 
 /// What is wanted of a source.
 #[derive(Debug, Clone)]

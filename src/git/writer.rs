@@ -20,7 +20,7 @@ use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::{ProjectFile, Write};
-pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::error::WriteError;
 pub use crate::git::handedit::Watch;
 use crate::git::home::{Home, Trouble};
 use crate::git::kept::Kept;

@@ -7,6 +7,21 @@ use jiff::Timestamp;
 
 use crate::support::time::saturating_add;
 
+/// What to do after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It may go away by itself: try again, with a growing delay.
+    Retry {
+        /// The least time to wait, where the other side said so.
+        after: Option<Duration>,
+    },
+    /// A host says no in this way also while it is not itself: try again for some minutes; then it
+    /// stays until a person changes something.
+    Doubt,
+    /// It stays until a person changes something.
+    Stop,
+}
+
 /// Even what the other side asks for is bounded, or one wrong header could stop everything for years.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(2);
 
