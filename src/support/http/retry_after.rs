@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use http::header::{HeaderMap, RETRY_AFTER};
 use jiff::Timestamp;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// How long the server wants to be left alone; `None` where it says nothing, or a time that is over.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
