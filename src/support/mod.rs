@@ -19,6 +19,7 @@ pub mod secret_name; // names that are given to secrets
 pub mod secret_sections; // the parts of a WAML that hold variables and arguments
 pub mod secret_text; // what looks like a secret
 pub mod secret_tree; // data without its secrets
+pub mod sync; // locks that outlive a panic
 pub mod text; // invisible characters, truncation
 pub mod time; // arithmetic with times
 pub mod time_text; // times and durations as people write them

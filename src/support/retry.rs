@@ -60,6 +60,33 @@ impl RetryPolicy {
     }
 }
 
+/// Keeps back what the other side wants none of for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RetryGate(Option<Timestamp>);
+
+impl RetryGate {
+    /// Until when it is closed, if it is.
+    pub fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
+        // One that is further ahead is of a clock that was set back.
+        let longest = saturating_add(now, LONGEST_RETRY_AFTER);
+        self.0.filter(|until| *until > now && *until <= longest)
+    }
+
+    /// How long it stays closed, if it is.
+    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
+        self.closed_until(now)?.duration_since(now).try_into().ok()
+    }
+
+    /// Closes it for so long, within bounds, or for as long as it is closed already; whether it is
+    /// closed for longer than before.
+    pub fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
+        let until = saturating_add(now, wait.min(LONGEST_RETRY_AFTER));
+        let before = self.closed_until(now);
+        self.0 = before.max(Some(until));
+        until > now && before.is_none_or(|before| before < until)
+    }
+}
+
 /// The delay after so many failures and one more: doubled each time, up to the longest.
 pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures)).min(longest)
@@ -92,5 +119,24 @@ mod tests {
     fn what_the_other_side_asks_for_is_heeded_within_bounds() {
         assert_eq!((delay(0, Some(100)), delay(3, Some(0))), (Some(100), Some(8)));
         assert_eq!(delay(0, Some(u64::MAX)), Some(2 * 60 * 60));
+    }
+
+    #[test]
+    fn a_gate_is_closed_for_the_longest_wait_and_not_by_a_clock_that_was_set_back() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let seconds = Duration::from_secs;
+        let mut gate = RetryGate::default();
+        assert_eq!((gate.closed_until(at(0)), gate.wait(at(0))), (None, None));
+        assert!(gate.close(seconds(60), at(0)) && !gate.close(seconds(5), at(0)));
+        assert_eq!(
+            (gate.closed_until(at(59)), gate.wait(at(59))),
+            (Some(at(60)), Some(seconds(1)))
+        );
+        assert_eq!(gate.wait(at(60)), None);
+        assert!(!gate.close(Duration::ZERO, at(60)), "that closes nothing");
+        assert!(gate.close(Duration::MAX, at(60)));
+        assert_eq!(gate.wait(at(60)), Some(LONGEST_RETRY_AFTER));
+        assert_eq!(gate.wait(at(59)), None, "nobody closes it for longer");
+        assert!(gate.close(seconds(1), at(0)), "it is closed by the new time");
     }
 }

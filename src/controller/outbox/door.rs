@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::support::rate_limit::{Rate, RateLimiter};
-use crate::support::retry::{LONGEST_RETRY_AFTER, backoff};
+use crate::support::retry::{RetryGate, backoff};
 use crate::support::time::saturating_add;
 
 /// How the other side sounded when one message was told.
@@ -29,7 +29,7 @@ const LONGEST_SILENCE: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Door {
     limiter: RateLimiter,
-    closed_until: Option<Timestamp>,
+    gate: RetryGate,
     /// How many silences there were since the last answer.
     silences: u32,
     /// The other side has answered since the door was closed. Until then one goes at a time: what
@@ -42,7 +42,7 @@ impl Door {
     pub(super) fn new(rate: Rate) -> Self {
         // A whole burst may be spent in advance: some take more calls than the one that was counted.
         let limiter = RateLimiter::with_debt(rate, rate.time_for(rate.burst.max(1)));
-        Self { limiter, closed_until: None, silences: 0, proven: false }
+        Self { limiter, gate: RetryGate::default(), silences: 0, proven: false }
     }
 
     /// Lets at most so many in; how many that are.
@@ -73,9 +73,7 @@ impl Door {
 
     /// Until when it is closed, if it is.
     pub(super) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
-        // One that is further ahead is of a clock that was set back.
-        let longest = saturating_add(now, LONGEST_RETRY_AFTER);
-        self.closed_until.filter(|until| *until > now && *until <= longest)
+        self.gate.closed_until(now)
     }
 
     /// When somebody may go through: now, or later.
@@ -89,7 +87,7 @@ impl Door {
             // Of several on their way only the first to hear nothing counts.
             Heard::Answer | Heard::Silence if self.is_closed(now) => false,
             Heard::Answer => {
-                (self.closed_until, self.silences, self.proven) = (None, 0, true);
+                (self.gate, self.silences, self.proven) = (RetryGate::default(), 0, true);
                 false
             }
             Heard::Silence => {
@@ -97,17 +95,13 @@ impl Door {
                 self.silences = self.silences.saturating_add(1);
                 self.close(wait, now)
             }
-            Heard::Wait(wish) => self.close(wish.min(LONGEST_RETRY_AFTER), now),
+            Heard::Wait(wish) => self.close(wish, now),
         }
     }
 
     fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
-        let until = saturating_add(now, wait);
-        let before = self.closed_until(now);
-        let news = before.is_none_or(|before| before < until);
-        self.closed_until = before.max(Some(until));
         self.proven = false;
-        news && until > now
+        self.gate.close(wait, now)
     }
 }
 

@@ -18,7 +18,7 @@ pub mod metrics;
 mod take; // one of them is taken in
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -34,6 +34,7 @@ use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
 use crate::support::retry::LONGEST_RETRY_AFTER;
+use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// What is looked for.
@@ -387,10 +388,6 @@ fn may_pass(problem: &Problem) -> bool {
         Remedy::Retry { .. } => true,
         Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => false,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<H: Host> Clone for Sweeps<H> {

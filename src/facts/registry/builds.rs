@@ -23,7 +23,8 @@ use crate::facts::image::Image;
 use crate::facts::registry::made::{self, Build, Manifest, Said};
 use crate::facts::registry::question::{Question, Wanted};
 use crate::facts::registry::tags::{self, Listing, MOST_TAGS};
-use crate::facts::registry::{KINDS, Registries, THERE, listing, lock};
+use crate::facts::registry::{KINDS, Registries, THERE, listing};
+use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// How many tags a page is asked for: what the larger registries give at most.

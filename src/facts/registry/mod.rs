@@ -11,7 +11,7 @@
 //! for seconds, because somebody waits for it to be pushed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
@@ -28,6 +28,7 @@ use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
 use crate::support::cache::Cache;
 use crate::support::http::Outbound;
+use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 mod route; // to hosts that are named, and to public ones
@@ -158,8 +159,4 @@ impl Registries {
         })?;
         Ok(Question { registries: self, registry, image, now })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,8 @@ use crate::facts::NotKnown;
 use crate::facts::challenge::{self, Bearer, Challenge};
 use crate::facts::http::Answer;
 use crate::facts::image::Image;
-use crate::facts::registry::{Login, Registries, Registry, THERE, lock};
+use crate::facts::registry::{Login, Registries, Registry, THERE};
+use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// The specification's default where a token says nothing of its life.

@@ -11,7 +11,7 @@ mod rate_limit; // how fast, pure
 pub mod people; // who somebody is on Slack
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -27,6 +27,7 @@ use crate::notify::slack::rate_limit::{ChannelLimits, MethodBlocks};
 use crate::support::cause::innermost_cause;
 use crate::support::http::body::read_bounded;
 use crate::support::http::retry_after::retry_after_seconds;
+use crate::support::sync::lock;
 
 pub use crate::notify::slack::look::Looked;
 
@@ -304,9 +305,4 @@ async fn read(response: reqwest::Response) -> reqwest::Result<Answer> {
     let retry_after = retry_after_seconds(response.headers());
     let body = read_bounded(response, LARGEST_ANSWER).await?.bytes;
     Ok(Answer { status, retry_after, body })
-}
-
-/// What a panic left half-done in these maps is at worst a wait too many.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::UserId;
+use crate::notify::slack::Slack;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{Slack, lock};
 use crate::support::cache::Cache;
+use crate::support::sync::lock;
 use crate::support::time::saturating_add;
 
 /// What is configured of people.

@@ -10,12 +10,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::support::rate_limit::{Rate, RateLimiter};
+use crate::support::retry::{LONGEST_RETRY_AFTER, RetryGate};
 use crate::support::time::saturating_add;
 
 /// One message a second in the long run, and three at once after a pause.
 const CHANNEL: Rate = Rate { burst: 3, every: Duration::from_secs(1) };
-/// Slack asks for no longer. What lies further ahead is of a clock that was set back.
-const LONGEST: Duration = Duration::from_hours(2);
 /// Channels that nobody wrote to lately are forgotten from here on.
 const MOST: usize = 1000;
 
@@ -43,11 +42,11 @@ impl ChannelLimits {
 
     /// Nothing is written there for so long: Slack has asked for it.
     pub(super) fn block(&mut self, channel: &str, now: Timestamp, wait: Duration) {
-        self.limiter(channel).block_until(saturating_add(now, wait.min(LONGEST)));
+        self.limiter(channel).block_until(saturating_add(now, wait.min(LONGEST_RETRY_AFTER)));
     }
 
     fn limiter(&mut self, channel: &str) -> &mut RateLimiter {
-        let longest = SignedDuration::try_from(LONGEST).unwrap_or_default();
+        let longest = SignedDuration::try_from(LONGEST_RETRY_AFTER).unwrap_or_default();
         let new = || RateLimiter::with_debt(CHANNEL, longest);
         self.0.entry(channel.to_owned()).or_insert_with(new)
     }
@@ -56,7 +55,7 @@ impl ChannelLimits {
 /// The methods that nobody may call for a while. Slack limits each method for the whole app and
 /// workspace; a short wait after a message is its channel's alone.
 #[derive(Debug, Default)]
-pub(super) struct MethodBlocks(HashMap<&'static str, Timestamp>);
+pub(super) struct MethodBlocks(HashMap<&'static str, RetryGate>);
 
 /// What Slack asks for where only one channel was too fast.
 const OF_A_CHANNEL: Duration = Duration::from_secs(2);
@@ -64,9 +63,7 @@ const OF_A_CHANNEL: Duration = Duration::from_secs(2);
 impl MethodBlocks {
     /// How long nobody may call it yet.
     pub(super) fn left(&self, method: &str, now: Timestamp) -> Option<Duration> {
-        let left = self.0.get(method)?.duration_since(now);
-        let left = Duration::try_from(left).ok();
-        left.filter(|left| !left.is_zero() && *left <= LONGEST)
+        self.0.get(method)?.wait(now)
     }
 
     /// Slack asked for so long; `posts` tells that the method writes into a channel.
@@ -80,9 +77,7 @@ impl MethodBlocks {
         if posts && wait <= OF_A_CHANNEL {
             return;
         }
-        let until = saturating_add(now, wait.min(LONGEST));
-        let before = self.left(method, now).and_then(|left| now.checked_add(left).ok());
-        self.0.insert(method, before.map_or(until, |before| before.max(until)));
+        self.0.entry(method).or_default().close(wait, now);
     }
 }
 

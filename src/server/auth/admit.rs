@@ -2,7 +2,7 @@
 //! too often.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -23,6 +23,7 @@ use crate::server::auth::whence::{peer, subscriber};
 use crate::server::layers::RequestId;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
+use crate::support::sync::lock;
 
 /// How many wrong tokens a minute are looked at from one address.
 const FAILURES_PER_MINUTE: u32 = 30;
@@ -68,10 +69,6 @@ impl Gate {
             Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
         })
     }
-}
-
-fn lock(limits: &Mutex<CallerLimits>) -> MutexGuard<'_, CallerLimits> {
-    limits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The request with its caller, if there may be one.
