@@ -13,7 +13,6 @@ pub mod git; // THE MANIFEST REPOSITORY: layout, tree, writer, transport
 pub mod forge; // CODE HOSTS: GitHub, local
 pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
-pub mod outbound; // HOW WE GET OUT: one proxy, one set of authorities for every HTTP client
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
 pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
 pub mod dashboard; // PAGES

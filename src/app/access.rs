@@ -8,15 +8,15 @@ use secrecy::SecretString;
 
 use crate::config::secret::{self, SecretError, Source};
 use crate::config::settings::{Credential, GitAccess, SshAccess};
+use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::owned::TokenSource;
 use crate::forge::github::auth::permission::Access;
 use crate::forge::github::client::{Credentials, GitHub};
-use crate::forge::{self, Forge};
 use crate::git::ssh;
 use crate::git::token::{Answer, Ask, NoToken, Tokens};
-use crate::git::writer::Disposition;
 use crate::model::id::RepoName;
+use crate::support::retry::Disposition;
 
 /// The source of a repository's tokens, for one who writes there or only reads. The forge is that
 /// of the same settings.
@@ -96,12 +96,7 @@ fn of_app(github: &GitHub, repository: &RepoName, wanted: Access) -> Tokens {
 }
 
 fn not_issued(error: &ForgeError) -> NoToken {
-    let next = match error.disposition() {
-        forge::error::Disposition::Retry => Disposition::Retry { after: None },
-        forge::error::Disposition::RetryAfter(wait) => Disposition::Retry { after: Some(wait) },
-        forge::error::Disposition::Stop => Disposition::Stop,
-    };
-    NoToken { why: error.to_string(), next }
+    NoToken { why: error.to_string(), next: error.disposition() }
 }
 
 /// The token for the forge's API; of a file what it holds at each request.

@@ -10,10 +10,11 @@ use crate::model::id::{TargetName, TeamName};
 use crate::model::target::Clusters;
 use crate::server::Limits;
 use crate::server::auth::{
-    Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Site, Token, Tokens,
+    Admission, GitHubCallers, Pages, PrintKey, Proxies, Rights, Scope, Site, Token, Tokens,
 };
 use crate::server::connections::ConnectionLimits;
 use crate::server::descriptors::room_for_connections;
+use crate::support::globs::{GlobError, Globs};
 
 pub(super) fn tokens(settings: &Settings) -> Result<Tokens, StartError> {
     settings.tokens.iter().map(token).collect::<Result<_, _>>().map(Tokens)
@@ -87,8 +88,8 @@ fn token(token: &ApiToken) -> Result<Token, StartError> {
 
 fn globs(texts: Option<&[String]>) -> Result<Globs, StartError> {
     let part = "the tokens of the configuration";
-    let failed = |error: globset::Error| StartError::Part { part, cause: error.to_string() };
-    texts.map_or_else(|| Ok(Globs::default()), |texts| Globs::matching(texts).map_err(failed))
+    let failed = |error: GlobError| StartError::Part { part, cause: error.to_string() };
+    texts.map_or_else(|| Ok(Globs::default()), |texts| Globs::parse(texts).map_err(failed))
 }
 
 /// The targets that ask for teams; the settings are made of names that can be read.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::config::settings::{self, Credentials, Settings};
-use crate::controller::outbox::pace::{Hourly, Rate, Rates};
+use crate::controller::outbox::rates::{Hourly, Rates};
 use crate::model::notice::Audience;
+use crate::support::rate_limit::Rate;
 
 /// GitHub wants a second between writes, takes bursts, and no more than 80 calls a minute that make
 /// something: <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>. An

@@ -10,7 +10,6 @@ use crate::app::outside::World;
 use crate::facts::NotKnown;
 use crate::facts::image::Image;
 use crate::facts::registry::{self, BuildsRange};
-use crate::forge::error::Disposition;
 use crate::git::layout;
 use crate::model::deployment::{Deployment, State};
 use crate::model::id::{AppKey, CommitSha, TargetName};
@@ -21,6 +20,7 @@ use crate::server::ports::{
     AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, Fault, NoBuilds,
 };
 use crate::store::Filter;
+use crate::support::retry::Disposition;
 use crate::waml::Waml;
 
 /// The server answers within nine seconds; what is not known by then is left out.
@@ -160,8 +160,8 @@ async fn waml(world: &World, newest: &Deployment) -> Result<Arc<Waml>, NoBuilds>
     let (path, limit) = (&world.waml.path, world.waml.max_bytes);
     let bytes = world.forge.file(repository, commit, path, limit).await;
     let bytes = bytes.map_err(|error| match error.disposition() {
-        Disposition::Stop => NoBuilds::NoImage(error.to_string()),
-        Disposition::Retry | Disposition::RetryAfter(_) => NoBuilds::NotKnown(error.to_string()),
+        Disposition::Doubt | Disposition::Stop => NoBuilds::NoImage(error.to_string()),
+        Disposition::Retry { .. } => NoBuilds::NotKnown(error.to_string()),
     })?;
     let waml = world.parse(&bytes).map_err(|_| no_image(newest, "it cannot be read"))?;
     Ok(Arc::new(waml))

@@ -24,7 +24,6 @@ use crate::facts::kubernetes::Kubernetes;
 use crate::facts::registry::{Build, Builds, BuildsRange, Registries};
 use crate::facts::vault::Vault;
 use crate::forge::Forge;
-use crate::forge::error::Disposition;
 use crate::model::facts::{
     Deployer, Fact, Facts, LiveApp, NamespaceObjects, Ownership, Questions, SecretQuestion,
 };
@@ -35,6 +34,7 @@ use crate::model::rollback::Hold;
 use crate::model::route::Route;
 use crate::model::target::Clusters;
 use crate::store::Store;
+use crate::support::retry::Disposition;
 
 /// How many secrets of one deployment are looked up at once.
 const SECRETS_AT_ONCE: usize = 8;
@@ -331,7 +331,7 @@ impl Asked<'_> {
             let ask =
                 || self.inner.forge.branches_with(&release.repository, &release.commit, globs);
             let found = match ask().await {
-                Err(error) if error.disposition() == Disposition::Retry => {
+                Err(error) if error.disposition() == Disposition::Retry { after: None } => {
                     tokio::time::sleep(PAUSE).await;
                     ask().await
                 }

@@ -44,6 +44,7 @@ use crate::pipeline::reading::routes;
 use crate::pipeline::render::{self, Rendered};
 use crate::pipeline::{self, Input, questions};
 use crate::store::{Message, Store};
+use crate::support::globs::Globs;
 use crate::support::lease::Lease;
 use crate::support::secret_mask::mask_secrets;
 use crate::waml::Waml;
@@ -76,7 +77,7 @@ pub(crate) struct Manifests {
     pub(crate) name: String,
     pub(crate) repository: ManifestRepository,
     pub(crate) readiness: Readiness,
-    pub(crate) targets: settings::Targets,
+    pub(crate) targets: Globs,
     pub(crate) source: Source,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Ready {
 
 impl World {
     pub(super) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {
-        let found = self.manifests.iter().find(|one| one.targets.have(target));
+        let found = self.manifests.iter().find(|one| one.targets.is_match(target.as_str()));
         found.ok_or_else(|| Problem {
             remedy: Remedy::GiveUp,
             message: format!(

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::controller::outside::{Problem, Remedy};
-use crate::forge::error::{Disposition as ForgeDisposition, ForgeError};
-use crate::git::writer::{Disposition, WriteError};
+use crate::forge::error::ForgeError;
+use crate::git::writer::WriteError;
+use crate::support::retry::Disposition;
 
 /// So long GitHub's API may not know what its own event tells of.
 const BEHIND: Duration = Duration::from_mins(2);
@@ -17,15 +18,13 @@ const FILE_BEHIND: Duration = Duration::from_secs(5);
 pub(super) fn of_forge(error: &ForgeError) -> Problem {
     let late = |what, until| Remedy::Late { what, until };
     let remedy = match (error, error.disposition()) {
-        (_, ForgeDisposition::Retry) => Remedy::Retry { after: None },
-        (_, ForgeDisposition::RetryAfter(wait)) => Remedy::Retry { after: Some(wait) },
-        (ForgeError::NoRepository { .. }, ForgeDisposition::Stop) => late("the repository", BEHIND),
-        (ForgeError::NoCommit { .. }, ForgeDisposition::Stop) => late("the commit", BEHIND),
-        (ForgeError::NoFile { .. }, ForgeDisposition::Stop) => late("the file", FILE_BEHIND),
-        (ForgeError::TooLarge { .. } | ForgeError::Renamed { .. }, ForgeDisposition::Stop) => {
+        (ForgeError::NoRepository { .. }, Disposition::Stop) => late("the repository", BEHIND),
+        (ForgeError::NoCommit { .. }, Disposition::Stop) => late("the commit", BEHIND),
+        (ForgeError::NoFile { .. }, Disposition::Stop) => late("the file", FILE_BEHIND),
+        (ForgeError::TooLarge { .. } | ForgeError::Renamed { .. }, Disposition::Stop) => {
             Remedy::Reject
         }
-        (_, ForgeDisposition::Stop) => Remedy::GiveUp,
+        (_, disposition) => remedy(disposition),
     };
     Problem { remedy, message: error.to_string() }
 }
@@ -38,10 +37,13 @@ pub(super) fn of_local(error: &ForgeError) -> Problem {
 }
 
 pub(super) fn of_write(error: &WriteError) -> Problem {
-    let remedy = match error.disposition() {
+    Problem { remedy: remedy(error.disposition()), message: error.to_string() }
+}
+
+fn remedy(disposition: Disposition) -> Remedy {
+    match disposition {
         Disposition::Retry { after } => Remedy::Retry { after },
         Disposition::Doubt => Remedy::Doubt,
         Disposition::Stop => Remedy::GiveUp,
-    };
-    Problem { remedy, message: error.to_string() }
+    }
 }

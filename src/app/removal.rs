@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::outside::{Manifests, World};
 use crate::git::footprint::Footprint;
 use crate::git::writer::{
-    Amendment, Disposition, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+    Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
 };
 use crate::model::audit::By;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
@@ -19,6 +19,7 @@ use crate::pipeline::removal;
 use crate::server::ports::{Fault, Gone, NotRemoved, Outcome};
 use crate::store::{ActTurn, KeyLease, Reply, Store, StoreError};
 use crate::support::lease::Lease;
+use crate::support::retry::Disposition;
 
 /// How long an app rests for a removal at most: longer than a push takes, and as long as its next
 /// deployment waits when a replica dies in the middle of one.

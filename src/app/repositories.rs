@@ -73,10 +73,7 @@ pub(super) fn repository_settings(
         clone_dir: one.clone_dir.clone(),
         // It is made in our storage folder, which is locked.
         alone: one.embedded,
-        identity: writer::Identity {
-            name: one.identity.name.clone(),
-            email: one.identity.email.clone(),
-        },
+        identity: one.identity.clone(),
         people: people.to_owned(),
         signing: one.signing.clone(),
         tokens: access::tokens(&one.access, Access::Write, forge),

@@ -6,12 +6,10 @@ pub mod slack; // people on Slack
 pub mod webhooks; // programs that receive events
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use secrecy::SecretString;
 
 use crate::config::file::auth::Pages;
@@ -21,10 +19,11 @@ use crate::config::settings::webhooks::EventWebhook;
 use crate::forge::github::auth::key::AppKey;
 use crate::forge::github::webhook::rules::Rules;
 use crate::git::signing::SigningKey;
-use crate::git::writer::{PushBudget, PushBy};
+use crate::git::writer::{CommitIdentity, PushBudget, PushBy};
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::Clusters;
-use crate::outbound::Outbound;
+use crate::support::globs::Globs;
+use crate::support::http::Outbound;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -211,11 +210,11 @@ pub struct Manifests {
     /// The branch that Argo CD follows.
     pub branch: String,
     /// Which targets' manifests it has.
-    pub targets: Targets,
+    pub targets: Globs,
     /// Must be allowed to push.
     pub access: GitAccess,
     /// Who commits: name and e-mail address.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// How commits are signed, if they are.
     pub signing: Option<SigningKey>,
     /// Where its clone is kept, if it needs one.
@@ -226,61 +225,6 @@ pub struct Manifests {
     pub budget: PushBudget,
     /// Who pushes.
     pub push: PushBy,
-}
-
-/// Globs over target names.
-#[derive(Clone)]
-pub struct Targets {
-    texts: Vec<String>,
-    set: GlobSet,
-}
-
-impl Targets {
-    /// The targets that match one of the globs.
-    ///
-    /// # Errors
-    /// Of each glob that cannot be read its number and why.
-    pub fn matching(texts: Vec<String>) -> Result<Self, Vec<(usize, globset::Error)>> {
-        let mut set = GlobSetBuilder::new();
-        let mut errors = Vec::new();
-        for (n, text) in texts.iter().enumerate() {
-            match Glob::new(text) {
-                Ok(glob) => {
-                    set.add(glob);
-                }
-                Err(error) => errors.push((n, error)),
-            }
-        }
-        let set = set.build().map_err(|error| vec![(0, error)]);
-        if errors.is_empty() { set.map(|set| Self { texts, set }) } else { Err(errors) }
-    }
-
-    /// Whether that target is one of them.
-    pub fn have(&self, target: &TargetName) -> bool {
-        self.set.is_match(target.as_str())
-    }
-}
-
-/// Every target.
-impl Default for Targets {
-    fn default() -> Self {
-        Self::matching(vec!["*".to_owned()]).expect("a star is a glob")
-    }
-}
-
-impl fmt::Debug for Targets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.texts.fmt(f)
-    }
-}
-
-/// The committer of the commits, and the author of those that no person asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// A name.
-    pub name: String,
-    /// An e-mail address.
-    pub email: String,
 }
 
 /// What is looked up outside, and how.
@@ -367,6 +311,6 @@ pub struct Limits {
 impl Settings {
     /// The repository that a target's manifests go to: the first whose globs match it.
     pub fn manifests_of(&self, target: &TargetName) -> Option<&Manifests> {
-        self.manifests.iter().find(|one| one.targets.have(target))
+        self.manifests.iter().find(|one| one.targets.is_match(target.as_str()))
     }
 }

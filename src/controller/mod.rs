@@ -31,12 +31,12 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
 use crate::controller::metrics::Metrics;
-use crate::controller::outbox::answer::Patiences;
-use crate::controller::outbox::pace::Rates;
+use crate::controller::outbox::answer::OutboxRetryPolicies;
+use crate::controller::outbox::rates::Rates;
 use crate::controller::outbox::{HOUR_HAS_ROOM, Senders};
-use crate::controller::outcome::Patience;
 use crate::controller::outside::Outside;
 use crate::store::Store;
+use crate::support::retry::RetryPolicy;
 
 /// How the loops behave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub struct Settings {
     /// How long running deployments may go on after a shutdown was asked for.
     pub grace: Duration,
     /// How often a deployment is tried.
-    pub patience: Patience,
+    pub patience: RetryPolicy,
     /// How often a message is tried.
-    pub report_patience: Patiences,
+    pub report_patience: OutboxRetryPolicies,
     /// How fast everybody is told.
     pub rates: Rates,
 }
@@ -74,8 +74,8 @@ impl Default for Settings {
             longest_job: Duration::from_mins(10),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),
-            patience: Patience::default(),
-            report_patience: Patiences::default(),
+            patience: RetryPolicy::default(),
+            report_patience: OutboxRetryPolicies::default(),
             rates: Rates::default(),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::controller::outside::{Problem, Remedy, Written};
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
@@ -16,27 +16,8 @@ use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::store::{ClaimConflict, End, Ending, Findings, MOST_DEATHS};
-
-/// How often something is tried, and with what delays: each twice as long as the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// The delay after the first failure.
-    pub first: Duration,
-    /// No delay is longer, unless the other side asks for it.
-    pub longest: Duration,
-    /// After so many failures it is given up.
-    pub failures: u32,
-}
-
-/// An hour: long enough for an outage that somebody works on.
-impl Default for Patience {
-    fn default() -> Self {
-        Self { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 20 }
-    }
-}
-
-/// Even the other side's wish is bounded, or one wrong header could stop a lane for years.
-pub(super) const LONGEST_WISH: Duration = Duration::from_hours(2);
+use crate::support::retry::RetryPolicy;
+use crate::support::time::saturating_add;
 
 /// A refusal that may not be meant is believed when it has lasted so long.
 const DOUBT: Duration = Duration::from_mins(4);
@@ -79,7 +60,7 @@ pub fn after(
     known: Findings,
     received_at: Timestamp,
     failures: u32,
-    patience: &Patience,
+    patience: &RetryPolicy,
     now: Timestamp,
 ) -> Next {
     let (state, sentence, violations) = match trouble {
@@ -106,8 +87,8 @@ pub fn after(
                 (ForgeState::Error, sentence, Violations::default())
             }
             Remedy::Late { what, until } => {
-                let end = later(received_at, until);
-                if let Some(at) = patience.next(failures, None, now).filter(|_| now < end) {
+                let end = saturating_add(received_at, until);
+                if let Some(at) = patience.next_attempt(failures, None, now).filter(|_| now < end) {
                     // The last look is when the time is over, not some doubled delay before it.
                     let at = at.min(end);
                     let message = format!("waiting for GitHub to know {what}: {message}");
@@ -116,7 +97,7 @@ pub fn after(
                 (ForgeState::Failure, message, Violations::default())
             }
             Remedy::Retry { after } => {
-                if let Some(at) = patience.next(failures, after, now) {
+                if let Some(at) = patience.next_attempt(failures, after, now) {
                     return Next::Retry { at, summary: waiting(&message, failures, at) };
                 }
                 let times = failures.saturating_add(1);
@@ -136,13 +117,13 @@ pub(super) fn doubted(
     failures: u32,
     now: Timestamp,
 ) -> Option<(Timestamp, String)> {
-    let end = later(since, DOUBT);
+    let end = saturating_add(since, DOUBT);
     if now >= end {
         return None;
     }
     // A clock that was put back since must not make it last longer.
     let lasted = now.duration_since(since).try_into().unwrap_or(Duration::ZERO);
-    let at = later(now, lasted.max(FIRST_DOUBT)).min(end);
+    let at = saturating_add(now, lasted.max(FIRST_DOUBT)).min(end);
     let until = end.strftime("%H:%M:%S");
     let message = format!("refused, and tried again until {until} UTC: {message}");
     Some((at, waiting(&message, failures, at)))
@@ -154,14 +135,14 @@ pub(super) fn preview_again(
     problem: &Problem,
     received_at: Timestamp,
     failures: u32,
-    patience: &Patience,
+    patience: &RetryPolicy,
     now: Timestamp,
 ) -> Option<Timestamp> {
     match problem.remedy {
-        Remedy::Retry { after } => patience.next(failures, after, now),
-        Remedy::Late { until, .. } => {
-            patience.next(failures, None, now).filter(|_| now < later(received_at, until))
-        }
+        Remedy::Retry { after } => patience.next_attempt(failures, after, now),
+        Remedy::Late { until, .. } => patience
+            .next_attempt(failures, None, now)
+            .filter(|_| now < saturating_add(received_at, until)),
         Remedy::Reject | Remedy::Doubt | Remedy::GiveUp => None,
     }
 }
@@ -264,33 +245,10 @@ fn failed(state: ForgeState, sentence: &str, violations: Violations, known: Find
     }
 }
 
-fn later(from: Timestamp, by: Duration) -> Timestamp {
-    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
-    from.checked_add(by).unwrap_or(Timestamp::MAX)
-}
-
 fn waiting(message: &str, failures: u32, at: Timestamp) -> String {
     let attempt = failures.saturating_add(2);
     let at = at.strftime("%H:%M:%S");
     one_line(&format!("attempt {attempt} at {at} UTC: {message}"), LONGEST_SUMMARY)
-}
-
-impl Patience {
-    /// When to try again after this failure; `failures` were before it. `None` when that was
-    /// the last.
-    pub(super) fn next(
-        &self,
-        failures: u32,
-        wish: Option<Duration>,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        if failures.saturating_add(1) >= self.failures {
-            return None;
-        }
-        let doubled = self.first.saturating_mul(2_u32.saturating_pow(failures));
-        let delay = doubled.min(self.longest).max(wish.unwrap_or_default().min(LONGEST_WISH));
-        Some(later(now, delay))
-    }
 }
 
 #[cfg(test)]
@@ -299,8 +257,11 @@ mod tests {
     use crate::model::id::CommitSha;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-    const PATIENCE: Patience =
-        Patience { first: Duration::from_secs(1), longest: Duration::from_secs(10), failures: 6 };
+    const PATIENCE: RetryPolicy = RetryPolicy {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(10),
+        failures: 6,
+    };
 
     fn problem(remedy: Remedy) -> Problem {
         Problem { remedy, message: "the forge does not answer".to_owned() }

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::controller::job::{Did, Leased};
 use crate::controller::outbox::Sender;
-use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::Outside;
 use crate::controller::{Controller, Parts, Settings};
 use crate::store::{LongestDelays, StoreError};
 use crate::support::lease::Lease;
+use crate::support::retry::LONGEST_RETRY_AFTER;
 
 /// How many deployments one transaction claims at most. A transaction for each would take longer
 /// than the rest of the claim; a long one would let an event wait.
@@ -102,7 +102,7 @@ impl<O: Outside> Controller<O> {
     pub async fn bring_down_times(&self) -> Result<u64, StoreError> {
         let Settings { lease, act, patience, report_patience, .. } = &self.0.settings;
         let told = [report_patience.silence.longest, report_patience.refusal.longest];
-        let retry = told.into_iter().fold(patience.longest.max(LONGEST_WISH), Duration::max);
+        let retry = told.into_iter().fold(patience.longest.max(LONGEST_RETRY_AFTER), Duration::max);
         let longest = LongestDelays { lease: *lease, retry, act: *act };
         self.0.store.bring_down_due_times(longest, self.0.clock.now()).await
     }

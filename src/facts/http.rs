@@ -9,8 +9,9 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use tokio::sync::Semaphore;
 
 use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
 use crate::support::cause::innermost_cause;
+use crate::support::http::Outbound;
+use crate::support::http::body::{BoundedBody, read_bounded};
 
 /// Between the two tries: enough for a connection that was just being closed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -123,13 +124,8 @@ impl Http {
     }
 }
 
-async fn read(mut response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
+async fn read(response: reqwest::Response, limit: usize) -> reqwest::Result<Answer> {
     let (status, headers) = (response.status(), response.headers().clone());
-    let (mut body, mut cut) = (Vec::new(), false);
-    while !cut && let Some(chunk) = response.chunk().await? {
-        let room = limit - body.len();
-        cut = chunk.len() > room;
-        body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-    }
-    Ok(Answer { status, headers, body, cut })
+    let BoundedBody { bytes, is_cut } = read_bounded(response, limit).await?;
+    Ok(Answer { status, headers, body: bytes, cut: is_cut })
 }

@@ -11,7 +11,7 @@ use crate::facts::credential::Credential;
 use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::{NotKnown, SettingsError};
 use crate::model::id::Namespace;
-use crate::outbound::Outbound;
+use crate::support::http::Outbound;
 use crate::support::percent::encode_segment;
 
 /// Everything but the object's data (Kubernetes 1.15 and later).

@@ -18,7 +18,6 @@ pub mod vault;
 pub mod kubernetes;
 pub mod credential; // a secret that may change while we run
 
-mod cache; // answers, for a while
 mod challenge; // how a registry says who gives tokens
 mod http; // one question, asked at most twice
 

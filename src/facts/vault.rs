@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::facts::credential::Credential;
 use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
+use crate::support::http::Outbound;
 use crate::support::percent::encode_path_below;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-vault-token");

@@ -1,31 +1,22 @@
 //! Which branches are meant by globs: some by their whole names, some that must be looked for.
 //! Pure.
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use crate::support::globs::Globs;
 
 /// The branches that somebody wants to know of.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     /// Named whole; these need no list.
     pub(super) exact: Vec<String>,
-    globs: GlobSet,
+    globs: Globs,
 }
 
 impl Wanted {
     /// A glob that cannot be read matches nothing: the configuration has refused it.
     pub(super) fn of(texts: &[String]) -> Self {
-        let mut exact = Vec::new();
-        let mut globs = GlobSetBuilder::new();
-        for text in texts {
-            if text.contains(['*', '?', '[', '{', '\\']) {
-                if let Ok(glob) = Glob::new(text) {
-                    globs.add(glob);
-                }
-            } else {
-                exact.push(text.clone());
-            }
-        }
-        Self { exact, globs: globs.build().unwrap_or_default() }
+        let is_glob = |text: &&String| text.contains(['*', '?', '[', '{', '\\']);
+        let (globs, exact): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_glob);
+        Self { exact: exact.into_iter().cloned().collect(), globs: Globs::parse_readable(globs) }
     }
 
     /// Whether branches must be listed.

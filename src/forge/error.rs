@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::retry::Disposition;
 
 /// Why a code host did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -201,17 +202,6 @@ pub enum ForgeError {
     },
 }
 
-/// What to do after an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
-    /// Try again, with a growing delay.
-    Retry,
-    /// Try again, not sooner than this.
-    RetryAfter(Duration),
-    /// Nothing changes until a person acts.
-    Stop,
-}
-
 impl ForgeError {
     /// Whether what was to be written may be there although there was an error.
     pub fn may_have_arrived(&self) -> bool {
@@ -229,9 +219,11 @@ impl ForgeError {
     /// What to do next.
     pub fn disposition(&self) -> Disposition {
         match self {
-            Self::RateLimited { retry_after, .. } => Disposition::RetryAfter(*retry_after),
+            Self::RateLimited { retry_after, .. } => {
+                Disposition::Retry { after: Some(*retry_after) }
+            }
             Self::NotSent { .. } | Self::Unreachable { .. } | Self::OpenFiles { .. } => {
-                Disposition::Retry
+                Disposition::Retry { after: None }
             }
             Self::NoRepository { .. }
             | Self::Renamed { .. }

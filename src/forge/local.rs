@@ -298,7 +298,7 @@ mod tests {
             world.commit = CommitSha::parse(id).unwrap();
             let error = world.file("acme/shop", ".weave.yaml").await.unwrap_err();
             assert!(matches!(error, ForgeError::NoCommit { .. }), "{error}");
-            assert_eq!(error.disposition(), crate::forge::error::Disposition::Stop);
+            assert_eq!(error.disposition(), crate::support::retry::Disposition::Stop);
         }
     }
 

@@ -14,7 +14,7 @@ const NOWHERE: &str = "localhost";
 
 /// Who commits, or has asked for what is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct CommitIdentity {
     /// `the-deployer`
     pub name: String,
     /// `the-deployer@example.com`
@@ -33,7 +33,7 @@ pub(super) enum Asker<'a> {
 /// The author that somebody is at a code host whose people have addresses at `people`; `None` where
 /// nothing is left of the name that a commit can hold, or where the host does not know any more who
 /// it was.
-pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<Identity> {
+pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<CommitIdentity> {
     let (Asker::Login(actor) | Asker::Named(actor)) = asker;
     if asker == Asker::Login(NOBODY) {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn author(asker: Asker<'_>, people: &str) -> Option<Identity> {
     // What had to be changed is not the login that was told, and may be another one.
     let theirs = matches!(asker, Asker::Login(login) if login == mailbox);
     let domain = if theirs { people } else { NOWHERE };
-    (!name.is_empty()).then(|| Identity { name, email: format!("{mailbox}@{domain}") })
+    (!name.is_empty()).then(|| CommitIdentity { name, email: format!("{mailbox}@{domain}") })
 }
 
 /// What ends a name in a commit, and what makes it look like another one, is none.
@@ -66,7 +66,7 @@ mod tests {
 
     fn of(asker: Asker<'_>) -> Option<String> {
         author(asker, "users.noreply.github.com")
-            .map(|Identity { name, email }| format!("{name} <{email}>"))
+            .map(|CommitIdentity { name, email }| format!("{name} <{email}>"))
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
                 let text = of(asker).unwrap();
                 assert_eq!(text.matches(['<', '>']).count(), 2, "{text}");
                 assert!(text.starts_with("eve") && !text.contains(char::is_control), "{text}");
-                let Identity { name, email } = author(asker, "example.com").unwrap();
+                let CommitIdentity { name, email } = author(asker, "example.com").unwrap();
                 assert!(email.ends_with("@localhost"), "{email}");
                 assert_eq!(email.matches('@').count(), 1, "{text}");
                 git2::Signature::new(&name, &email, &git2::Time::new(0, 0)).unwrap();

@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+
+use crate::support::rate_limit::{Rate, RateLimiter};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -38,58 +40,45 @@ impl PushBudget {
     }
 }
 
-/// What of a budget is used.
+/// Spaces the pushes to one repository.
 #[derive(Debug)]
-pub(super) struct Meter {
-    budget: PushBudget,
+pub(super) struct PushLimiter {
+    limiter: RateLimiter,
+    /// The most pushes of any minute.
+    per_minute: usize,
     /// The pushes of the last minute, oldest first.
     pushes: VecDeque<Timestamp>,
-    /// When all of the burst is to be had again.
-    whole_at: Option<Timestamp>,
 }
 
-impl Meter {
-    pub(super) fn new(budget: PushBudget) -> Self {
-        let PushBudget { burst, per_minute } = budget;
-        let budget = PushBudget { burst: burst.max(1), per_minute: per_minute.max(1) };
-        Self { budget, pushes: VecDeque::new(), whole_at: None }
+impl PushLimiter {
+    pub(super) fn new(PushBudget { burst, per_minute }: PushBudget) -> Self {
+        let limiter = RateLimiter::new(Rate::per_minute(burst, per_minute));
+        let per_minute = usize::try_from(per_minute.max(1)).unwrap_or(usize::MAX);
+        Self { limiter, per_minute, pushes: VecDeque::new() }
     }
 
     /// How long the next push has to wait; never more than a minute, whatever the clock does.
     pub(super) fn wait(&mut self, now: Timestamp) -> Duration {
         // What lies in the future was counted before the clock was put back.
         self.pushes.retain(|at| *at <= now && since(*at, now) < MINUTE);
-        let longest = self.interval() * self.budget.burst;
-        self.whole_at = self.whole_at.filter(|at| until(*at, now) <= longest);
-        let most = usize::try_from(self.budget.per_minute).unwrap_or(usize::MAX);
-        let of_minute = match self.pushes.len().checked_sub(most).and_then(|n| self.pushes.get(n)) {
+        self.limiter.refill_if_set_back(now);
+        let over = self.pushes.len().checked_sub(self.per_minute);
+        let of_minute = match over.and_then(|n| self.pushes.get(n)) {
             Some(first) => MINUTE.saturating_sub(since(*first, now)),
             None => Duration::ZERO,
         };
-        let room = self.interval() * (self.budget.burst - 1);
-        let of_burst = self.whole_at.map_or(Duration::ZERO, |at| until(at, now));
-        of_minute.max(of_burst.saturating_sub(room)).min(MINUTE)
+        of_minute.max(self.limiter.wait(now)).min(MINUTE)
     }
 
     /// Counts a push.
     pub(super) fn spend(&mut self, now: Timestamp) {
         self.pushes.push_back(now);
-        let owed = self.whole_at.map_or(Duration::ZERO, |at| until(at, now)).min(MINUTE);
-        let whole = SignedDuration::try_from(owed + self.interval()).unwrap_or(SignedDuration::MAX);
-        self.whole_at = now.checked_add(whole).ok();
-    }
-
-    fn interval(&self) -> Duration {
-        MINUTE / self.budget.per_minute
+        self.limiter.spend(1, now);
     }
 }
 
 fn since(at: Timestamp, now: Timestamp) -> Duration {
     now.duration_since(at).try_into().unwrap_or(Duration::ZERO)
-}
-
-fn until(at: Timestamp, now: Timestamp) -> Duration {
-    since(now, at)
 }
 
 #[cfg(test)]
@@ -98,12 +87,12 @@ mod tests {
 
     /// When each of so many pushes goes, in seconds, if all want to go at once.
     fn times(budget: PushBudget, count: usize) -> Vec<u64> {
-        let mut meter = Meter::new(budget);
+        let mut limiter = PushLimiter::new(budget);
         let begin = Timestamp::UNIX_EPOCH;
         let mut now = begin;
         let push = |_| {
-            now += meter.wait(now);
-            meter.spend(now);
+            now += limiter.wait(now);
+            limiter.spend(now);
             since(begin, now).as_secs()
         };
         (0..count).map(push).collect()
@@ -121,24 +110,24 @@ mod tests {
 
     #[test]
     fn an_idle_writer_never_waits() {
-        let mut meter = Meter::new(PushBudget::GITHUB);
+        let mut limiter = PushLimiter::new(PushBudget::GITHUB);
         let mut now = Timestamp::UNIX_EPOCH;
         for _ in 0..100 {
-            assert_eq!(meter.wait(now), Duration::ZERO);
-            meter.spend(now);
+            assert_eq!(limiter.wait(now), Duration::ZERO);
+            limiter.spend(now);
             now += Duration::from_secs(10);
         }
     }
 
     #[test]
     fn a_clock_that_is_put_back_holds_nothing_up() {
-        let mut meter = Meter::new(PushBudget { burst: 1, per_minute: 1 });
+        let mut limiter = PushLimiter::new(PushBudget { burst: 1, per_minute: 1 });
         let later: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
-        meter.spend(later);
-        assert_eq!(meter.wait(later), MINUTE);
-        assert_eq!(meter.wait(later + MINUTE), Duration::ZERO);
-        meter.spend(later);
-        assert_eq!(meter.wait(Timestamp::UNIX_EPOCH), Duration::ZERO);
+        limiter.spend(later);
+        assert_eq!(limiter.wait(later), MINUTE);
+        assert_eq!(limiter.wait(later + MINUTE), Duration::ZERO);
+        limiter.spend(later);
+        assert_eq!(limiter.wait(Timestamp::UNIX_EPOCH), Duration::ZERO);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use git2::Oid;
 use jiff::Timestamp;
 
-use crate::git::author::{Identity, author};
+use crate::git::author::{CommitIdentity, author};
 use crate::git::change::Change;
 use crate::git::error::{SigningError, WriteError};
 use crate::git::signing::Signing;
@@ -13,7 +13,7 @@ use crate::git::signing::Signing;
 /// Who makes commits.
 #[derive(Debug, Clone)]
 pub(super) struct Committer {
-    pub(super) identity: Identity,
+    pub(super) identity: CommitIdentity,
     /// The domain of the addresses that people have whom the code host names.
     pub(super) people: String,
     /// What proves that a commit is ours.
@@ -48,7 +48,7 @@ impl Committer {
 }
 
 /// Whether somebody of that name can make commits.
-pub(super) fn check(Identity { name, email }: &Identity) -> Result<(), WriteError> {
+pub(super) fn check(CommitIdentity { name, email }: &CommitIdentity) -> Result<(), WriteError> {
     if plain(name).is_empty() || plain(email).is_empty() {
         let message = format!("{name:?} <{email:?}> cannot be the author of a commit");
         return Err(WriteError::Invalid(message));
@@ -57,7 +57,7 @@ pub(super) fn check(Identity { name, email }: &Identity) -> Result<(), WriteErro
 }
 
 /// `Name <e-mail> seconds +0000`
-fn stamp(Identity { name, email }: &Identity, at: Timestamp) -> String {
+fn stamp(CommitIdentity { name, email }: &CommitIdentity, at: Timestamp) -> String {
     format!("{} <{}> {} +0000", plain(name), plain(email), at.as_second())
 }
 

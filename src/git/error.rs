@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::git::refusal::Refusal;
 use crate::model::hand_edit::HandEdit;
 use crate::support::disk;
+use crate::support::retry::Disposition;
 
 /// Why a change is not in the manifest repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -190,21 +191,6 @@ pub enum WriteError {
     /// A setting or an input cannot be used.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// What happens next after an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposition {
-    /// It may go away by itself: try again, not before the time if one is given.
-    Retry {
-        /// The least time to wait, where the server said so.
-        after: Option<Duration>,
-    },
-    /// A host says no in this way also while it is not itself: try again for some minutes; then it
-    /// stays until a person changes something.
-    Doubt,
-    /// It stays until a person changes something.
-    Stop,
 }
 
 impl WriteError {

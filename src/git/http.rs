@@ -8,10 +8,10 @@ use std::time::Duration;
 use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::git::error::Disposition;
 use crate::git::fence::Fence;
 use crate::git::token::{Answer, NoToken, Tokens};
 use crate::git::wire::{self, Failure};
+use crate::support::retry::Disposition;
 
 /// How to reach one repository over HTTP.
 #[derive(Debug, Clone)]

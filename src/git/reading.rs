@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use git2::{Delta, ObjectType, Oid, Repository, Tree};
 
-use crate::git::error::{Disposition, WriteError};
+use crate::git::error::WriteError;
 use crate::git::layout;
 use crate::git::tree;
 use crate::git::writer::ManifestRepository;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::revision::ManifestFile;
+use crate::support::retry::Disposition;
 
 /// The most paths that [`ManifestRepository::last_change`] lists, and a [`CommitChange`] has.
 const CHANGES_LIMIT: usize = 10_000;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::git::budget::Meter;
+use crate::git::budget::PushLimiter;
 use crate::git::error::WriteError;
 use crate::git::fence::Now;
 use crate::git::queue::{Job, Queue};
@@ -76,7 +76,7 @@ impl Drop for Waiting<'_> {
 pub(super) struct Rounds {
     pub(super) writer: Arc<Mutex<Writer>>,
     pub(super) queue: Queue,
-    pub(super) meter: Meter,
+    pub(super) limiter: PushLimiter,
     pub(super) now: Now,
     pub(super) counters: Arc<Counters>,
     /// What has to go again before anything new, in this order.
@@ -103,7 +103,7 @@ impl Rounds {
             }
             let Some(round) = self.round(jobs).await else { continue };
             if round.pushed {
-                self.meter.spend(self.now.now().wall);
+                self.limiter.spend(self.now.now().wall);
             }
             self.settle(round, open).await;
         }
@@ -118,7 +118,7 @@ impl Rounds {
 
     /// Until the budget allows a push.
     async fn wait(&mut self) {
-        let pause = self.meter.wait(self.now.now().wall);
+        let pause = self.limiter.wait(self.now.now().wall);
         if !pause.is_zero() {
             tracing::debug!(?pause, "the push budget is used up; what comes now goes along");
             tokio::time::sleep(pause).await;

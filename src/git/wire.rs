@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url};
 
 use crate::git::error::WriteError;
 use crate::git::ssh;
 use crate::git::token::NoToken;
 use crate::support::cause::innermost_cause;
+use crate::support::http::retry_after::retry_after_seconds;
 
 /// A failed exchange.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,8 +119,7 @@ pub(super) fn check(
     if let Some(to) = moved(response.url(), base) {
         return Err(Failure::Moved { to });
     }
-    let wait = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
-    judge(response.status(), wait.map(Duration::from_secs))?;
+    judge(response.status(), retry_after_seconds(response.headers()))?;
     let content_type = header(CONTENT_TYPE).unwrap_or("no content type");
     if content_type.split(';').next().map(str::trim) != Some(expected) {
         return Err(Failure::NotGit { content_type: clean(content_type) });

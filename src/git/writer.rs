@@ -14,15 +14,15 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::git::address::Address;
 pub use crate::git::amendment::{Amendment, Edit, Seen};
-pub use crate::git::author::Identity;
-use crate::git::budget::Meter;
+pub use crate::git::author::CommitIdentity;
 pub use crate::git::budget::PushBudget;
+use crate::git::budget::PushLimiter;
 use crate::git::change::Change;
 pub use crate::git::clone::remove as remove_clone;
 use crate::git::commit::{self, Committer};
 pub use crate::git::deployment::{ProjectFile, Write};
 use crate::git::error::Trouble;
-pub use crate::git::error::{Disposition, WriteError};
+pub use crate::git::error::WriteError;
 pub use crate::git::fence::Now;
 pub use crate::git::handedit::Watch;
 use crate::git::home::Home;
@@ -58,7 +58,7 @@ pub struct Settings {
     /// is left behind is known as such after a second, and not after minutes.
     pub alone: bool,
     /// Who commits.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// The domain of the addresses that people have as authors whom the code host names:
     /// `users.noreply.github.com`.
     pub people: String,
@@ -133,7 +133,7 @@ impl ManifestRepository {
         let rounds = Rounds {
             writer: Arc::clone(&writer),
             queue: Queue { jobs: receiver, coming: coming.clone() },
-            meter: Meter::new(budget),
+            limiter: PushLimiter::new(budget),
             now,
             counters: Arc::clone(&counters),
             again: VecDeque::new(),

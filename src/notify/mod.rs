@@ -16,5 +16,6 @@ pub mod message; // every sentence that a person reads, pure
 pub mod slack; // a bot, or an incoming webhook
 pub mod events; // CloudEvents for programs, pure
 pub mod signature; // how they are signed, pure
+pub mod delivery; // what the answer to an event means
 pub mod webhook; // who they are sent to
 pub mod argocd; // a cluster's Argo CD hears of pushes

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::model::announcement::Announcement;
+use crate::notify::delivery::{self, DeliveryError, Verdict};
 use crate::notify::events::{Event, MEDIA_TYPE};
 use crate::notify::signature::{self, Key};
-use crate::support::cause::innermost_cause;
 
 /// Somebody who wants events.
 #[derive(Debug, Clone)]
@@ -29,53 +29,12 @@ pub struct Receiver {
     pub timeout: Duration,
 }
 
-/// Why an event was not taken; says what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
-    /// No answer: it may have arrived nevertheless.
-    #[error("the webhook {name} cannot be reached: {reason}")]
-    Unreachable {
-        /// The receiver.
-        name: String,
-        /// Why, without the address.
-        reason: String,
-    },
-    /// It says that it will take it later.
-    #[error("the webhook {name} is busy or down: it answered {status}")]
-    Later {
-        /// The receiver.
-        name: String,
-        /// Its answer.
-        status: u16,
-        /// When it wants to be asked again.
-        after: Option<Duration>,
-    },
-    /// It takes nothing from us, until a person mends that.
-    #[error("the webhook {name} refuses us with {status}: {hint}")]
-    Refused {
-        /// The receiver.
-        name: String,
-        /// Its answer.
-        status: u16,
-        /// What is probably wrong.
-        hint: &'static str,
-    },
-    /// It will not take this event, however often it comes.
-    #[error("the webhook {name} does not take this event: it answered {status}")]
-    Unfit {
-        /// The receiver.
-        name: String,
-        /// Its answer.
-        status: u16,
-    },
-}
-
 impl Receiver {
     /// Sends one event. The same one may be sent again: its id tells.
     ///
     /// # Errors
-    /// [`NotTaken`]
-    pub async fn send(&self, event: &Event, now: Timestamp) -> Result<(), NotTaken> {
+    /// [`DeliveryError`]
+    pub async fn send(&self, event: &Event, now: Timestamp) -> Result<(), DeliveryError> {
         let second = now.as_second();
         let signature = self.key.sign(&event.id, second, event.body.as_bytes());
         let request = self
@@ -87,16 +46,8 @@ impl Receiver {
             .header(signature::TIMESTAMP, second)
             .header(signature::SIGNATURE, signature)
             .body(event.body.clone());
-        match request.send().await {
-            Ok(answer) => self.judge(answer.status(), answer.headers(), now),
-            Err(error) => {
-                let name = self.name.clone();
-                Err(NotTaken::Unreachable {
-                    name,
-                    reason: innermost_cause(&error.without_url()).to_string(),
-                })
-            }
-        }
+        let judge = |status, headers: &HeaderMap| self.judge(status, headers, now);
+        delivery::send(request, self.title(), judge).await
     }
 
     fn judge(
@@ -104,35 +55,32 @@ impl Receiver {
         status: StatusCode,
         headers: &HeaderMap,
         now: Timestamp,
-    ) -> Result<(), NotTaken> {
-        let (name, number) = (self.name.clone(), status.as_u16());
-        let hint = match number {
-            200..=299 => return Ok(()),
-            408 | 425 | 429 | 500..=599 => {
-                return Err(NotTaken::Later { name, status: number, after: wish(headers, now) });
+    ) -> Result<(), DeliveryError> {
+        delivery::judge(self.title(), (status, headers), now, |status| match status {
+            200..=299 => Verdict::Delivered,
+            400 | 413 | 415 | 422 => Verdict::Unfit,
+            300..=399 => {
+                Verdict::Refused("it sends us elsewhere; set notify.webhooks to where it is now")
             }
-            400 | 413 | 415 | 422 => return Err(NotTaken::Unfit { name, status: number }),
-            300..=399 => "it sends us elsewhere; set notify.webhooks to where it is now",
-            401 | 403 => "compare the secret in notify.webhooks with the receiver's",
-            404 | 405 | 410 => "nobody takes events there; compare the url in notify.webhooks",
-            _ => "look into the receiver's log",
-        };
-        Err(NotTaken::Refused { name, status: number, hint })
+            401 | 403 => {
+                Verdict::Refused("compare the secret in notify.webhooks with the receiver's")
+            }
+            404 | 405 | 410 => {
+                Verdict::Refused("nobody takes events there; compare the url in notify.webhooks")
+            }
+            _ => Verdict::Refused("look into the receiver's log"),
+        })
     }
-}
 
-/// `Retry-After`: seconds, or a date.
-pub(super) fn wish(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    fn title(&self) -> String {
+        format!("the webhook {}", self.name)
     }
-    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Duration::try_from(at.duration_since(now)).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::RETRY_AFTER;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -148,7 +96,7 @@ mod tests {
         }
     }
 
-    fn judged(status: u16, retry_after: Option<&str>) -> Result<(), NotTaken> {
+    fn judged(status: u16, retry_after: Option<&str>) -> Result<(), DeliveryError> {
         let mut headers = HeaderMap::new();
         if let Some(text) = retry_after {
             headers.insert(RETRY_AFTER, text.parse().unwrap());
@@ -162,14 +110,14 @@ mod tests {
             assert_eq!(judged(status, None), Ok(()));
         }
         for status in [408, 425, 429, 500, 502, 503, 504] {
-            assert!(matches!(judged(status, None), Err(NotTaken::Later { .. })), "{status}");
+            assert!(matches!(judged(status, None), Err(DeliveryError::Later { .. })), "{status}");
         }
         for status in [400, 413, 415, 422] {
-            assert!(matches!(judged(status, None), Err(NotTaken::Unfit { .. })), "{status}");
+            assert!(matches!(judged(status, None), Err(DeliveryError::Unfit { .. })), "{status}");
         }
         for status in [301, 302, 307, 308, 304, 401, 403, 404, 405, 410, 418] {
             let refused = judged(status, None).unwrap_err();
-            assert!(matches!(refused, NotTaken::Refused { .. }), "{status}");
+            assert!(matches!(refused, DeliveryError::Refused { .. }), "{status}");
             assert!(!refused.to_string().contains("t0ken"), "{refused}");
         }
     }
@@ -177,7 +125,7 @@ mod tests {
     #[test]
     fn a_wish_is_in_seconds_or_a_date_and_nonsense_is_none() {
         let wished = |text| match judged(503, Some(text)) {
-            Err(NotTaken::Later { after, .. }) => after,
+            Err(DeliveryError::Later { after, .. }) => after,
             other => panic!("{other:?}"),
         };
         assert_eq!(wished("120"), Some(Duration::from_mins(2)));

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::store::db::Store;
 use crate::store::error::StoreError;
 use crate::store::row::Row;
+use crate::support::time::saturating_add;
 
 const DOING: &str = "looking for what is due next";
 const BRINGING_DOWN: &str = "bringing down times that lie too far ahead";
@@ -66,11 +67,11 @@ impl Store {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let LongestDelays { lease, retry, act } = longest;
-        let waits = (later(now, retry.saturating_add(lease)), now);
-        let leased = (later(now, lease.saturating_mul(2)), later(now, lease));
+        let waits = (saturating_add(now, retry.saturating_add(lease)), now);
+        let leased = (saturating_add(now, lease.saturating_mul(2)), saturating_add(now, lease));
         // Whether it is on its way or waits for its next attempt, the table does not say.
         let unsure = (waits.0, leased.1);
-        let acts = (later(now, act.saturating_add(lease)), later(now, act));
+        let acts = (saturating_add(now, act.saturating_add(lease)), saturating_add(now, act));
         self.bring_down(&[
             (
                 "UPDATE deployments SET due_at = $2 \
@@ -128,14 +129,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let LongestRests { lease, wait, every } = longest;
-        let ahead = |rest: Duration| later(now, rest.saturating_add(lease));
+        let ahead = |rest: Duration| saturating_add(now, rest.saturating_add(lease));
         self.bring_down(&[
             ("UPDATE sweeps SET due_at = $2 WHERE due_at > $1", ahead(every), now),
             ("UPDATE sweeps SET not_before = $2 WHERE not_before > $1", ahead(wait), now),
             (
                 "UPDATE sweeps SET lease_end = $2 WHERE lease_end > $1",
                 ahead(lease),
-                later(now, lease),
+                saturating_add(now, lease),
             ),
         ])
         .await
@@ -162,9 +163,4 @@ impl Store {
         }
         Ok(brought)
     }
-}
-
-fn later(now: Timestamp, by: Duration) -> Timestamp {
-    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
-    now.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::deployment::Deployment;
+use crate::support::time::saturating_add;
 
 /// A worker's hold on one deployment. Only what carries it can move the deployment on, and only
 /// until another worker has taken over.
@@ -45,5 +46,5 @@ impl Held {
 /// When a lease that begins now ends, in milliseconds.
 pub(super) fn end_of(now: Timestamp, lease: Duration) -> i64 {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::MAX);
-    now.checked_add(lease).unwrap_or(Timestamp::MAX).as_millisecond()
+    saturating_add(now, lease).as_millisecond()
 }

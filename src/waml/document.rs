@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use globset::{Glob, GlobSet};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{AppKey, Namespace, Slug, TargetName};
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
+use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::collect;
 use crate::waml::identities;
 use crate::waml::ignored;
@@ -164,7 +164,7 @@ pub struct Defaults {
     /// Which entry of the file it is, from 0.
     pub index: usize,
     /// Which targets it is for.
-    pub matcher: GlobSet,
+    pub matcher: Globs,
     /// The settings, without `match`.
     pub section: Node,
 }
@@ -450,14 +450,14 @@ fn entry(index: usize, node: &Node, violations: &mut Vec<Violation>) -> Option<D
 /// Target names have 63 characters; what is longer only costs time.
 const LONGEST_GLOB: usize = 256;
 
-/// A set of one, because a matcher of one panics where a set has an error.
-fn compile(text: &str) -> Result<GlobSet, String> {
+fn compile(text: &str) -> Result<Globs, String> {
     if text.len() > LONGEST_GLOB {
         return Err(format!("it has more than {LONGEST_GLOB} characters"));
     }
-    let glob = Glob::new(text).map_err(|error| error.kind().to_string())?;
-    let set = GlobSet::builder().add(glob).build();
-    set.map_err(|_| "it stands for too many patterns".to_owned())
+    Globs::parse([text]).map_err(|error| match error.kind() {
+        GlobErrorKind::Regex(_) => "it stands for too many patterns".to_owned(),
+        kind => kind.to_string(),
+    })
 }
 
 fn deploy(root: &Node) -> IndexMap<TargetName, Node> {

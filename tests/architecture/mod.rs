@@ -26,8 +26,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("forge", &["model", "support"]),
     ("notify", &["model", "support"]),
     ("store", &["model", "support"]),
-    ("outbound", &[]),
-    ("facts", &["model", "outbound", "support"]),
+    ("facts", &["model", "support"]),
     (
         "controller",
         &[
@@ -49,7 +48,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry", "support"],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
-    ("config", &["model", "waml", "git", "forge", "notify", "outbound", "support"]),
+    ("config", &["model", "waml", "git", "forge", "notify", "support"]),
     ("clock", &["model", "support"]),
     ("telemetry", &["model"]),
     (
@@ -62,7 +61,6 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "git",
             "forge",
             "store",
-            "outbound",
             "facts",
             "notify",
             "controller",
@@ -103,7 +101,13 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The functional core: values in, values out.
 const PURE: &[&str] = &[
+    "support/cache",
+    "support/globs",
+    "support/http/retry_after",
     "support/lease",
+    "support/rate_limit",
+    "support/retry",
+    "support/time",
     "support/text",
     "support/secret_marks",
     "support/secret_mask",
@@ -125,7 +129,7 @@ const PURE: &[&str] = &[
     "notify/message",
     "notify/slack/address",
     "notify/slack/answer",
-    "notify/slack/pace",
+    "notify/slack/rate_limit",
     "notify/events",
     "notify/signature",
     "notify/argocd/event",
@@ -133,10 +137,9 @@ const PURE: &[&str] = &[
     "app/tell/argocd/paths",
     "controller/outbox/answer",
     "controller/outbox/door",
-    "controller/outbox/pace",
+    "controller/outbox/rates",
     "facts/image",
     "facts/challenge",
-    "facts/cache",
     "facts/registry/tags",
     "facts/registry/listing",
     "facts/registry/made",

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use the_deployer::clock::Clock;
-use the_deployer::controller::outcome::Patience;
 use the_deployer::controller::outside::{Problem, Remedy};
 use the_deployer::controller::previews::metrics::Metrics;
 use the_deployer::controller::previews::{Did, Glance, Place, Previewer, Previews, Settings};
@@ -14,6 +13,7 @@ use the_deployer::model::preview::{Told, Verdict};
 
 use crate::harness::database::{Database, run_on_both};
 use crate::harness::requests::{at, pull_request};
+use the_deployer::support::retry::RetryPolicy;
 
 /// What GitHub has and does, as far as previews see it.
 #[derive(Default)]
@@ -237,7 +237,7 @@ async fn trouble_puts_it_off_and_it_is_shown_in_the_end() {
 #[tokio::test]
 async fn what_cannot_be_found_out_is_said_in_the_end_so_that_no_check_run_hangs() {
     run_on_both(async |db| {
-        let patience = Patience {
+        let patience = RetryPolicy {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(1),
             failures: 2,
@@ -334,7 +334,7 @@ async fn a_panic_ends_one_preview_and_not_the_loop() {
 async fn who_dies_too_often_is_given_up() {
     run_on_both(async |db| {
         let failures = 3;
-        let patience = Patience { failures, ..Patience::default() };
+        let patience = RetryPolicy { failures, ..RetryPolicy::default() };
         let service = Service::with(db, Settings { patience, ..Settings::default() });
         service.hears(7, 1).await;
         for _ in 0..failures {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use the_deployer::controller::Settings;
-use the_deployer::controller::outbox::pace::{Rate, Rates};
+use the_deployer::controller::outbox::rates::Rates;
 use the_deployer::controller::outside::Remedy;
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::notice::{Audience, Family};
+use the_deployer::support::rate_limit::Rate;
 
 use crate::harness::database::run_on_both;
 use crate::harness::requests::{at, delivery, id, request};

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use the_deployer::app::facts::{Gatherer, Repository};
 use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
-use the_deployer::config::settings::{Settings, Targets};
+use the_deployer::config::settings::Settings;
 use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;
@@ -17,6 +17,7 @@ use the_deployer::model::lock::{Lock, LockId, LockScope};
 use the_deployer::model::release::Release;
 use the_deployer::model::route::Route;
 use the_deployer::store::Locked;
+use the_deployer::support::globs::Globs;
 
 use super::provider;
 use crate::git::place::{Place, deploy_files, pushed};
@@ -48,7 +49,7 @@ impl World {
         let (db, clock) = (Database::sqlite().await, Clock::manual(at(0)));
         let manifests = place.open().await;
         let forge = tempfile::tempdir().unwrap();
-        let (name, targets) = ("main".to_owned(), Targets::default());
+        let (name, targets) = ("main".to_owned(), Globs::default());
         let repository = Repository { name, repository: manifests.clone(), targets };
         let host = Forge::Local(Local::new(forge.path()));
         let (store, clock_) = (db.store.clone(), clock.clone());

@@ -8,7 +8,7 @@ use the_deployer::facts::Patience;
 use the_deployer::facts::credential::Credential;
 use the_deployer::facts::image::Image;
 use the_deployer::facts::registry::{ANY_OTHER, Found, Login, Registries, Registry as Known};
-use the_deployer::outbound::Outbound;
+use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
 use crate::harness::registry::{Entry, PASSWORD, Registry, Trouble};

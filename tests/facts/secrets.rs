@@ -6,7 +6,7 @@ use the_deployer::facts::credential::Credential;
 use the_deployer::facts::kubernetes::{self, Kubernetes};
 use the_deployer::facts::vault::{self, Vault};
 use the_deployer::model::id::Namespace;
-use the_deployer::outbound::Outbound;
+use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
 use crate::harness::requests::at;

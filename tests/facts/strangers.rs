@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use the_deployer::facts::image::Image;
 use the_deployer::facts::registry::{ANY_OTHER, Registries, Registry as Known};
-use the_deployer::outbound::{Outbound, Proxy as Through};
+use the_deployer::support::http::{Outbound, Proxy as Through};
 
 use super::registry::{client, client_of, image, login};
 use super::{PATIENCE, provider};

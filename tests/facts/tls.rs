@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use the_deployer::facts::credential::Credential;
 use the_deployer::facts::kubernetes::{Kubernetes, Settings};
-use the_deployer::outbound::Outbound;
+use the_deployer::support::http::Outbound;
 
 use super::{PATIENCE, provider};
 use crate::harness::secrets::Keeper;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use the_deployer::git::writer::{Disposition, WriteError};
+use the_deployer::git::writer::WriteError;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{Place, deploy, deploy_files, pushed, write};
 

@@ -1,11 +1,10 @@
 //! What somebody changed in an app's `latest` beside us: noticed before it is overwritten, told, and
 //! replaced or left alone. Other people's files always stay.
 
-use the_deployer::git::writer::{
-    Disposition, ManifestRepository, Watch, Write, WriteError, Written,
-};
+use the_deployer::git::writer::{ManifestRepository, Watch, Write, WriteError, Written};
 use the_deployer::model::hand_edit::{Edited, EditedFile, HandEdit, HandEdits};
 use the_deployer::model::id::CommitSha;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, id, pushed, write};
 

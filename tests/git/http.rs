@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use the_deployer::git::refusal::Kind;
 use the_deployer::git::token::Tokens;
-use the_deployer::git::writer::{Disposition, ManifestRepository, WriteError, Written};
+use the_deployer::git::writer::{ManifestRepository, WriteError, Written};
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{HELP, Place, deploy, deploy_files, pushed, settings, write};
 use crate::harness::git::Bare;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use the_deployer::git::writer::{Disposition, ManifestRepository, WriteError};
+use the_deployer::git::writer::{ManifestRepository, WriteError};
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{Place, deploy, pushed, write};
 

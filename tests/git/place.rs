@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    Identity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Watch, Write,
+    CommitIdentity, ManifestRepository, Note, Now, PushBudget, PushBy, Settings, Watch, Write,
     WriteError, Written,
 };
 use the_deployer::model::id::{AppKey, DeployId};
@@ -79,7 +79,10 @@ pub(crate) fn settings(url: String, clone_dir: &Path) -> Settings {
         alone: false,
         people: "localhost".into(),
         signing: None,
-        identity: Identity { name: "the-deployer".into(), email: "deployer@example.com".into() },
+        identity: CommitIdentity {
+            name: "the-deployer".into(),
+            email: "deployer@example.com".into(),
+        },
         tokens: Tokens::fixed(TOKEN.into(), HELP),
         ssh: None,
         client: reqwest::Client::builder().no_proxy().build().unwrap(),

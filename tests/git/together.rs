@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use the_deployer::git::writer::{
-    Disposition, ManifestRepository, PushBudget, PushBy, Settings, Write, WriteError, Written,
+    ManifestRepository, PushBudget, PushBy, Settings, Write, WriteError, Written,
 };
 use the_deployer::model::release::Release;
 use the_deployer::support::lease::Lease;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{Place, deploy, deploy_files, noon, pushed, write};
 use crate::harness::git::Bare;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use the_deployer::git::follow::{FollowError, Followed};
 use the_deployer::git::token::{Ask, NoToken, Tokens};
-use the_deployer::git::writer::{Disposition, ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::support::retry::Disposition;
 
 use crate::git::follow;
 use crate::git::place::{Place, deploy, pushed, write};

@@ -2,9 +2,10 @@
 
 use the_deployer::git::reading::{History, Touched};
 use the_deployer::git::writer::{
-    Disposition, ManifestRepository, ProjectFile, Settings, Write, WriteError, Written,
+    ManifestRepository, ProjectFile, Settings, Write, WriteError, Written,
 };
 use the_deployer::model::id::CommitSha;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{APP, Place, deploy, deploy_files, files, id, pushed, write};
 use crate::harness::git::Bare;

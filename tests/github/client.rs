@@ -11,7 +11,7 @@ use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
 use the_deployer::forge::{CommitState, CommitStatus, Status};
 use the_deployer::model::deployment::ForgeState;
 use the_deployer::model::id::{CommitSha, RepoName};
-use the_deployer::outbound::Outbound;
+use the_deployer::support::http::Outbound;
 
 use crate::harness::github::World;
 use crate::harness::requests::at;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use the_deployer::forge::error::{Disposition, ForgeError};
+use the_deployer::forge::error::ForgeError;
 use the_deployer::forge::github::client::Credentials;
 use the_deployer::model::id::RepoName;
+use the_deployer::support::retry::Disposition;
 
 use super::client::{Stage, as_app, at_github, check, success, web};
 use crate::harness::github::Fault;
@@ -122,7 +123,7 @@ async fn what_kept_a_token_from_being_made_kept_the_status_from_being_sent() {
             let told = stage.github.report(&web(), id, &success()).await;
             let error = told.unwrap_err();
             assert!(!error.may_have_arrived(), "{words} {fault:?}: {error}");
-            assert_eq!(error.disposition(), Disposition::Retry, "{error}");
+            assert_eq!(error.disposition(), Disposition::Retry { after: None }, "{error}");
             // What was made unheard is not known; what is known is used.
             stage.world.revokes_tokens();
             stage.clock.advance(Duration::from_hours(2));
@@ -157,11 +158,12 @@ async fn limits_are_obeyed_and_remembered() {
         stage.world.fails(1, "GET contents", fault);
         let error = stage.waml().await.unwrap_err();
         let wait = Duration::from_secs(wait);
-        assert_eq!(error.disposition(), Disposition::RetryAfter(wait), "{error}");
+        assert_eq!(error.disposition(), Disposition::Retry { after: Some(wait) }, "{error}");
         stage.clock.advance(wait);
     }
     stage.world.fails(1, "GET contents", Fault::UsedUp);
-    let Disposition::RetryAfter(wait) = stage.waml().await.unwrap_err().disposition() else {
+    let Disposition::Retry { after: Some(wait) } = stage.waml().await.unwrap_err().disposition()
+    else {
         panic!("a limit")
     };
     assert_eq!(stage.github.budget().unwrap().remaining, 0);

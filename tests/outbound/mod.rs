@@ -8,7 +8,7 @@ use the_deployer::forge::github::auth::Now;
 use the_deployer::forge::github::auth::key::AppKey;
 use the_deployer::forge::github::client::{Credentials, GitHub, Settings};
 use the_deployer::model::id::{CommitSha, RepoName};
-use the_deployer::outbound::{Outbound, Proxy as Through};
+use the_deployer::support::http::{Outbound, Proxy as Through};
 
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use the_deployer::clock::Clock;
 use the_deployer::git::token::Tokens;
 use the_deployer::git::writer::{
-    Identity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
+    CommitIdentity, ManifestRepository, Now, PushBudget, PushBy, Settings, Written,
 };
 use the_deployer::support::lease::Lease;
 use tokio::runtime::Runtime;
@@ -41,7 +41,7 @@ fn settings(host: &Host, clone_dir: PathBuf, branch: &str, push: PushBy) -> Sett
         branch: branch.to_owned(),
         clone_dir,
         alone: false,
-        identity: Identity { name: "load".to_owned(), email: "load@example.com".to_owned() },
+        identity: CommitIdentity { name: "load".to_owned(), email: "load@example.com".to_owned() },
         people: "users.noreply.example.com".to_owned(),
         signing: None,
         ssh: None,

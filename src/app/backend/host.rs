@@ -7,7 +7,7 @@ use crate::app::builds;
 use crate::clock;
 use crate::controller::inbox::{AuditContext, Received};
 use crate::forge::Forge;
-use crate::forge::error::{Disposition, ForgeError};
+use crate::forge::error::ForgeError;
 use crate::model::audit::By;
 use crate::model::event::DeploymentRequest;
 use crate::model::id::{AppKey, DeliveryId, DeployId, TargetName};
@@ -17,6 +17,7 @@ use crate::server::ports::{
     Fault, NoBuilds, NotAsked, Wanted,
 };
 use crate::store::Reply;
+use crate::support::retry::Disposition;
 
 /// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
 const DRAWS: usize = 3;
@@ -122,8 +123,8 @@ fn elsewhere(api: &str, wanted: &Wanted) -> NotAsked {
 
 fn not_found(error: &ForgeError) -> NotAsked {
     match error.disposition() {
-        Disposition::Stop => NotAsked::Unknown(error.to_string()),
-        Disposition::Retry | Disposition::RetryAfter(_) => Fault::new(error.to_string()).into(),
+        Disposition::Doubt | Disposition::Stop => NotAsked::Unknown(error.to_string()),
+        Disposition::Retry { .. } => Fault::new(error.to_string()).into(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::facts::index::Indexes;
 use crate::app::facts::{Gatherer, Inner, Secrets};
 use crate::clock::Clock;
-use crate::config::settings::{self, SecretsLookup, Settings, Targets};
+use crate::config::settings::{self, SecretsLookup, Settings};
 use crate::facts::credential::Credential;
 use crate::facts::kubernetes::{self, Kubernetes};
 use crate::facts::registry::{Login, Registries, Registry};
@@ -16,6 +16,7 @@ use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::model::id::TargetName;
 use crate::store::Store;
+use crate::support::globs::Globs;
 
 /// The longest that one try of one question may take; somebody who is slower has a problem.
 const ONE_TRY: Duration = Duration::from_secs(4);
@@ -30,7 +31,7 @@ pub struct Repository {
     /// The repository.
     pub repository: ManifestRepository,
     /// For a target the first one counts that has it.
-    pub targets: Targets,
+    pub targets: Globs,
 }
 
 impl Gatherer {
@@ -78,7 +79,7 @@ fn place(
     target: &TargetName,
     lookup: &SecretsLookup,
     patience: Patience,
-    outbound: &crate::outbound::Outbound,
+    outbound: &crate::support::http::Outbound,
 ) -> Result<Secrets, SettingsError> {
     let made = match lookup {
         SecretsLookup::Vault { address, mount, namespace, token } => {

@@ -9,11 +9,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::outside::World;
+use crate::app::tell::not_delivered;
 use crate::config::settings::webhooks::EventWebhook;
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::deployment::{Deployment, State};
 use crate::notify::events::{self, Before, Change, Event, Origin};
-use crate::notify::webhook::{NotTaken, Receiver};
+use crate::notify::webhook::Receiver;
 use crate::store::{Filter, Message, StoreError};
 
 /// A receiver only has to store an event. Shorter than a lease: nobody else may take it meanwhile.
@@ -50,7 +51,7 @@ pub(super) async fn send(
         Err(error) => return Err(unread(&error)),
     };
     for event in &wanted {
-        receiver.send(event, now).await.map_err(|error| trouble(&error))?;
+        receiver.send(event, now).await.map_err(|error| not_delivered(&error))?;
     }
     Ok(match wanted.into_iter().next() {
         Some(first) => Delivered::Yes { reference: Some(first.id) },
@@ -93,18 +94,6 @@ async fn before(world: &World, deployment: &Deployment) -> Result<Before, StoreE
         done && last.id < removal.id && removal.id < deployment.id
     });
     Ok(if gone { Before::Absent } else { Before::There })
-}
-
-/// What a person must mend first is waited for like an outage, as long as for everything; only
-/// what would be refused for ever is put aside at once.
-fn trouble(error: &NotTaken) -> NotDelivered {
-    let (remedy, unsure) = match error {
-        NotTaken::Unreachable { .. } => (Remedy::Retry { after: None }, true),
-        NotTaken::Later { after, .. } => (Remedy::Retry { after: *after }, false),
-        NotTaken::Refused { .. } => (Remedy::GiveUp, false),
-        NotTaken::Unfit { .. } => (Remedy::Reject, false),
-    };
-    NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure }
 }
 
 fn unread(error: &StoreError) -> NotDelivered {

@@ -8,8 +8,9 @@ pub(super) mod slack; // people: the team's channel, and who started it
 use jiff::Timestamp;
 
 use crate::app::outside::World;
-use crate::controller::outside::{Delivered, EndCheck, NotDelivered};
+use crate::controller::outside::{Delivered, EndCheck, NotDelivered, Problem, Remedy};
 use crate::model::notice::Sink;
+use crate::notify::delivery::DeliveryError;
 use crate::store::Message;
 
 /// Tells the message's sink.
@@ -46,4 +47,16 @@ pub(super) async fn confirm(
         }
     };
     forge::defer_limited_account(world, checked, now, |until| EndCheck::Deferred { until })
+}
+
+/// What a person must mend first is waited for like an outage, as long as for everything; only
+/// what would be refused for ever is put aside at once.
+fn not_delivered(error: &DeliveryError) -> NotDelivered {
+    let (remedy, unsure) = match error {
+        DeliveryError::Unreachable { .. } => (Remedy::Retry { after: None }, true),
+        DeliveryError::Later { after, .. } => (Remedy::Retry { after: *after }, false),
+        DeliveryError::Refused { .. } => (Remedy::GiveUp, false),
+        DeliveryError::Unfit { .. } => (Remedy::Reject, false),
+    };
+    NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure }
 }

@@ -1,6 +1,5 @@
 //! Who may call, and from behind which proxies.
 
-use globset::Glob;
 use secrecy::SecretString;
 
 use crate::config::file;
@@ -64,11 +63,7 @@ impl Resolver<'_> {
             self.report.wrong(path, message, "name some, or leave it out for all");
         }
         self.few(path, globs.len());
-        for (n, glob) in globs.iter().enumerate() {
-            if let Err(error) = Glob::new(glob) {
-                self.bad_glob(&format!("{path}[{n}]"), &error);
-            }
-        }
+        self.check_globs(path, globs);
     }
 
     /// The people who may come. At GitHub everybody can have an account and a repository: whose are

@@ -8,14 +8,15 @@ use serde_json::Value as Json;
 use crate::config::file::{self, argocd};
 use crate::config::resolve::Resolver;
 use crate::config::resolve::access::App;
-use crate::config::settings::{GitAccess, Identity, Manifests, Targets};
-use crate::git::writer::{PushBudget, PushBy};
+use crate::config::settings::{GitAccess, Manifests};
+use crate::git::writer::{CommitIdentity, PushBudget, PushBy};
 use crate::model::id::{Namespace, TargetName, is_rfc1123_label};
 use crate::model::kubernetes::KubernetesVersion;
 use crate::model::namespaces;
 use crate::model::platform::{Platform, Problem};
 use crate::model::ssh::SshAddress;
 use crate::model::target::{ArgoCd, Clusters, Target};
+use crate::support::globs::Globs;
 
 /// The longest name that DNS takes.
 const DOMAIN_BYTES: usize = 253;
@@ -258,23 +259,19 @@ impl Resolver<'_> {
         }
     }
 
-    fn targets(&mut self, path: &str, globs: Option<Vec<String>>) -> Targets {
-        let Some(globs) = globs else { return Targets::default() };
+    fn targets(&mut self, path: &str, globs: Option<Vec<String>>) -> Globs {
+        let Some(globs) = globs else { return Globs::default() };
         if globs.is_empty() {
             let message = "this repository is for no target";
             self.report.wrong(path, message, "write [\"*\"], or leave it out");
         }
-        Targets::matching(globs).unwrap_or_else(|errors| {
-            for (n, error) in errors {
-                self.bad_glob(&format!("{path}[{n}]"), &error);
-            }
-            // What it would have matched is not known: no cluster is said to have no repository.
-            Targets::default()
-        })
+        self.check_globs(path, &globs);
+        // What it would have matched is not known: no cluster is said to have no repository.
+        Globs::parse(globs).unwrap_or_default()
     }
 
     fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[Manifests]) {
-        let homeless = |name: &&TargetName| !all.iter().any(|m| m.targets.have(name));
+        let homeless = |name: &&TargetName| !all.iter().any(|m| m.targets.is_match(name.as_str()));
         let names: Vec<_> = clusters.names().into_iter().filter(homeless).cloned().collect();
         for name in names {
             let message = format!("no repository is for the cluster {name}");
@@ -328,7 +325,7 @@ fn embedded(folder: &Path) -> Manifests {
         name: "manifests".to_owned(),
         url: path.display().to_string(),
         branch: "main".to_owned(),
-        targets: Targets::default(),
+        targets: Globs::default(),
         access: GitAccess::Anybody,
         identity: identity_of(file::Identity::default()),
         signing: None,
@@ -354,9 +351,9 @@ fn push_by(by: Option<file::manifests::PushBy>) -> PushBy {
     }
 }
 
-fn identity_of(identity: file::Identity) -> Identity {
+fn identity_of(identity: file::Identity) -> CommitIdentity {
     let file::Identity { name, email } = identity;
-    Identity {
+    CommitIdentity {
         name: name.unwrap_or_else(|| "the-deployer".to_owned()),
         email: email.unwrap_or_else(|| "the-deployer@localhost".to_owned()),
     }

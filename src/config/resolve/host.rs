@@ -12,6 +12,7 @@ use crate::config::settings::{Credentials, Forge, Webhook, WebhookSecret};
 use crate::forge::github::auth::key::{AppKey, KeyError};
 use crate::forge::github::client::GITHUB_API;
 use crate::forge::github::webhook::rules::{Rules, TagRule};
+use crate::support::globs::{GlobError, check_glob};
 
 const ONE_OF: &str = "give exactly one of `file` and `env`";
 
@@ -176,7 +177,15 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn bad_glob(&mut self, path: &str, error: &globset::Error) {
+    pub(super) fn check_globs(&mut self, path: &str, globs: &[String]) {
+        for (n, glob) in globs.iter().enumerate() {
+            if let Err(error) = check_glob(glob) {
+                self.bad_glob(&format!("{path}[{n}]"), &error);
+            }
+        }
+    }
+
+    pub(super) fn bad_glob(&mut self, path: &str, error: &GlobError) {
         let message = format!("this glob cannot be read: {}", error.kind());
         self.report.wrong(path, message, "use `*`, `?`, `[a-z]` and `{one,two}`");
     }

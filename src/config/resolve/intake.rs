@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::config::resolve::{LONGEST, Resolver};
 use crate::forge::github::webhook::environments::Environments;
 use crate::forge::github::webhook::rules::Repositories;
+use crate::support::globs::check_glob;
 
 /// How often lost events are looked for where nothing is set.
 const SWEEP: Duration = Duration::from_mins(5);
@@ -31,7 +32,7 @@ impl Resolver<'_> {
     fn repository_globs(&mut self, globs: &[String]) {
         for (n, glob) in globs.iter().enumerate() {
             let path = format!("forge.github.repositories[{n}]");
-            if let Err(error) = Repositories::matching([glob.as_str()]) {
+            if let Err(error) = check_glob(glob) {
                 self.bad_glob(&path, &error);
             } else if !glob.contains('/') && glob != "**" {
                 let message = "this matches no repository: their names are owner/name";
@@ -64,11 +65,7 @@ impl Resolver<'_> {
             let message = "with no environment, no deployment is for us";
             self.report.wrong("forge.github.environments", message, "name some, or leave it out");
         }
-        for (n, glob) in globs.iter().enumerate() {
-            if let Err(error) = Environments::matching([glob.as_str()]) {
-                self.bad_glob(&format!("forge.github.environments[{n}]"), &error);
-            }
-        }
+        self.check_globs("forge.github.environments", &globs);
         let all = Environments::matching(globs.iter().map(String::as_str));
         all.unwrap_or_else(|_| Environments::any())
     }

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::config::file;
 use crate::config::resolve::Resolver;
 use crate::config::settings::Network;
-use crate::outbound::{Outbound, Proxy, host_of};
+use crate::support::http::{Outbound, Proxy, host_of};
 
 /// The standard variables that name proxies.
 const PROXY_VARIABLES: [&str; 6] =

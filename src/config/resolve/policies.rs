@@ -1,8 +1,6 @@
 //! What a cluster asks of what is deployed to it: read here, so that no rule meets a window or a
 //! glob that cannot be read.
 
-use globset::Glob;
-
 use crate::config::resolve::Resolver;
 use crate::model::lock::Policies;
 use crate::model::namespaces::{self, NamespacePolicy};
@@ -40,11 +38,7 @@ impl Resolver<'_> {
             let message = "no branch is allowed, so nothing can be deployed";
             self.report.wrong(&path, message, "write [main], or leave it out for any commit");
         }
-        for (n, glob) in branches.iter().enumerate() {
-            if let Err(error) = Glob::new(glob) {
-                self.bad_glob(&format!("{path}[{n}]"), &error);
-            }
-        }
+        self.check_globs(&path, branches);
         policies
     }
 

@@ -5,29 +5,29 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outbox::door::Heard;
-use crate::controller::outbox::pace::later;
 use crate::controller::outbox::quota::QuotaDecision;
-use crate::controller::outcome::{LONGEST_WISH, Patience};
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Message};
+use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};
+use crate::support::time::saturating_add;
 
 /// How often a message is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patiences {
+pub struct OutboxRetryPolicies {
     /// Where the other side does not answer, or not in its right mind.
-    pub silence: Patience,
+    pub silence: RetryPolicy,
     /// Where it wants a right that a person may give us.
-    pub refusal: Patience,
+    pub refusal: RetryPolicy,
 }
 
 /// Two days at least in both cases: a day's outage, and a weekend without anybody who gives rights.
-impl Default for Patiences {
+impl Default for OutboxRetryPolicies {
     fn default() -> Self {
         let first = Duration::from_secs(1);
         Self {
-            silence: Patience { first, longest: Duration::from_mins(5), failures: 600 },
-            refusal: Patience { first, longest: Duration::from_hours(1), failures: 60 },
+            silence: RetryPolicy { first, longest: Duration::from_mins(5), failures: 600 },
+            refusal: RetryPolicy { first, longest: Duration::from_hours(1), failures: 60 },
         }
     }
 }
@@ -75,8 +75,8 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
         }
         Delivered::Later { at } => {
             // Not at this same moment, or it would be asked for ever.
-            let at = at.max(later(now, SignedDuration::from_millis(1)));
-            let at = at.min(later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default()));
+            let at = at.max(saturating_add(now, SignedDuration::from_millis(1)));
+            let at = at.min(saturating_add(now, LONGEST_RETRY_AFTER));
             Answer::Again { at, unsure: message.unsure, failed: false }
         }
     }
@@ -86,13 +86,13 @@ pub(super) fn delivered(message: &Message, delivered: Delivered, now: Timestamp)
 pub(super) fn not_delivered(
     message: &Message,
     trouble: NotDelivered,
-    patiences: &Patiences,
+    patiences: &OutboxRetryPolicies,
     now: Timestamp,
 ) -> (Answer, Heard) {
     let NotDelivered { problem: Problem { remedy, message: reason }, unsure } = trouble;
     // What an earlier attempt left open stays open until somebody has looked.
     let unsure = unsure || message.unsure;
-    let again = |patience: &Patience| match patience.next(message.failures, None, now) {
+    let again = |patience: &RetryPolicy| match patience.next_attempt(message.failures, None, now) {
         Some(at) => Answer::Again { at, unsure, failed: true },
         None => given_up(message, &reason),
     };
@@ -118,9 +118,10 @@ fn waits(message: &Message, unsure: bool, wish: Duration, reason: &str, now: Tim
     if has_waited_long(message, now) {
         return given_up(message, reason);
     }
-    let wish = SignedDuration::try_from(wish.min(LONGEST_WISH)).unwrap_or(SignedDuration::ZERO);
+    let wish =
+        SignedDuration::try_from(wish.min(LONGEST_RETRY_AFTER)).unwrap_or(SignedDuration::ZERO);
     // A wish of no time at all would be asked for ever.
-    let at = later(now, wish.max(SignedDuration::from_millis(1)));
+    let at = saturating_add(now, wish.max(SignedDuration::from_millis(1)));
     Answer::Again { at, unsure, failed: false }
 }
 
@@ -140,11 +141,14 @@ mod tests {
     use crate::model::notice::Sink;
     use crate::model::status::ForgeStatus;
 
-    const PATIENCE: Patience =
-        Patience { first: Duration::from_secs(1), longest: Duration::from_secs(10), failures: 6 };
-    const PATIENCES: Patiences = Patiences {
+    const PATIENCE: RetryPolicy = RetryPolicy {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(10),
+        failures: 6,
+    };
+    const PATIENCES: OutboxRetryPolicies = OutboxRetryPolicies {
         silence: PATIENCE,
-        refusal: Patience { longest: Duration::from_secs(100), ..PATIENCE },
+        refusal: RetryPolicy { longest: Duration::from_secs(100), ..PATIENCE },
     };
 
     fn at(seconds: i64) -> Timestamp {
@@ -204,11 +208,11 @@ mod tests {
 
     #[test]
     fn a_day_without_an_answer_is_outlasted_by_far() {
-        let Patiences { silence, refusal } = Patiences::default();
+        let OutboxRetryPolicies { silence, refusal } = OutboxRetryPolicies::default();
         for patience in [silence, refusal] {
             let mut now = at(0);
             let mut failures = 0;
-            while let Some(next) = patience.next(failures, None, now) {
+            while let Some(next) = patience.next_attempt(failures, None, now) {
                 (now, failures) = (next, failures + 1);
             }
             let hours = now.as_second() / 3600;

@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
-use crate::controller::outbox::pace::later;
 use crate::controller::outbox::quota::{HourlyQuota, QuotaDecision};
 use crate::controller::outbox::{Sender, never_ended};
 use crate::controller::outside::{EndCheck, NotDelivered, Outside, Remedy};
 use crate::store::{Confirmation, StoreError};
+use crate::support::time::saturating_add;
 
 /// How many are looked at at once.
 const TAKEN: u32 = 2;
@@ -95,17 +95,17 @@ fn next_check(
     told_at: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let last = later(told_at, LAST_LOOK);
-    let soon = later(now, SignedDuration::try_from(SOON).unwrap_or(LAST_LOOK));
+    let last = saturating_add(told_at, LAST_LOOK);
+    let soon = saturating_add(now, SOON);
     match checked {
         Ok(EndCheck::Shown) => (now < last).then_some(last),
         Ok(EndCheck::Retold) => Some(soon),
         Ok(EndCheck::Deferred { .. }) | Err(_) if now.duration_since(told_at) > PATIENCE => None,
         Ok(EndCheck::Deferred { until }) => Some(soon.max(*until)),
         Err(NotDelivered { problem, .. }) => match problem.remedy {
-            Remedy::Retry { after: Some(wish) } => {
-                Some(soon.max(later(now, SignedDuration::try_from(wish).unwrap_or(LAST_LOOK))))
-            }
+            Remedy::Retry { after: Some(wish) } => Some(
+                soon.max(saturating_add(now, SignedDuration::try_from(wish).unwrap_or(LAST_LOOK))),
+            ),
             Remedy::Retry { after: None }
             | Remedy::Reject
             | Remedy::Late { .. }

@@ -1,12 +1,13 @@
 //! The door to a family of sinks: closed while the other side wants us to wait or does not answer,
-//! and behind it the pace. Pure; the time is handed in.
+//! and behind it the rate limit. Pure; the time is handed in.
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::controller::outbox::pace::{Pace, Rate, later};
-use crate::controller::outcome::LONGEST_WISH;
+use crate::support::rate_limit::{Rate, RateLimiter};
+use crate::support::retry::{RetryGate, backoff};
+use crate::support::time::saturating_add;
 
 /// How the other side sounded when one message was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,8 @@ const LONGEST_SILENCE: Duration = Duration::from_mins(1);
 /// Who may go through, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Door {
-    pace: Pace,
-    closed_until: Option<Timestamp>,
+    limiter: RateLimiter,
+    gate: RetryGate,
     /// How many silences there were since the last answer.
     silences: u32,
     /// The other side has answered since the door was closed. Until then one goes at a time: what
@@ -39,7 +40,9 @@ pub(super) struct Door {
 impl Door {
     /// An open door that nobody has gone through yet.
     pub(super) fn new(rate: Rate) -> Self {
-        Self { pace: Pace::new(rate), closed_until: None, silences: 0, proven: false }
+        // A whole burst may be spent in advance: some take more calls than the one that was counted.
+        let limiter = RateLimiter::with_debt(rate, rate.time_for(rate.burst.max(1)));
+        Self { limiter, gate: RetryGate::default(), silences: 0, proven: false }
     }
 
     /// Lets at most so many in; how many that are.
@@ -48,19 +51,19 @@ impl Door {
             return 0;
         }
         let most = if self.proven { most } else { most.min(1) };
-        let admitted = self.pace.free(now).min(most);
-        self.pace.spend(admitted, now);
+        let admitted = self.limiter.available(now).min(most);
+        self.limiter.spend(admitted, now);
         admitted
     }
 
     /// So many of those that were let in had nothing to say, or came too late.
     pub(super) fn turned_back(&mut self, n: u32) {
-        self.pace.give_back(n);
+        self.limiter.release(n);
     }
 
     /// One of those that were let in takes so many calls more than one: others wait the longer.
     pub(super) fn spends_more(&mut self, n: u32, now: Timestamp) {
-        self.pace.spend(n, now);
+        self.limiter.spend(n, now);
     }
 
     /// Whether nothing may be tried.
@@ -70,14 +73,12 @@ impl Door {
 
     /// Until when it is closed, if it is.
     pub(super) fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
-        // One that is further ahead is of a clock that was set back.
-        let longest = later(now, SignedDuration::try_from(LONGEST_WISH).unwrap_or_default());
-        self.closed_until.filter(|until| *until > now && *until <= longest)
+        self.gate.closed_until(now)
     }
 
     /// When somebody may go through: now, or later.
     pub(super) fn next(&self, now: Timestamp) -> Timestamp {
-        self.pace.next(now).max(self.closed_until(now).unwrap_or(now))
+        saturating_add(now, self.limiter.wait(now)).max(self.closed_until(now).unwrap_or(now))
     }
 
     /// What one that went through has heard; whether the door was closed by it.
@@ -86,25 +87,21 @@ impl Door {
             // Of several on their way only the first to hear nothing counts.
             Heard::Answer | Heard::Silence if self.is_closed(now) => false,
             Heard::Answer => {
-                (self.closed_until, self.silences, self.proven) = (None, 0, true);
+                (self.gate, self.silences, self.proven) = (RetryGate::default(), 0, true);
                 false
             }
             Heard::Silence => {
-                let doubled = FIRST_SILENCE.saturating_mul(2_u32.saturating_pow(self.silences));
+                let wait = backoff(FIRST_SILENCE, LONGEST_SILENCE, self.silences);
                 self.silences = self.silences.saturating_add(1);
-                self.close(doubled.min(LONGEST_SILENCE), now)
+                self.close(wait, now)
             }
-            Heard::Wait(wish) => self.close(wish.min(LONGEST_WISH), now),
+            Heard::Wait(wish) => self.close(wish, now),
         }
     }
 
     fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
-        let until = later(now, SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX));
-        let before = self.closed_until(now);
-        let news = before.is_none_or(|before| before < until);
-        self.closed_until = before.max(Some(until));
         self.proven = false;
-        news && until > now
+        self.gate.close(wait, now)
     }
 }
 
@@ -157,7 +154,7 @@ mod tests {
         assert_eq!(door.closed_until(at(10)), Some(at(70)));
         let mut door = proven();
         assert!(door.admit(20, at(1_000_000)) > 0);
-        assert!(door.next(at(10)) <= at(30), "nor does its pace remember the future");
+        assert!(door.next(at(10)) <= at(30), "nor does its limiter remember the future");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod confirm; // ends are looked at again
 mod door; // open or closed, pure
 #[cfg(test)]
 mod fixture; // a message, for tests
-pub mod pace; // how fast, pure
+pub mod rates; // how fast, pure
 mod senders; // one for each family
 
 use std::panic::AssertUnwindSafe;

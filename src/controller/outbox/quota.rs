@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::controller::outbox::pace::{Hourly, later};
+use crate::controller::outbox::rates::Hourly;
 use crate::model::deployment::ForgeState;
 use crate::model::id::RepoName;
 use crate::model::notice::Sink;
 use crate::store::{ForgeCalls, Message};
+use crate::support::time::saturating_add;
 
 /// The forge counts by the hour.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
@@ -154,7 +155,7 @@ impl AccountUsage {
             Priority::RepeatedEnd if age >= STALE => {
                 left("the deployment's own status says the same")
             }
-            Priority::RepeatedEnd => QuotaDecision::Defer(later(now, REST)),
+            Priority::RepeatedEnd => QuotaDecision::Defer(saturating_add(now, REST)),
             Priority::End => {
                 self.spent_until(most).map_or(QuotaDecision::Send, QuotaDecision::Defer)
             }
@@ -164,7 +165,7 @@ impl AccountUsage {
     /// When the next call may be made, if the hour is used up.
     fn spent_until(&self, most: usize) -> Option<Timestamp> {
         let over = self.calls.len().checked_sub(most)?;
-        self.calls.get(over).map(|at| later(*at, HOUR))
+        self.calls.get(over).map(|at| saturating_add(*at, HOUR))
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use crate::controller::outbox::door::{Door, Heard};
-use crate::controller::outbox::pace::Rates;
+use crate::controller::outbox::rates::Rates;
 use crate::model::notice::Family;
 
 /// What the sender of one family goes by.

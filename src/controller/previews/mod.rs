@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::clock::Clock;
-use crate::controller::outcome::Patience;
 use crate::controller::outside::Problem;
 use crate::controller::previews::metrics::Metrics;
 use crate::model::event::{CheckRerun, PullRequest};
 use crate::model::preview::Told;
 use crate::store::{Noted, Store, StoreError};
+use crate::support::retry::RetryPolicy;
 
 /// What a preview needs of the world. Every call must end by itself.
 pub trait Previewer: Send + Sync + 'static {
@@ -97,7 +97,7 @@ pub struct Settings {
     /// from all of us, and most are for deployments.
     pub spacing: Duration,
     /// How often a preview is tried.
-    pub patience: Patience,
+    pub patience: RetryPolicy,
 }
 
 impl Default for Settings {
@@ -112,7 +112,7 @@ impl Default for Settings {
             renewal: Duration::from_secs(30),
             spacing: Duration::from_secs(3),
             // An hour, as for deployments, and with fewer tries: nobody waits for it that urgently.
-            patience: Patience { first, longest, failures: 18 },
+            patience: RetryPolicy { first, longest, failures: 18 },
         }
     }
 }

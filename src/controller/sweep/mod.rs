@@ -18,22 +18,24 @@ pub mod metrics;
 mod take; // one of them is taken in
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::controller::inbox::Inbox;
-use crate::controller::outcome::LONGEST_WISH;
 use crate::controller::outside::{Problem, Remedy};
 use crate::controller::sweep::host::Host;
 use crate::controller::sweep::metrics::Metrics;
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
+use crate::support::retry::LONGEST_RETRY_AFTER;
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -273,7 +275,7 @@ impl<H: Host> Parts<H> {
 
     async fn bring_down_times(&self) {
         let every = self.settings.every;
-        let longest = LongestRests { lease: LEASE, wait: LONGEST_WISH, every };
+        let longest = LongestRests { lease: LEASE, wait: LONGEST_RETRY_AFTER, every };
         if let Err(error) = self.store.bring_down_sweeps(longest, self.clock.now()).await {
             tracing::warn!(%error, "it is not known whether sweeps wait for too late a time");
         }
@@ -325,11 +327,13 @@ impl<H: Host> Parts<H> {
     ) -> Result<Held, StoreError> {
         let now = self.clock.now();
         let not_before = match progress.stopped.as_ref().map(|problem| problem.remedy) {
-            Some(Remedy::Retry { after: Some(wait) }) => Some(later(now, wait.min(LONGEST_WISH))),
+            Some(Remedy::Retry { after: Some(wait) }) => {
+                Some(saturating_add(now, wait.min(LONGEST_RETRY_AFTER)))
+            }
             _ => None,
         };
         let due_at = match scope {
-            Scope::Round => later(now, self.settings.every),
+            Scope::Round => saturating_add(now, self.settings.every),
             Scope::Hints => run.due_at,
         };
         let left = Swept { position: progress.position.clone(), due_at, not_before };
@@ -384,15 +388,6 @@ fn may_pass(problem: &Problem) -> bool {
         Remedy::Retry { .. } => true,
         Remedy::Reject | Remedy::Late { .. } | Remedy::Doubt | Remedy::GiveUp => false,
     }
-}
-
-fn later(now: Timestamp, wait: Duration) -> Timestamp {
-    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
-    now.checked_add(wait).unwrap_or(Timestamp::MAX)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<H: Host> Clone for Sweeps<H> {

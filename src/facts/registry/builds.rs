@@ -23,7 +23,9 @@ use crate::facts::image::Image;
 use crate::facts::registry::made::{self, Build, Manifest, Said};
 use crate::facts::registry::question::{Question, Wanted};
 use crate::facts::registry::tags::{self, Listing, MOST_TAGS};
-use crate::facts::registry::{KINDS, Registries, THERE, later, listing, lock};
+use crate::facts::registry::{KINDS, Registries, THERE, listing};
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
 
 /// How many tags a page is asked for: what the larger registries give at most.
 const A_PAGE: usize = 1000;
@@ -147,7 +149,7 @@ impl Registries {
         if order.tags.len() < range.end() {
             (looked_up, in_time) =
                 question.extend(&mut order, &listing, range.end(), patience / 2).await;
-            lock(&self.orders).put(key, order.clone(), later(now, THERE));
+            lock(&self.orders).put(key, order.clone(), saturating_add(now, THERE));
         }
         let shown = order.tags.len().saturating_sub(range.skip).min(range.limit);
         let page: Vec<&String> = order.tags.iter().skip(range.skip).take(range.limit).collect();
@@ -307,7 +309,7 @@ impl Question<'_> {
         }
         match self.looked_up(tag).await {
             Ok(Some(build)) => {
-                let until = later(self.now, THERE);
+                let until = saturating_add(self.now, THERE);
                 lock(&self.registries.builds).put(image, build.clone(), until);
                 Some(build)
             }

@@ -11,13 +11,12 @@
 //! for seconds, because somebody waits for it to be pushed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use tokio::sync::Semaphore;
 
-use crate::facts::cache::Cache;
 use crate::facts::credential::Credential;
 use crate::facts::http::Patience;
 use crate::facts::image::Image;
@@ -27,7 +26,10 @@ pub use crate::facts::registry::made::Build;
 use crate::facts::registry::question::{Kept, Question, Wanted};
 use crate::facts::registry::route::Route;
 use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
+use crate::support::cache::Cache;
+use crate::support::http::Outbound;
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
 
 mod route; // to hosts that are named, and to public ones
 mod question; // one question, with the proof that the registry wants
@@ -147,7 +149,7 @@ impl Registries {
         let wanted = Wanted { method: Method::HEAD, path, accept: KINDS, limit: ANSWER_BYTES };
         let there = question.judge(&question.answer(&wanted).await?)?;
         let life = if there { THERE } else { NOT_THERE };
-        lock(&self.images).put(image.clone(), (there, now), later(now, life));
+        lock(&self.images).put(image.clone(), (there, now), saturating_add(now, life));
         Ok(Found { there, at: now })
     }
 
@@ -157,12 +159,4 @@ impl Registries {
         })?;
         Ok(Question { registries: self, registry, image, now })
     }
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(now)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

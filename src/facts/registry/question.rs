@@ -12,7 +12,9 @@ use crate::facts::NotKnown;
 use crate::facts::challenge::{self, Bearer, Challenge};
 use crate::facts::http::Answer;
 use crate::facts::image::Image;
-use crate::facts::registry::{Login, Registries, Registry, THERE, later, lock};
+use crate::facts::registry::{Login, Registries, Registry, THERE};
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
 
 /// The specification's default where a token says nothing of its life.
 const TOKEN_LIFE: i64 = 60;
@@ -72,7 +74,7 @@ impl Question<'_> {
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        lock(&self.registries.tokens).forget(&self.token_key());
+        lock(&self.registries.tokens).remove(&self.token_key());
         let proof = self.proof(&answer.headers).await?;
         self.once(wanted, &proof).await
     }
@@ -171,7 +173,7 @@ impl Question<'_> {
             return Err(self.not_known("refuses us, and does not say what it wants (401)"));
         }
         let proof = self.login().await?;
-        let until = later(self.now, THERE);
+        let until = saturating_add(self.now, THERE);
         lock(&self.registries.tokens).put(self.token_key(), Kept::Login, until);
         Ok(proof)
     }
@@ -213,7 +215,7 @@ impl Question<'_> {
         }
         let (token, life) = token_of(&answer.body)
             .ok_or_else(|| NotKnown::new(format!("{host} gives no token that can be read")))?;
-        let until = later(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
+        let until = saturating_add(self.now, SignedDuration::from_secs(life - TOKEN_MARGIN));
         let kept = Kept::Token(token.clone());
         lock(&self.registries.tokens).put(self.token_key(), kept, until);
         Ok(token)

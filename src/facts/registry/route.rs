@@ -11,9 +11,9 @@ use crate::facts::http::{Answer, Http, Patience};
 use crate::facts::image;
 use crate::facts::registry::{ANY_OTHER, Registry};
 use crate::facts::{NotKnown, SettingsError};
-use crate::outbound::Outbound;
-use crate::outbound::public::PublicOnly;
 use crate::support::cause::innermost_cause;
+use crate::support::http::Outbound;
+use crate::support::http::public::PublicOnly;
 
 /// How often one request is sent on.
 const REDIRECTS: usize = 3;

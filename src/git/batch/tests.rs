@@ -8,7 +8,7 @@ use crate::git::handedit::Watch;
 use crate::git::signing::key::Key;
 use crate::git::signing::tests::is_missing;
 use crate::git::signing::{Signing, SigningKey};
-use crate::git::writer::{Identity, Note, Write};
+use crate::git::writer::{CommitIdentity, Note, Write};
 use crate::model::id::{AppKey, DeployId};
 use crate::model::revision::{Digest, ManifestFile, Revision};
 use crate::support::lease::Lease;
@@ -65,7 +65,7 @@ fn after_a_fault_of_gpg_nobody_else_of_the_batch_is_signed_and_the_next_batch_is
     let signing = Signing::open(&SigningKey { key, home: home.clone() }).unwrap();
     let made = std::fs::read_dir(&home).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_dir_all(made.join("private-keys-v1.d")).unwrap();
-    let identity = Identity { name: "d".into(), email: "d@localhost".into() };
+    let identity = CommitIdentity { name: "d".into(), email: "d@localhost".into() };
     let people = "localhost".to_owned();
     let committer = Committer { identity, people, signing: Some(Arc::new(signing)) };
     let jobs: Vec<Job> = (0..4).map(job).collect();

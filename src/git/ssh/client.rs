@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::git::error::{Disposition, NoToken};
+use crate::git::error::NoToken;
 use crate::git::ssh::failure::Failure;
 use crate::git::ssh::folder::Folder;
 use crate::git::token::Tokens;
 use crate::model::ssh::SshAddress;
+use crate::support::retry::Disposition;
 
 /// How to come in over ssh. The private key itself comes from where a token comes from.
 #[derive(Debug, Clone)]

@@ -11,8 +11,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use secrecy::SecretString;
 
 use crate::model::id::TargetName;
-use crate::notify::webhook::wish;
-use crate::support::cause::innermost_cause;
+use crate::notify::delivery::{self, DeliveryError, Verdict};
 
 /// The webhook of one cluster's Argo CD.
 #[derive(Debug, Clone)]
@@ -29,53 +28,12 @@ pub struct Hook {
     pub timeout: Duration,
 }
 
-/// Why Argo CD did not take an event; says what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
-    /// No answer: it may have arrived nevertheless.
-    #[error("Argo CD of {cluster} cannot be reached: {reason}")]
-    Unreachable {
-        /// Whose.
-        cluster: TargetName,
-        /// Why, without the address.
-        reason: String,
-    },
-    /// It is busy or down.
-    #[error("Argo CD of {cluster} is busy or down: it answered {status}")]
-    Later {
-        /// Whose.
-        cluster: TargetName,
-        /// Its answer.
-        status: u16,
-        /// When it wants to be asked again.
-        after: Option<Duration>,
-    },
-    /// It takes nothing from us, until a person mends that.
-    #[error("Argo CD of {cluster} refuses us with {status}: {hint}")]
-    Refused {
-        /// Whose.
-        cluster: TargetName,
-        /// Its answer.
-        status: u16,
-        /// What is probably wrong.
-        hint: &'static str,
-    },
-    /// It, or a proxy before it, will not take this event, however often it comes.
-    #[error("Argo CD of {cluster} does not take this event: it answered {status}")]
-    Unfit {
-        /// Whose.
-        cluster: TargetName,
-        /// Its answer.
-        status: u16,
-    },
-}
-
 impl Hook {
     /// Sends one event; the same one may be sent again, and does no harm.
     ///
     /// # Errors
-    /// [`NotTaken`]
-    pub async fn send(&self, id: &str, body: String, now: Timestamp) -> Result<(), NotTaken> {
+    /// [`DeliveryError`]
+    pub async fn send(&self, id: &str, body: String, now: Timestamp) -> Result<(), DeliveryError> {
         let signature = event::sign(&self.secret, body.as_bytes());
         let request = self
             .client
@@ -86,13 +44,8 @@ impl Hook {
             .header(event::DELIVERY, id)
             .header(event::SIGNATURE, signature)
             .body(body);
-        match request.send().await {
-            Ok(answer) => self.judge(answer.status(), answer.headers(), now),
-            Err(error) => {
-                let reason = innermost_cause(&error.without_url()).to_string();
-                Err(NotTaken::Unreachable { cluster: self.cluster.clone(), reason })
-            }
-        }
+        let judge = |status, headers: &HeaderMap| self.judge(status, headers, now);
+        delivery::send(request, self.title(), judge).await
     }
 
     /// Argo CD says 400 to everything that it does not believe, also to a wrong signature; 404 to a
@@ -103,36 +56,39 @@ impl Hook {
         status: StatusCode,
         headers: &HeaderMap,
         now: Timestamp,
-    ) -> Result<(), NotTaken> {
-        let (cluster, status) = (self.cluster.clone(), status.as_u16());
-        let hint = match status {
+    ) -> Result<(), DeliveryError> {
+        delivery::judge(self.title(), (status, headers), now, |status| match status {
             200..=299 if is_a_page(headers) => {
-                "that is a page, or a login's; the address ends with /api/webhook"
+                Verdict::Refused("that is a page, or a login's; the address ends with /api/webhook")
             }
-            200..=299 => return Ok(()),
-            408 | 425 | 429 | 500..=599 => {
-                return Err(NotTaken::Later { cluster, status, after: wish(headers, now) });
-            }
-            413 | 415 | 422 => return Err(NotTaken::Unfit { cluster, status }),
-            300..=399 if self.is_plain() => {
+            200..=299 => Verdict::Delivered,
+            413 | 415 | 422 => Verdict::Unfit,
+            300..=399 if self.is_plain() => Verdict::Refused(
                 "it speaks TLS; begin clusters[].argocd.webhook.url with https://, and name its \
-                 authority in outbound.ca; http:// is only for `server.insecure: \"true\"`"
+                 authority in outbound.ca; http:// is only for `server.insecure: \"true\"`",
+            ),
+            300..=399 => Verdict::Refused(
+                "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now",
+            ),
+            400 => Verdict::Refused(
+                "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret",
+            ),
+            404 | 405 | 410 => {
+                Verdict::Refused("nobody takes events there; the address ends with /api/webhook")
             }
-            300..=399 => {
-                "it sends us elsewhere; set clusters[].argocd.webhook.url to where it is now"
+            401 | 403 => {
+                Verdict::Refused("something before it wants a login; let POST /api/webhook through")
             }
-            400 => {
-                "compare clusters[].argocd.webhook.secret with webhook.github.secret in argocd-secret"
-            }
-            404 | 405 | 410 => "nobody takes events there; the address ends with /api/webhook",
-            401 | 403 => "something before it wants a login; let POST /api/webhook through",
-            _ => "look into its log",
-        };
-        Err(NotTaken::Refused { cluster, status, hint })
+            _ => Verdict::Refused("look into its log"),
+        })
     }
 }
 
 impl Hook {
+    fn title(&self) -> String {
+        format!("Argo CD of {}", self.cluster)
+    }
+
     fn is_plain(&self) -> bool {
         self.url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
     }
@@ -147,7 +103,7 @@ fn is_a_page(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn judged(status: u16, header: Option<(&'static str, &str)>) -> Result<(), NotTaken> {
+    fn judged(status: u16, header: Option<(&'static str, &str)>) -> Result<(), DeliveryError> {
         judged_at("https://hidden.example.com/t0ken", status, header)
     }
 
@@ -155,7 +111,7 @@ mod tests {
         url: &str,
         status: u16,
         header: Option<(&'static str, &str)>,
-    ) -> Result<(), NotTaken> {
+    ) -> Result<(), DeliveryError> {
         let hook = Hook {
             cluster: TargetName::parse("prod-1").unwrap(),
             url: url.to_owned(),
@@ -176,14 +132,14 @@ mod tests {
             assert_eq!(judged(status, None), Ok(()));
         }
         for status in [408, 425, 429, 500, 502, 503, 504] {
-            assert!(matches!(judged(status, None), Err(NotTaken::Later { .. })), "{status}");
+            assert!(matches!(judged(status, None), Err(DeliveryError::Later { .. })), "{status}");
         }
         for status in [413, 415, 422] {
-            assert!(matches!(judged(status, None), Err(NotTaken::Unfit { .. })), "{status}");
+            assert!(matches!(judged(status, None), Err(DeliveryError::Unfit { .. })), "{status}");
         }
         for status in [301, 307, 400, 401, 403, 404, 405, 410, 418] {
             let refused = judged(status, None).unwrap_err();
-            assert!(matches!(refused, NotTaken::Refused { .. }), "{status}");
+            assert!(matches!(refused, DeliveryError::Refused { .. }), "{status}");
             assert!(!refused.to_string().contains("t0ken"), "{refused}");
         }
     }
@@ -216,7 +172,7 @@ mod tests {
     #[test]
     fn a_wish_to_wait_is_heard() {
         let later = judged(503, Some(("retry-after", "30"))).unwrap_err();
-        let NotTaken::Later { after, .. } = later else { panic!("{later:?}") };
+        let DeliveryError::Later { after, .. } = later else { panic!("{later:?}") };
         assert_eq!(after, Some(Duration::from_secs(30)));
     }
 }

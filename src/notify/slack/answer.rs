@@ -14,8 +14,7 @@ use crate::notify::slack::error::SlackError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// In seconds.
-    pub(super) retry_after: Option<u64>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
@@ -61,7 +60,7 @@ pub(super) fn of_hook(answer: &Answer) -> Result<(), SlackError> {
 }
 
 fn wait(what: &str, answer: &Answer) -> SlackError {
-    let after = answer.retry_after.map_or(USUAL_WAIT, Duration::from_secs);
+    let after = answer.retry_after.unwrap_or(USUAL_WAIT);
     SlackError::Wait { what: what.to_owned(), after: after.max(Duration::from_secs(1)) }
 }
 
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn how_long_to_wait_is_heeded() {
         let asked = Answer {
-            retry_after: Some(7),
+            retry_after: Some(Duration::from_secs(7)),
             ..answer(429, "{\"ok\":false,\"error\":\"ratelimited\"}")
         };
         let Err(SlackError::Wait { what, after }) = of_method("m", "#squad", &asked) else {

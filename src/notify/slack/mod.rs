@@ -7,15 +7,15 @@ pub mod address; // channels and people
 mod answer; // Slack's answers, pure
 pub mod error; // what can go wrong, and what may help
 mod look; // whether a message has arrived
-mod pace; // how fast, pure
+mod rate_limit; // how fast, pure
 pub mod people; // who somebody is on Slack
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value as Json, json};
 
@@ -23,8 +23,11 @@ use crate::notify::message::Letter;
 use crate::notify::slack::address::Address;
 use crate::notify::slack::answer::Answer;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::pace::{Holds, Paces};
+use crate::notify::slack::rate_limit::{ChannelLimits, MethodBlocks};
 use crate::support::cause::innermost_cause;
+use crate::support::http::body::read_bounded;
+use crate::support::http::retry_after::retry_after_seconds;
+use crate::support::sync::lock;
 
 pub use crate::notify::slack::look::Looked;
 
@@ -71,8 +74,8 @@ pub struct Slack(Arc<Inner>);
 struct Inner {
     settings: Settings,
     client: reqwest::Client,
-    paces: Mutex<Paces>,
-    holds: Mutex<Holds>,
+    channels: Mutex<ChannelLimits>,
+    methods: Mutex<MethodBlocks>,
     /// Ids of channels by name, as answers told them.
     ids: Mutex<HashMap<String, String>>,
 }
@@ -113,8 +116,8 @@ pub struct Posted {
 impl Slack {
     /// Slack behind this door.
     pub fn new(settings: Settings, client: reqwest::Client) -> Self {
-        let (paces, holds, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { settings, client, paces, holds, ids }))
+        let (channels, methods, ids) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { settings, client, channels, methods, ids }))
     }
 
     /// Whether it is a bot: one may choose the channel, reply, look and write to people.
@@ -181,7 +184,7 @@ impl Slack {
         let Door::Bot { api_url, token } = &self.0.settings.door else {
             return Err(SlackError::Blind("an incoming webhook can only be written to".to_owned()));
         };
-        if let Some(after) = lock(&self.0.holds).left(method, now) {
+        if let Some(after) = lock(&self.0.methods).left(method, now) {
             return Err(SlackError::Wait { what: method.to_owned(), after });
         }
         let url = format!("{api_url}/{method}");
@@ -193,7 +196,7 @@ impl Slack {
         let answer = self.ask(request.bearer_auth(token.expose_secret())).await?;
         let answered = answer::of_method(method, what, &answer);
         if let Err(SlackError::Wait { after, .. }) = &answered {
-            lock(&self.0.holds).hold(method, method == POST, now, *after);
+            lock(&self.0.methods).block(method, method == POST, now, *after);
         }
         self.heed(answered, what, now)
     }
@@ -223,20 +226,20 @@ impl Slack {
         now: Timestamp,
     ) -> Result<T, SlackError> {
         if let Err(SlackError::Wait { after, .. }) = &answered {
-            lock(&self.0.paces).hold(what, now, *after);
+            lock(&self.0.channels).block(what, now, *after);
         }
         answered
     }
 
     fn take_turn(&self, what: &str, now: Timestamp) -> Result<(), SlackError> {
-        let admitted = lock(&self.0.paces).admit(what, now);
+        let admitted = lock(&self.0.channels).try_acquire(what, now);
         admitted.map_err(|after| SlackError::Wait { what: what.to_owned(), after })
     }
 
     /// What surely was not taken uses up no turn.
     fn refused(&self, what: &str, error: &SlackError) {
         if !matches!(error, SlackError::NoAnswer(_) | SlackError::Wait { .. }) {
-            lock(&self.0.paces).give_back(what);
+            lock(&self.0.channels).release(what);
         }
     }
 
@@ -297,20 +300,9 @@ fn as_form(arguments: &Json) -> String {
     url.ok().and_then(|url| url.query().map(str::to_owned)).unwrap_or_default()
 }
 
-async fn read(mut response: reqwest::Response) -> reqwest::Result<Answer> {
+async fn read(response: reqwest::Response) -> reqwest::Result<Answer> {
     let status = response.status().as_u16();
-    let retry_after = response.headers().get(RETRY_AFTER);
-    let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let mut body = Vec::new();
-    while body.len() < LARGEST_ANSWER
-        && let Some(chunk) = response.chunk().await?
-    {
-        body.extend_from_slice(&chunk);
-    }
+    let retry_after = retry_after_seconds(response.headers());
+    let body = read_bounded(response, LARGEST_ANSWER).await?.bytes;
     Ok(Answer { status, retry_after, body })
-}
-
-/// What a panic left half-done in these maps is at worst a wait too many.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,17 @@
 //! Who somebody of the forge is on Slack: by the configuration, or by an e-mail address.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
 use crate::notify::message::UserId;
+use crate::notify::slack::Slack;
 use crate::notify::slack::error::SlackError;
-use crate::notify::slack::{Slack, lock};
+use crate::support::cache::Cache;
+use crate::support::sync::lock;
+use crate::support::time::saturating_add;
 
 /// What is configured of people.
 #[derive(Debug, Clone, Default)]
@@ -33,13 +36,7 @@ pub enum Someone {
 pub struct People {
     settings: Arc<Settings>,
     slack: Slack,
-    remembered: Arc<Mutex<HashMap<String, Remembered>>>,
-}
-
-#[derive(Debug)]
-struct Remembered {
-    user: Option<UserId>,
-    until: Timestamp,
+    remembered: Arc<Mutex<Cache<String, Option<UserId>>>>,
 }
 
 /// People change their addresses, but not by the hour.
@@ -56,7 +53,8 @@ const LOOKUP: &str = "users.lookupByEmail";
 impl People {
     /// People of that Slack.
     pub fn new(settings: Settings, slack: Slack) -> Self {
-        Self { settings: Arc::new(settings), slack, remembered: Arc::default() }
+        let remembered = Arc::new(Mutex::new(Cache::new(MOST)));
+        Self { settings: Arc::new(settings), slack, remembered }
     }
 
     /// Who somebody of that login is on Slack; `None` when nobody knows. `profile` is asked for the
@@ -79,11 +77,12 @@ impl People {
         if !self.slack.is_bot() || (email.is_none() && !is_person(&login)) {
             return Ok(None);
         }
-        if let Some(user) = self.remembered(&login, now) {
+        if let Some(user) = lock(&self.remembered).get(&login, now) {
             return Ok(user);
         }
         let user = self.look_up(&login, email, profile, now).await?;
-        self.remember(login, user.clone(), now);
+        let life = if user.is_some() { KNOWN } else { UNKNOWN };
+        lock(&self.remembered).put(login, user.clone(), saturating_add(now, life));
         Ok(user)
     }
 
@@ -128,25 +127,6 @@ impl People {
         };
         tracing::warn!(%problem, "people cannot be looked up on Slack, they are named instead");
         Ok(None)
-    }
-
-    #[expect(clippy::option_option, reason = "whether it was looked up, and whether it was found")]
-    fn remembered(&self, login: &str, now: Timestamp) -> Option<Option<UserId>> {
-        let remembered = lock(&self.remembered);
-        remembered.get(login).filter(|one| now < one.until).map(|one| one.user.clone())
-    }
-
-    fn remember(&self, login: String, user: Option<UserId>, now: Timestamp) {
-        let mut remembered = lock(&self.remembered);
-        if remembered.len() >= MOST {
-            remembered.retain(|_, one| now < one.until);
-        }
-        if remembered.len() >= MOST {
-            remembered.clear();
-        }
-        let life = if user.is_some() { KNOWN } else { UNKNOWN };
-        let until = now.checked_add(life).unwrap_or(Timestamp::MAX);
-        remembered.insert(login, Remembered { user, until });
     }
 }
 

@@ -15,12 +15,11 @@ mod evaluate; // CEL, applied within limits
 
 use std::borrow::Cow;
 
-use globset::GlobSet;
-
 use crate::model::id::TargetName;
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Severity, Violation};
 use crate::pipeline::validate::{Made, Report};
+use crate::support::globs::Globs;
 use crate::waml::node::Path;
 use evaluate::Answer;
 use expression::Expression;
@@ -44,7 +43,7 @@ pub struct Policy {
     pub targets: Vec<String>,
     /// Where it stands: `policies/images.yaml:3:5`.
     pub place: String,
-    matcher: Option<GlobSet>,
+    matcher: Globs,
     path: Option<Path>,
     expression: Expression,
 }
@@ -79,7 +78,7 @@ impl Policies {
 
 impl Policy {
     fn is_for(&self, target: &TargetName) -> bool {
-        self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(target.as_str()))
+        self.matcher.is_match(target.as_str())
     }
 
     fn check(&self, world: &evaluate::World, report: &mut Report<'_>) {

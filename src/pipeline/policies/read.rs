@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use globset::{Glob, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -12,6 +11,7 @@ use super::expression::{self, Fault};
 use crate::model::id::is_rfc1123_label;
 use crate::model::template::TemplateFile;
 use crate::model::violation::{Position, Severity, Violation};
+use crate::support::globs::{GlobErrorKind, Globs};
 use crate::waml::node::{Node, Path, Value};
 use crate::waml::typed::{Reader, quoted};
 use crate::waml::yaml::{self, Budget};
@@ -165,18 +165,15 @@ fn part(path: Option<&str>) -> Result<Option<Path>, String> {
     Path::parse(text).map(Some).ok_or_else(|| "this is not a path in a section".to_owned())
 }
 
-/// `None` where there are no globs: every target.
-fn matcher(globs: &[String]) -> Result<Option<GlobSet>, String> {
+/// Every target where there are no globs.
+fn matcher(globs: &[String]) -> Result<Globs, String> {
     if globs.is_empty() {
-        return Ok(None);
+        return Ok(Globs::default());
     }
-    let mut set = GlobSet::builder();
-    for glob in globs {
-        let bad =
-            |error: globset::Error| format!("{} is not a glob: {}", quoted(glob), error.kind());
-        set.add(Glob::new(glob).map_err(bad)?);
-    }
-    set.build().map(Some).map_err(|_| "these are too many patterns".to_owned())
+    Globs::parse(globs).map_err(|error| match error.kind() {
+        GlobErrorKind::Regex(_) => "these are too many patterns".to_owned(),
+        kind => format!("{} is not a glob: {kind}", quoted(error.glob().unwrap_or_default())),
+    })
 }
 
 fn twice(policies: &[Policy]) -> Vec<Violation> {

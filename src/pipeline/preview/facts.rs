@@ -1,12 +1,11 @@
 //! Which facts a preview goes by: those about the WAML, not those about the commit or the moment.
 
-use globset::Glob;
-
 use crate::model::facts::{Fact, Facts, Questions};
 use crate::model::id::TargetName;
 use crate::model::target::Clusters;
 use crate::model::violation::Violation;
 use crate::pipeline::{Input, plan};
+use crate::support::globs::Globs;
 
 /// Rules that only a deployment meets: what they say is a note.
 const MET_BY_DEPLOYMENTS: [&str; 3] = ["owner", "locks", "windows"];
@@ -86,9 +85,7 @@ fn sentence(violation: &Violation) -> String {
 fn branch(input: &Input, facts: &Facts, base: &str) -> Option<String> {
     let target = facts.clusters.find(&input.target)?;
     let globs = target.policies.branches?;
-    let takes =
-        |glob: &String| Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(base));
-    if globs.iter().any(takes) {
+    if Globs::parse_readable(&globs).is_match(base) {
         return None;
     }
     Some(format!(

@@ -1,10 +1,9 @@
 //! The commit is on a branch that the target takes: a feature branch does not reach production.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
 use super::unknown::{self, Wanted};
 use super::{Report, Subject};
 use crate::model::violation::Violation;
+use crate::support::globs::Globs;
 use crate::waml::suggest;
 use crate::waml::typed::quoted;
 
@@ -19,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let Some(found) = unknown::known(&subject.facts.branches, &wanted, subject, report) else {
         return;
     };
-    let allowed = set(globs);
+    let allowed = Globs::parse_readable(globs);
     if found.iter().any(|branch| allowed.is_match(branch)) {
         return;
     }
@@ -35,14 +34,4 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let list = suggest::list(globs.iter().map(String::as_str));
     let help = format!("`{target}` takes {list}: merge the commit there and deploy it again");
     report.say(Violation::error(RULE, message).help(help));
-}
-
-/// Branch globs as one; `*` also matches `/`. What is no glob was refused with the
-/// configuration, and matches nothing here.
-fn set(globs: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for glob in globs.iter().filter_map(|glob| GlobBuilder::new(glob).build().ok()) {
-        set.add(glob);
-    }
-    set.build().unwrap_or_else(|_| GlobSet::empty())
 }

@@ -44,5 +44,9 @@ pub(super) async fn whoami(Extension(caller): Extension<Caller>) -> Json<View> {
 
 fn view(rights: &Rights) -> RightsView {
     let Rights { scope, targets, apps } = rights;
-    RightsView { scope: scope.as_str(), targets: targets.texts(), apps: apps.texts() }
+    RightsView {
+        scope: scope.as_str(),
+        targets: targets.texts().to_vec(),
+        apps: apps.texts().to_vec(),
+    }
 }

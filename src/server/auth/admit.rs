@@ -2,7 +2,7 @@
 //! too often.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -18,11 +18,12 @@ use crate::model::person::{NotKnown, Person};
 use crate::server::Shared;
 use crate::server::auth::caller::{Caller, Standing};
 use crate::server::auth::may::not_told;
-use crate::server::auth::pace::Pace;
+use crate::server::auth::rate_limit::CallerLimits;
 use crate::server::auth::whence::{peer, subscriber};
 use crate::server::layers::RequestId;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
+use crate::support::sync::lock;
 
 /// How many wrong tokens a minute are looked at from one address.
 const FAILURES_PER_MINUTE: u32 = 30;
@@ -48,14 +49,15 @@ pub(in crate::server) enum Door {
 /// How often callers come.
 #[derive(Debug)]
 pub(in crate::server) struct Gate {
-    calls: Mutex<Pace>,
-    failures: Mutex<Pace>,
+    calls: Mutex<CallerLimits>,
+    failures: Mutex<CallerLimits>,
     strangers: Semaphore,
 }
 
 impl Gate {
     pub(in crate::server) fn new(requests_per_minute: u32) -> Self {
-        let (calls, failures) = (Pace::new(requests_per_minute), Pace::new(FAILURES_PER_MINUTE));
+        let calls = CallerLimits::new(requests_per_minute);
+        let failures = CallerLimits::new(FAILURES_PER_MINUTE);
         let strangers = Semaphore::new(STRANGERS);
         Self { calls: Mutex::new(calls), failures: Mutex::new(failures), strangers }
     }
@@ -67,10 +69,6 @@ impl Gate {
             Problem::new(Kind::TooMany, detail).after(Duration::from_secs(1))
         })
     }
-}
-
-fn lock(pace: &Mutex<Pace>) -> MutexGuard<'_, Pace> {
-    pace.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The request with its caller, if there may be one.
@@ -162,7 +160,7 @@ impl<B: Backend> Shared<B> {
         let wrong = said.as_ref().is_err_and(|problem| problem.kind() == Kind::Unauthorized);
         match (wrong, known) {
             (true, true) => drop(self.pay(&whence)),
-            (false, false) => lock(&self.gate.failures).give_back(&whence),
+            (false, false) => lock(&self.gate.failures).release(&whence),
             (true, false) | (false, true) => {}
         }
         if wrong {
@@ -172,7 +170,7 @@ impl<B: Backend> Shared<B> {
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
-        lock(&self.gate.failures).take(whence, self.state.backend.now()).map_err(|wait| {
+        lock(&self.gate.failures).try_acquire(whence, self.state.backend.now()).map_err(|wait| {
             tracing::warn!(from = whence, "too many wrong tokens");
             let detail = "too many wrong tokens came from your address";
             Problem::new(Kind::TooMany, detail).after(wait)
@@ -206,7 +204,7 @@ impl<B: Backend> Shared<B> {
             return Ok(());
         }
         let now = self.state.backend.now();
-        lock(&self.gate.calls).take(&caller.account(), now).map_err(|wait| {
+        lock(&self.gate.calls).try_acquire(&caller.account(), now).map_err(|wait| {
             let most = self.state.admission.requests_per_minute;
             tracing::warn!(caller = caller.account(), most, "a caller comes too often");
             let detail = format!("{} made more than {most} requests in a minute", caller.name);

@@ -14,7 +14,7 @@ mod rights; // what a token of the configuration is good for
 mod kept; // what GitHub said, for a short while
 mod people; // what GitHub says of people
 mod may; // what callers may do
-mod pace; // how often somebody may come
+mod rate_limit; // how often each caller may come
 mod whence; // where a request comes from
 mod open; // what each caller has open
 mod site; // which names are ours
@@ -32,7 +32,7 @@ pub(super) use crate::server::auth::caller::{Caller, Subject};
 pub use crate::server::auth::kept::PrintKey;
 pub(super) use crate::server::auth::open::{Open, Opened};
 pub(super) use crate::server::auth::people::People;
-pub use crate::server::auth::rights::{Globs, Rights};
+pub use crate::server::auth::rights::Rights;
 pub use crate::server::auth::site::Site;
 pub use crate::server::auth::whence::Proxies;
 pub(super) use crate::server::auth::whence::{peer, subscriber};

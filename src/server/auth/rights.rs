@@ -1,11 +1,8 @@
 //! What a token of the configuration is good for. Pure.
 
-use std::fmt;
-
-use globset::{Glob, GlobSet, GlobSetBuilder};
-
 use crate::model::id::{AppKey, TargetName};
 use crate::server::auth::caller::{Scope, Subject};
+use crate::support::globs::Globs;
 
 /// What may be done, on which targets, to which apps.
 #[derive(Debug, Clone, Default)]
@@ -18,47 +15,8 @@ pub struct Rights {
     pub apps: Globs,
 }
 
-/// Globs that remember their texts; by default, all that there is.
-#[derive(Clone, Default)]
-pub struct Globs(Option<(Vec<String>, GlobSet)>);
-
 /// An app where it is.
 pub(in crate::server) type Place = (TargetName, AppKey);
-
-impl Globs {
-    /// What matches one of them; `*` also stands for a slash.
-    ///
-    /// # Errors
-    /// The first glob that cannot be read.
-    pub fn matching(texts: &[String]) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        for text in texts {
-            set.add(Glob::new(text)?);
-        }
-        Ok(Self(Some((texts.to_vec(), set.build()?))))
-    }
-
-    fn have(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|(_, set)| set.is_match(name))
-    }
-
-    /// Whether nothing is left out, whatever comes to be.
-    fn are_all(&self) -> bool {
-        let every = |text: &String| text == "*" || text == "**";
-        self.0.as_ref().is_none_or(|(texts, _)| texts.iter().any(every))
-    }
-
-    /// As they were given.
-    pub(in crate::server) fn texts(&self) -> Vec<String> {
-        self.0.as_ref().map_or_else(|| vec!["*".to_owned()], |(texts, _)| texts.clone())
-    }
-}
-
-impl fmt::Debug for Globs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.texts().fmt(f)
-    }
-}
 
 impl Rights {
     /// Whether they hold that. `deployed` is what is known to be deployed of the repository, where
@@ -74,15 +32,15 @@ impl Rights {
 
     /// Whether they are for something on that target.
     pub(in crate::server) fn reach_target(&self, target: &TargetName) -> bool {
-        self.targets.have(target.as_str())
+        self.targets.is_match(target.as_str())
     }
 
     /// Whether what is known of a repository matters.
     pub(super) fn ask_of_apps(&self, subject: &Subject) -> bool {
         match subject {
             Subject::Everywhere | Subject::Target(_) | Subject::App(..) => false,
-            Subject::Repository(_, Some(_)) => !self.apps.are_all(),
-            Subject::Repository(_, None) => !(self.apps.are_all() && self.targets.are_all()),
+            Subject::Repository(_, Some(_)) => !self.apps.match_all(),
+            Subject::Repository(_, None) => !(self.apps.match_all() && self.targets.match_all()),
         }
     }
 
@@ -90,16 +48,20 @@ impl Rights {
     /// it deploys next cannot be known.
     fn reach(&self, scope: Scope, subject: &Subject, deployed: &[Place]) -> bool {
         let app = |(target, app): &Place| {
-            self.targets.have(target.as_str()) && self.apps.have(&app.to_string())
+            self.targets.is_match(target.as_str()) && self.apps.is_match(&app.to_string())
         };
         match subject {
-            Subject::Everywhere => self.targets.are_all() && self.apps.are_all(),
-            Subject::Target(target) => self.targets.have(target.as_str()) && self.apps.are_all(),
-            Subject::App(target, key) => app(&(target.clone(), key.clone())),
-            Subject::Repository(_, Some(target)) if self.apps.are_all() => {
-                self.targets.have(target.as_str())
+            Subject::Everywhere => self.targets.match_all() && self.apps.match_all(),
+            Subject::Target(target) => {
+                self.targets.is_match(target.as_str()) && self.apps.match_all()
             }
-            Subject::Repository(_, None) if self.apps.are_all() && self.targets.are_all() => true,
+            Subject::App(target, key) => app(&(target.clone(), key.clone())),
+            Subject::Repository(_, Some(target)) if self.apps.match_all() => {
+                self.targets.is_match(target.as_str())
+            }
+            Subject::Repository(_, None) if self.apps.match_all() && self.targets.match_all() => {
+                true
+            }
             Subject::Repository(_, target) => {
                 let there = |place: &&Place| target.as_ref().is_none_or(|one| *one == place.0);
                 let mut those = deployed.iter().filter(there).peekable();
@@ -127,8 +89,7 @@ mod tests {
     }
 
     fn globs(texts: &[&str]) -> Globs {
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Globs::matching(&texts).unwrap()
+        Globs::parse(texts.iter().copied()).unwrap()
     }
 
     fn on(at: &str, app: &str) -> Subject {

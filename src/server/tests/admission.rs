@@ -18,8 +18,9 @@ use crate::model::id::{DeployId, TargetName, TeamName};
 use crate::model::person::{NotKnown, OnRepository};
 use crate::server::Limits;
 use crate::server::auth::{
-    Admission, GitHubCallers, Globs, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
+    Admission, GitHubCallers, Pages, PrintKey, Proxies, Rights, Scope, Token, Tokens,
 };
+use crate::support::globs::Globs;
 use crate::support::log::Log;
 
 pub(super) const ALICE: &str = "ghp_alice";
@@ -29,7 +30,7 @@ pub(super) const LIST: &str = "/api/v1/deployments";
 pub(super) fn limited(name: &str, scope: Scope, targets: &[&str], apps: &[&str]) -> Token {
     let globs = |texts: &[&str]| {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Globs::matching(&texts).unwrap()
+        Globs::parse(&texts).unwrap()
     };
     let rights = Rights { scope, targets: globs(targets), apps: globs(apps) };
     Token { rights: Arc::new(rights), ..Token::of_text(name, name) }

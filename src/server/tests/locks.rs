@@ -13,12 +13,13 @@ use crate::model::lock::{Lock, LockFilter, LockId};
 use crate::model::violation::{Rejection, Violation};
 use crate::pipeline::dry_run;
 use crate::server::Limits;
-use crate::server::auth::{Globs, Rights, Scope, Token, Tokens};
+use crate::server::auth::{Rights, Scope, Token, Tokens};
 use crate::server::ports::{
     At, Ends, Fault, LockRequest, Locks, NotCancelled, NotLocked, NotPlanned, NotUnlocked, Plan,
     PlanRequest, Plans, Records as _,
 };
 use crate::store::Reply;
+use crate::support::globs::Globs;
 
 const ID: &str = "3f9a2c41";
 
@@ -308,7 +309,7 @@ async fn nobody_acts_without_a_token_where_there_are_some() {
 
 /// A token that is named as it reads.
 fn limited(name: &str, scope: Scope, target: &str, app: &str) -> Token {
-    let globs = |text: &str| Globs::matching(&[text.to_owned()]).unwrap();
+    let globs = |text: &str| Globs::parse([text]).unwrap();
     let rights = Rights { scope, targets: globs(target), apps: globs(app) };
     Token { rights: rights.into(), ..Token::of_text(name, name) }
 }

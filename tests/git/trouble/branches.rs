@@ -1,6 +1,7 @@
 //! A branch that is not where it was: not there yet, gone, renamed, or with another history.
 
-use the_deployer::git::writer::{Disposition, WriteError};
+use the_deployer::git::writer::WriteError;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::deploy;
 use crate::git::trouble::place::{Place, deployed, on_each, refused, text};

@@ -4,7 +4,8 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use the_deployer::git::token::{Ask, Tokens};
-use the_deployer::git::writer::{Disposition, ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, WriteError};
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::deploy;
 use crate::git::trouble::place::{HELP, Host, Place, RETRY, deployed, on_each, refused, text};

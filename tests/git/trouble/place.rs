@@ -6,9 +6,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use the_deployer::git::ssh;
 use the_deployer::git::token::Tokens;
-use the_deployer::git::writer::{
-    Disposition, ManifestRepository, PushBy, Settings, Write, WriteError, Written,
-};
+use the_deployer::git::writer::{ManifestRepository, PushBy, Settings, Write, WriteError, Written};
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::{self, deploy, id};
 use crate::harness::git::Bare;

@@ -1,7 +1,8 @@
 //! The server looks at a push and says no: told apart, told to people, and not tried for ever.
 
 use the_deployer::git::refusal::Kind;
-use the_deployer::git::writer::{Disposition, WriteError};
+use the_deployer::git::writer::WriteError;
+use the_deployer::support::retry::Disposition;
 
 use crate::git::place::deploy;
 use crate::git::trouble::place::{Place, RETRY, Trouble, deployed, on_each, refused, text};

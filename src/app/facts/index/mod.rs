@@ -13,7 +13,7 @@ mod place; // a repository, and when its server was asked
 mod target; // the index of one target
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +29,7 @@ use crate::model::facts::{LiveApp, NamespaceObjects};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
 use crate::model::route::Route;
+use crate::support::sync::lock;
 
 /// Until then a server is not asked again what others have pushed.
 const FRESH: SignedDuration = SignedDuration::from_secs(30);
@@ -230,7 +231,8 @@ impl Indexes {
     }
 
     fn place(&self, target: &TargetName) -> Result<&Place, NotKnown> {
-        let found = self.places.iter().find(|place| place.repository.targets.have(target));
+        let found =
+            self.places.iter().find(|place| place.repository.targets.is_match(target.as_str()));
         found.ok_or_else(|| NotKnown::new(format!("no manifest repository is for {target}")))
     }
 
@@ -270,8 +272,4 @@ async fn read(
 
 fn fault() -> NotKnown {
     NotKnown::new("reading the manifest repository failed by a fault of ours")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,13 +12,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::outside::World;
+use crate::app::tell::not_delivered;
 use crate::config::settings::argocd::ArgoCdWebhook;
 use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::{Deployment, ForgeState};
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::notify::argocd::Hook;
 use crate::notify::argocd::event::{self, Before, Push, Touched};
-use crate::notify::argocd::{Hook, NotTaken};
 use crate::pipeline::application::Source;
 use crate::store::{Message, StoreError};
 
@@ -73,7 +74,7 @@ pub(super) async fn send(
     let body =
         event::body(&Push { url, branch, commit: &commit, touched: &touched, at: message.at });
     let id = format!("{}-{}", message.deployment, message.seq);
-    hook.send(&id, body, now).await.map_err(|error| refused(&error))?;
+    hook.send(&id, body, now).await.map_err(|error| not_delivered(&error))?;
     Ok(Delivered::Yes { reference: Some(id) })
 }
 
@@ -132,18 +133,6 @@ async fn fetched(
         }
     };
     tokio::time::timeout(LONGEST_LOOK, looking).await.ok()?.ok()?
-}
-
-/// What a person must mend first is waited for like an outage, as long as for everything; only
-/// what would be refused for ever is put aside at once.
-fn refused(error: &NotTaken) -> NotDelivered {
-    let (remedy, unsure) = match error {
-        NotTaken::Unreachable { .. } => (Remedy::Retry { after: None }, true),
-        NotTaken::Later { after, .. } => (Remedy::Retry { after: *after }, false),
-        NotTaken::Refused { .. } => (Remedy::GiveUp, false),
-        NotTaken::Unfit { .. } => (Remedy::Reject, false),
-    };
-    NotDelivered { problem: Problem { remedy, message: error.to_string() }, unsure }
 }
 
 fn not_sent(problem: Problem) -> NotDelivered {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::StatusCode;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap};
 use serde::Deserialize;
 
 use crate::forge::error::ForgeError;
@@ -12,6 +12,7 @@ use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::budget::is_core;
 use crate::forge::github::client::call::{About, Call};
 use crate::model::id::RepoName;
+use crate::support::http::retry_after::retry_after_seconds;
 
 /// GitHub's advice when it limits without saying for how long.
 const LIMITED_WAIT: Duration = Duration::from_mins(1);
@@ -184,8 +185,7 @@ impl Answer {
     fn retry_after(&self) -> Option<Duration> {
         let says_so = self.message.to_ascii_lowercase().contains("rate limit");
         let limited = says_so || self.status == StatusCode::TOO_MANY_REQUESTS;
-        self.number(RETRY_AFTER.as_str())
-            .map(Duration::from_secs)
+        retry_after_seconds(&self.headers)
             .or_else(|| self.until_reset())
             .or(limited.then_some(LIMITED_WAIT))
             .map(|wait| wait.min(LONGEST_WAIT))

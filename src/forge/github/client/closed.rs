@@ -8,18 +8,17 @@
 //! the first of them hears it, and then nothing goes out.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::forge::delivery::Limited;
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::wire::Account;
+use crate::support::retry::RetryGate;
+use crate::support::sync::lock;
 
-/// GitHub asks for an hour at most; one wrong header must not hold an account up for years. What lies
-/// further ahead is of a clock that was set back.
-const LONGEST: Duration = Duration::from_hours(2);
 /// More installations than anybody has.
 const MOST: usize = 1000;
 
@@ -37,7 +36,7 @@ pub(in crate::forge::github) enum Requests {
 #[derive(Debug, Clone, Default)]
 pub(in crate::forge::github) struct Closed(Option<(Now, Until)>);
 
-type Until = Arc<Mutex<BTreeMap<(Account, Requests), Timestamp>>>;
+type Until = Arc<Mutex<BTreeMap<(Account, Requests), RetryGate>>>;
 
 impl Closed {
     /// By that clock.
@@ -58,29 +57,27 @@ impl Closed {
     pub(super) fn hear(&self, account: Account, requests: Requests, wait: Duration) {
         let Some((now, all)) = &self.0 else { return };
         let now = now.get();
-        let left = self.remaining(account, requests).unwrap_or_default();
-        if left.is_zero() {
+        let mut all = lock(all);
+        if all.len() >= MOST {
+            all.retain(|_, gate| gate.closed_until(now).is_some());
+        }
+        let gate = all.entry((account, requests)).or_default();
+        if gate.wait(now).is_none() {
             let seconds = wait.as_secs();
             tracing::warn!(?account, ?requests, seconds, "GitHub limits us; these requests wait");
         }
-        let wait = SignedDuration::try_from(wait.min(LONGEST).max(left)).unwrap_or_default();
-        let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
-            all.retain(|_, until| *until > now);
-        }
         // Of several answers the one with the longest wait counts.
-        all.insert((account, requests), until);
+        gate.close(wait, now);
     }
 
     /// Until when requests of any account wait.
     pub(super) fn limited(&self) -> Limited {
         let Some((now, all)) = &self.0 else { return Limited::default() };
         let now = now.get();
-        let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(all);
         let latest = |wanted: Requests| {
             let of = all.iter().filter(|((_, requests), _)| *requests == wanted);
-            of.map(|(_, until)| *until).filter(|until| ahead(*until, now).is_some()).max()
+            of.filter_map(|(_, gate)| gate.closed_until(now)).max()
         };
         Limited { everything: latest(Requests::All), writes: latest(Requests::Writes) }
     }
@@ -92,15 +89,9 @@ impl Closed {
 
     fn remaining(&self, account: Account, requests: Requests) -> Option<Duration> {
         let (now, until) = self.0.as_ref()?;
-        let until = until.lock().unwrap_or_else(PoisonError::into_inner);
-        ahead(*until.get(&(account, requests))?, now.get())
+        let until = lock(until);
+        until.get(&(account, requests))?.wait(now.get())
     }
-}
-
-/// How far ahead a time is, if it is, and no further than anything waits.
-fn ahead(until: Timestamp, now: Timestamp) -> Option<Duration> {
-    let left = until.duration_since(now);
-    left.try_into().ok().filter(|left: &Duration| !left.is_zero() && *left <= LONGEST)
 }
 
 #[cfg(test)]

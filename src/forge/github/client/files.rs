@@ -7,7 +7,7 @@ use crate::forge::error::ForgeError;
 use crate::forge::github::auth::permission::Permission;
 use crate::forge::github::client::GitHub;
 use crate::forge::github::client::call::{About, Call, SMALL};
-use crate::forge::github::client::kept::Key;
+use crate::forge::github::client::etag_cache::FileKey;
 use crate::forge::github::client::wire::Outcome;
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::percent::encode_path;
@@ -29,7 +29,7 @@ impl GitHub {
     ) -> Result<Vec<u8>, ForgeError> {
         let about = About::Repository(repository);
         let route = format!("/repos/{repository}/contents/{}?ref={commit}", encode_path(path));
-        let key = Key::new(repository, commit, path);
+        let key = FileKey::new(repository, commit, path);
         let kept = self.files.get(&key).filter(|file| file.bytes.len() <= limit);
         let call =
             Call::get(about, Permission::READ_CONTENTS, route).header(ACCEPT, RAW).at_most(limit);

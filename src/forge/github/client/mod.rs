@@ -24,7 +24,7 @@ use crate::forge::github::auth::permission::Access;
 use crate::forge::github::auth::{Auth, Now};
 use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::closed::Closed;
-use crate::forge::github::client::kept::Kept;
+use crate::forge::github::client::etag_cache::EtagCache;
 use crate::forge::github::client::wire::{AT_ONCE, Wire};
 use crate::model::id::RepoName;
 
@@ -39,7 +39,7 @@ mod deliveries; // events that did not arrive
 mod deployments; // the newest deployments of a repository
 mod files; // a file at a commit
 mod installed; // where our App is installed
-mod kept; // files that were read
+mod etag_cache; // files that were read
 mod pages; // lists, page by page
 mod people; // who somebody is
 mod pulls; // what a pull request changes
@@ -98,7 +98,7 @@ pub struct GitHub {
     /// For what is asked with callers' own tokens.
     visitors: Wire,
     auth: Auth,
-    files: Kept,
+    files: EtagCache,
 }
 
 impl GitHub {
@@ -121,7 +121,7 @@ impl GitHub {
         let at_once = Arc::new(Semaphore::new(AT_ONCE));
         let wire = Wire { octocrab, base, host, timeout, budgets, closed, at_once };
         let visitors = visitor::wire(&wire);
-        Ok(Self { wire, visitors, auth, files: Kept::default() })
+        Ok(Self { wire, visitors, auth, files: EtagCache::default() })
     }
 
     /// The same, which by that clock sends nothing while GitHub wants it to wait: GitHub punishes

@@ -17,10 +17,11 @@ use tracing::Level;
 
 use super::*;
 use crate::forge::Status;
-use crate::forge::error::{Disposition, ForgeError};
+use crate::forge::error::ForgeError;
 use crate::model::deployment::ForgeState;
 use crate::model::id::{CommitSha, RepoName};
 use crate::support::log::Log;
+use crate::support::retry::Disposition;
 
 const SHA: &str = "a84d88e7554fc1fa21bcbc4efae3c782a70d2b9d";
 /// Long enough for a busy machine; a test of silence takes less.
@@ -240,7 +241,7 @@ async fn a_limit_is_obeyed_as_long_as_it_says() {
     let (github, world) = stand_in().await;
     world.lock().unwrap().trouble = Some(Trouble::Limited);
     let error = weave(&github).await.unwrap_err();
-    assert_eq!(error.disposition(), Disposition::RetryAfter(Duration::from_secs(7)));
+    assert_eq!(error.disposition(), Disposition::Retry { after: Some(Duration::from_secs(7)) });
 }
 
 #[tokio::test]
@@ -250,7 +251,7 @@ async fn silence_and_bad_gateways_are_worth_another_try_later_and_none_at_once()
     for trouble in [Trouble::Silent, Trouble::BadGateway] {
         *world.lock().unwrap() = World { trouble: Some(trouble), ..World::default() };
         let error = github.report(&shop(), 5, &success()).await.unwrap_err();
-        assert_eq!(error.disposition(), Disposition::Retry, "{error}");
+        assert_eq!(error.disposition(), Disposition::Retry { after: None }, "{error}");
         assert!(error.may_have_arrived(), "{error}");
         assert_eq!(world.lock().unwrap().requests, 1);
     }
@@ -266,7 +267,7 @@ async fn nobody_listening_is_worth_another_try() {
     let settings = Settings { api_url, credentials, timeout: Duration::from_secs(5) };
     let github = GitHub::new(settings, reqwest::Client::new()).unwrap();
     let error = weave(&github).await.unwrap_err();
-    assert_eq!(error.disposition(), Disposition::Retry);
+    assert_eq!(error.disposition(), Disposition::Retry { after: None });
     assert!(error.to_string().contains("refused"), "{error}");
     assert!(!github.report(&shop(), 5, &success()).await.unwrap_err().may_have_arrived());
 }

@@ -20,6 +20,7 @@ use crate::forge::github::client::budget::Budgets;
 use crate::forge::github::client::call::{Call, SMALL};
 use crate::forge::github::client::closed::{Closed, Requests};
 use crate::support::cause::innermost_cause;
+use crate::support::http::body::read_bounded;
 
 /// A renamed repository takes one; more than a few are a circle.
 const MOST_HOPS: usize = 4;
@@ -247,17 +248,11 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// The body, unless it is longer than the limit.
 async fn body(
-    mut response: reqwest::Response,
+    response: reqwest::Response,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, reqwest::Error> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if bytes.len() + chunk.len() > limit {
-            return Ok(None);
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(Some(bytes))
+    let body = read_bounded(response, limit).await?;
+    Ok((!body.is_cut).then_some(body.bytes))
 }
 
 /// Whether there was no connection: a name, a port, a proxy or a certificate was in the way.

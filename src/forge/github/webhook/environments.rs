@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::forge::github::webhook::globs::Globs;
 use crate::model::id::TargetName;
+use crate::support::globs::{GlobError, GlobOptions, Globs};
 
 /// Which environments may be deployed to.
 #[derive(Clone, Default)]
@@ -44,8 +44,9 @@ impl Environments {
     ///
     /// # Errors
     /// The first glob that cannot be read.
-    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
-        Globs::read(globs, true).map(|globs| Self { named: Some(globs), ..Self::default() })
+    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
+        Globs::parse_with(GlobOptions { ignore_case: true, ..GlobOptions::default() }, globs)
+            .map(|globs| Self { named: Some(globs), ..Self::default() })
     }
 
     /// Whose the environment is. A tag in the payload says that it is ours: only who deploys with
@@ -53,7 +54,7 @@ impl Environments {
     pub(super) fn whose(&self, environment: &str, has_tag: bool) -> Whose {
         let is_target = self.targets.contains(environment);
         match &self.named {
-            Some(globs) if globs.are_matched_by(environment) => Whose::Ours,
+            Some(globs) if globs.is_match(environment) => Whose::Ours,
             Some(_) => Whose::NotAllowed,
             None if has_tag || is_target || is_likely(environment) => Whose::Ours,
             None => Whose::Unlikely,

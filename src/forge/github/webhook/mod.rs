@@ -15,7 +15,6 @@ pub mod rules; // which events are for us, and where the tag comes from
 pub mod signature; // HMAC over the raw body
 
 mod check_run; // a check run that is to be made again
-mod globs; // globs that remember their texts
 mod field; // one value of a JSON document, taken leniently
 mod form; // application/x-www-form-urlencoded
 mod push; // a branch that has moved

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::forge::github::webhook::environments::Environments;
-use crate::forge::github::webhook::globs::Globs;
 use crate::model::id::{CommitSha, RepoName};
+use crate::support::globs::{GlobError, GlobOptions, Globs};
 
 /// What the configuration says about incoming deployments.
 #[derive(Debug, Clone)]
@@ -58,13 +58,14 @@ impl Repositories {
     ///
     /// # Errors
     /// The first glob that cannot be read.
-    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, globset::Error> {
-        Globs::read(globs, false).map(|globs| Self(Some(globs)))
+    pub fn matching<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
+        Globs::parse_with(GlobOptions { ignore_case: true, literal_separator: true }, globs)
+            .map(|globs| Self(Some(globs)))
     }
 
     /// Whether that repository may deploy.
     pub fn allow(&self, repository: &RepoName) -> bool {
-        self.0.as_ref().is_none_or(|globs| globs.are_matched_by(repository.as_str()))
+        self.0.as_ref().is_none_or(|globs| globs.is_match(repository.as_str()))
     }
 }
 

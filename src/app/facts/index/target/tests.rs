@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::clock::Clock;
 use crate::git::token::Tokens;
-use crate::git::writer::{Identity, Now, PushBudget, PushBy, Settings};
+use crate::git::writer::{CommitIdentity, Now, PushBudget, PushBy, Settings};
 
 async fn opened(folder: &Path) -> ManifestRepository {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -18,7 +18,7 @@ async fn opened(folder: &Path) -> ManifestRepository {
         branch: "main".to_owned(),
         clone_dir: folder.join("unused"),
         alone: false,
-        identity: Identity { name: "we".to_owned(), email: "we@example.com".to_owned() },
+        identity: CommitIdentity { name: "we".to_owned(), email: "we@example.com".to_owned() },
         people: "example.com".to_owned(),
         signing: None,
         tokens: Tokens::fixed("unused".into(), "unused"),

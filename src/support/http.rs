@@ -3,7 +3,9 @@
 //!
 //! Without a proxy of ours the standard variables count: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
 
+pub mod body; // a body up to a limit
 pub mod public; // only public addresses, for what strangers name
+pub mod retry_after; // when a server wants to be asked again
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Url};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::outbound::public::{Network, PublicOnly};
+use crate::support::http::public::{Network, PublicOnly};
 
 const AGENT: &str = concat!("the-deployer/", env!("CARGO_PKG_VERSION"));
 

@@ -1,0 +1,100 @@
+//! Files that were read, so that they need not be sent again. GitHub is asked each time whether we
+//! may still have them: its 304 counts against no limit.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use reqwest::header::HeaderValue;
+
+use crate::model::id::{CommitSha, RepoName};
+use crate::support::cache::Cache;
+
+/// Some thousand WAMLs of a usual size.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// GitHub's have some seventy characters.
+const LONGEST_TAG: usize = 256;
+
+/// A file of a repository at a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FileKey {
+    /// In small letters.
+    repository: String,
+    commit: CommitSha,
+    path: String,
+}
+
+/// A file, and what GitHub calls this state of it.
+#[derive(Debug, Clone)]
+pub(super) struct TaggedFile {
+    pub(super) tag: HeaderValue,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The files that were read last, bounded in bytes. Clones share them.
+#[derive(Clone)]
+pub(super) struct EtagCache(Arc<Mutex<Cache<FileKey, TaggedFile>>>);
+
+impl FileKey {
+    pub(super) fn new(repository: &RepoName, commit: &CommitSha, path: &str) -> Self {
+        let repository = repository.as_str().to_ascii_lowercase();
+        Self { repository, commit: commit.clone(), path: path.to_owned() }
+    }
+}
+
+impl EtagCache {
+    pub(super) fn get(&self, key: &FileKey) -> Option<TaggedFile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key, Timestamp::MIN)
+    }
+
+    /// Keeps a file that GitHub gave a tag to, and forgets those that nobody asked for the longest.
+    pub(super) fn put(&self, key: FileKey, tag: Option<&HeaderValue>, bytes: &[u8]) {
+        let Some(tag) = tag.filter(|tag| tag.len() <= LONGEST_TAG) else { return };
+        let file = TaggedFile { tag: tag.clone(), bytes: bytes.to_vec() };
+        let weight = weight(&key, &file);
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.put_weighed(key, file, weight, Timestamp::MAX);
+    }
+}
+
+/// In bytes, with what an entry costs beside its texts.
+fn weight(FileKey { repository, commit, path }: &FileKey, file: &TaggedFile) -> usize {
+    let key = repository.len() + commit.as_str().len() + path.len();
+    256 + key + file.tag.len() + file.bytes.len()
+}
+
+impl Default for EtagCache {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Cache::new(MOST_BYTES))))
+    }
+}
+
+impl fmt::Debug for EtagCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtagCache").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_bounded_in_bytes_and_the_oldest_goes() {
+        let key = |path: &str| {
+            let commit = CommitSha::parse("a".repeat(40)).unwrap();
+            FileKey::new(&RepoName::parse("Acme/Shop").unwrap(), &commit, path)
+        };
+        let tag = HeaderValue::from_static("\"x\"");
+        let file = TaggedFile { tag: tag.clone(), bytes: vec![b'x'; 1000] };
+        let cache = EtagCache(Arc::new(Mutex::new(Cache::new(3 * weight(&key("1"), &file)))));
+        for path in ["1", "2", "3", "3", "1", "4"] {
+            cache.put(key(path), Some(&tag), &file.bytes);
+        }
+        let paths = ["1", "2", "3", "4"];
+        let kept = || paths.map(|path| cache.get(&key(path)).is_some());
+        assert_eq!(kept(), [true, false, true, true]);
+        cache.put(key("huge"), Some(&tag), &vec![0; 4 * 1300]);
+        assert_eq!((kept(), cache.get(&key("huge")).is_some()), ([false; 4], false));
+    }
+}

@@ -1,0 +1,129 @@
+//! A set of globs that remembers their texts. Pure.
+
+use std::fmt;
+
+pub use globset::{Error as GlobError, ErrorKind as GlobErrorKind};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Some globs, in globset's syntax; by default all that there is.
+#[derive(Clone)]
+pub struct Globs {
+    texts: Vec<String>,
+    set: GlobSet,
+}
+
+/// How globs are read where a repository's owner and name are meant.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GlobOptions {
+    /// Letter case does not count.
+    pub ignore_case: bool,
+    /// `*` and `?` stop at a slash.
+    pub literal_separator: bool,
+}
+
+impl Globs {
+    /// What matches one of them; `*` also stands for a slash.
+    ///
+    /// # Errors
+    /// The first glob that cannot be read, or that all are too many patterns.
+    pub fn parse<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Result<Self, GlobError> {
+        Self::parse_with(GlobOptions::default(), texts)
+    }
+
+    /// What matches one of them, read as the options say.
+    ///
+    /// # Errors
+    /// The first glob that cannot be read, or that all are too many patterns.
+    pub fn parse_with<T: Into<String>>(
+        options: GlobOptions,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Result<Self, GlobError> {
+        let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
+        let mut set = GlobSetBuilder::new();
+        for text in &texts {
+            let mut glob = GlobBuilder::new(text);
+            glob.literal_separator(options.literal_separator).case_insensitive(options.ignore_case);
+            set.add(glob.build()?);
+        }
+        Ok(Self { set: set.build()?, texts })
+    }
+
+    /// What matches one of those that can be read: the configuration has refused the others.
+    pub fn parse_readable<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
+        let readable = texts.into_iter().filter(|text| check_glob(text).is_ok());
+        let none = Self { texts: Vec::new(), set: GlobSet::empty() };
+        Self::parse(readable).unwrap_or(none)
+    }
+
+    /// Whether one of them matches.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.set.is_match(text)
+    }
+
+    /// Whether there are none, and so nothing matches.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// Whether nothing is left out, whatever comes to be.
+    pub fn match_all(&self) -> bool {
+        self.texts.iter().any(|text| text == "*" || text == "**")
+    }
+
+    /// As they were given.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+}
+
+/// Whether a glob can be read.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_glob(text: &str) -> Result<(), GlobError> {
+    Glob::new(text).map(drop)
+}
+
+impl Default for Globs {
+    fn default() -> Self {
+        Self::parse(["*"]).expect("a star is a glob")
+    }
+}
+
+impl fmt::Debug for Globs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.texts.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_a_slash_unless_it_is_to_stop_there() {
+        let globs = Globs::parse(["release/*"]).unwrap();
+        assert!(globs.is_match("release/1/2") && !globs.is_match("Release/1"));
+        let options = GlobOptions { ignore_case: true, literal_separator: true };
+        let globs = Globs::parse_with(options, ["acme/*"]).unwrap();
+        assert!(globs.is_match("Acme/web") && !globs.is_match("acme/web/1"));
+    }
+
+    #[test]
+    fn none_match_nothing_and_the_default_matches_everything() {
+        let none = Globs::parse::<String>([]).unwrap();
+        assert!(none.is_empty() && !none.match_all() && !none.is_match(""));
+        let all = Globs::default();
+        assert!(all.match_all() && all.is_match("devx/web") && all.is_match(""));
+        assert_eq!(format!("{all:?}"), r#"["*"]"#);
+    }
+
+    #[test]
+    fn an_unreadable_glob_is_an_error_that_names_it_or_matches_nothing() {
+        let texts = ["a", "{"].map(str::to_owned);
+        assert_eq!(Globs::parse(&texts).unwrap_err().glob(), Some("{"));
+        let globs = Globs::parse_readable(&texts);
+        assert!(globs.is_match("a") && !globs.is_match("{"));
+        assert_eq!(globs.texts(), ["a"]);
+    }
+}

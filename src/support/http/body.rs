@@ -1,0 +1,46 @@
+//! Reads an answer's body up to a limit, so that no server decides how much memory it takes.
+
+use reqwest::Response;
+
+/// A body, as far as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundedBody {
+    /// No more than the limit.
+    pub bytes: Vec<u8>,
+    /// Whether there was more.
+    pub is_cut: bool,
+}
+
+/// Reads the body; of a longer one no more than its beginning is read.
+///
+/// # Errors
+/// When it breaks off.
+pub async fn read_bounded(mut response: Response, limit: usize) -> reqwest::Result<BoundedBody> {
+    let (mut bytes, mut is_cut) = (Vec::new(), false);
+    while !is_cut && let Some(chunk) = response.chunk().await? {
+        let room = limit - bytes.len();
+        is_cut = chunk.len() > room;
+        bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+    }
+    Ok(BoundedBody { bytes, is_cut })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(body: &'static str, limit: usize) -> (String, bool) {
+        let response = http::Response::new(body);
+        let BoundedBody { bytes, is_cut } = read_bounded(response.into(), limit).await.unwrap();
+        (String::from_utf8(bytes).unwrap(), is_cut)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_whole_or_cut_at_the_limit() {
+        assert_eq!(read("12345", 6).await, ("12345".to_owned(), false));
+        assert_eq!(read("12345", 5).await, ("12345".to_owned(), false));
+        assert_eq!(read("12345", 4).await, ("1234".to_owned(), true));
+        assert_eq!(read("12345", 0).await, (String::new(), true));
+        assert_eq!(read("", 0).await, (String::new(), false));
+    }
+}

@@ -1,0 +1,142 @@
+//! When something that failed is tried again: exponential backoff with a cap. Pure; the time is an
+//! argument.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::support::time::saturating_add;
+
+/// What to do after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It may go away by itself: try again, with a growing delay.
+    Retry {
+        /// The least time to wait, where the other side said so.
+        after: Option<Duration>,
+    },
+    /// A host says no in this way also while it is not itself: try again for some minutes; then it
+    /// stays until a person changes something.
+    Doubt,
+    /// It stays until a person changes something.
+    Stop,
+}
+
+/// Even what the other side asks for is bounded, or one wrong header could stop everything for years.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(2);
+
+/// How often something is tried, and with what delays: each twice as long as the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The delay after the first failure.
+    pub first: Duration,
+    /// No delay is longer, unless the other side asks for it.
+    pub longest: Duration,
+    /// After so many failures it is given up.
+    pub failures: u32,
+}
+
+/// An hour: long enough for an outage that somebody works on.
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_mins(5), failures: 20 }
+    }
+}
+
+impl RetryPolicy {
+    /// When to try again after this failure; `failures` were before it. `None` when that was
+    /// the last.
+    pub fn next_attempt(
+        &self,
+        failures: u32,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if failures.saturating_add(1) >= self.failures {
+            return None;
+        }
+        let wish = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        Some(saturating_add(now, backoff(self.first, self.longest, failures).max(wish)))
+    }
+}
+
+/// Keeps back what the other side wants none of for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RetryGate(Option<Timestamp>);
+
+impl RetryGate {
+    /// Until when it is closed, if it is.
+    pub fn closed_until(&self, now: Timestamp) -> Option<Timestamp> {
+        // One that is further ahead is of a clock that was set back.
+        let longest = saturating_add(now, LONGEST_RETRY_AFTER);
+        self.0.filter(|until| *until > now && *until <= longest)
+    }
+
+    /// How long it stays closed, if it is.
+    pub fn wait(&self, now: Timestamp) -> Option<Duration> {
+        self.closed_until(now)?.duration_since(now).try_into().ok()
+    }
+
+    /// Closes it for so long, within bounds, or for as long as it is closed already; whether it is
+    /// closed for longer than before.
+    pub fn close(&mut self, wait: Duration, now: Timestamp) -> bool {
+        let until = saturating_add(now, wait.min(LONGEST_RETRY_AFTER));
+        let before = self.closed_until(now);
+        self.0 = before.max(Some(until));
+        until > now && before.is_none_or(|before| before < until)
+    }
+}
+
+/// The delay after so many failures and one more: doubled each time, up to the longest.
+pub fn backoff(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(failures)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: RetryPolicy = RetryPolicy {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(10),
+        failures: 6,
+    };
+
+    fn delay(failures: u32, retry_after: Option<u64>) -> Option<i64> {
+        let retry_after = retry_after.map(Duration::from_secs);
+        let at = POLICY.next_attempt(failures, retry_after, Timestamp::UNIX_EPOCH);
+        at.map(Timestamp::as_second)
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest_and_the_last_failure_is_the_last() {
+        let delays = [0, 1, 2, 3, 4, 5, u32::MAX].map(|failures| delay(failures, None));
+        assert_eq!(delays, [Some(1), Some(2), Some(4), Some(8), Some(10), None, None]);
+        assert_eq!(backoff(POLICY.first, POLICY.longest, u32::MAX), POLICY.longest);
+    }
+
+    #[test]
+    fn what_the_other_side_asks_for_is_heeded_within_bounds() {
+        assert_eq!((delay(0, Some(100)), delay(3, Some(0))), (Some(100), Some(8)));
+        assert_eq!(delay(0, Some(u64::MAX)), Some(2 * 60 * 60));
+    }
+
+    #[test]
+    fn a_gate_is_closed_for_the_longest_wait_and_not_by_a_clock_that_was_set_back() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let seconds = Duration::from_secs;
+        let mut gate = RetryGate::default();
+        assert_eq!((gate.closed_until(at(0)), gate.wait(at(0))), (None, None));
+        assert!(gate.close(seconds(60), at(0)) && !gate.close(seconds(5), at(0)));
+        assert_eq!(
+            (gate.closed_until(at(59)), gate.wait(at(59))),
+            (Some(at(60)), Some(seconds(1)))
+        );
+        assert_eq!(gate.wait(at(60)), None);
+        assert!(!gate.close(Duration::ZERO, at(60)), "that closes nothing");
+        assert!(gate.close(Duration::MAX, at(60)));
+        assert_eq!(gate.wait(at(60)), Some(LONGEST_RETRY_AFTER));
+        assert_eq!(gate.wait(at(59)), None, "nobody closes it for longer");
+        assert!(gate.close(seconds(1), at(0)), "it is closed by the new time");
+    }
+}
