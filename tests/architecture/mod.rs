@@ -42,9 +42,21 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("dashboard", &["model", "store", "support"]),
+    // The words of the HTTP API: what they are made of is the server's business, how they are shown the CLI's.
+    ("api", &["model", "support"]),
     (
         "server",
-        &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry", "support"],
+        &[
+            "api",
+            "model",
+            "store",
+            "controller",
+            "dashboard",
+            "pipeline",
+            "forge",
+            "telemetry",
+            "support",
+        ],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["model", "waml", "git", "forge", "notify", "outbound", "support"]),
@@ -75,6 +87,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "api",
             "model",
             "waml",
             "pipeline",
@@ -89,7 +102,18 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // The demo plays GitHub, which signs its events, and shows what is in the repository.
     (
         "cli/demo",
-        &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
+        &[
+            "api",
+            "model",
+            "waml",
+            "catalogue",
+            "config",
+            "app",
+            "clock",
+            "telemetry",
+            "forge",
+            "git",
+        ],
     ),
     ("bin", &["cli"]),
     // It hands bytes to readers wherever they are; in no program that ships.
@@ -138,6 +162,7 @@ const PURE: &[&str] = &[
     "facts/registry/listing",
     "facts/registry/made",
     "dashboard",
+    "api",
     "server/openapi/document",
     "server/openapi/operation",
     "server/api/query",
