@@ -16,6 +16,7 @@ pub mod store; // DURABLE STATE
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
 pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
 pub mod dashboard; // PAGES
+pub mod api; // THE WORDS OF THE HTTP API, for the service and for bart
 pub mod server; // HTTP
 pub mod config; // settings
 pub mod app; // builds everything; the only file that names concrete adapters

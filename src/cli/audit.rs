@@ -2,7 +2,6 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::Outcome;
@@ -11,7 +10,8 @@ use super::owners::{app, failed, open};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
 use super::{offline, times};
-use crate::model::audit::{By, Found, Search, Written};
+use crate::api::audit::AuditPage;
+use crate::model::audit::{Search, Written};
 use crate::model::id::{AppKey, TargetName};
 
 /// Shows who did what on purpose, why, and from where, newest first.
@@ -55,17 +55,17 @@ impl Audit {
         let operator = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let Found { entries, next } = operator.audited(&search).await.map_err(failed)?;
+        let found = operator.audited(&search).await.map_err(failed)?;
         operator.close().await;
+        let is_more = found.next.is_some();
         match output {
             data @ (Format::Json | Format::Yaml) => {
-                let entries: Vec<_> = entries.iter().map(as_json).collect();
-                output::data(data, &json!({"entries": entries, "next": next}))?;
+                output::data(data, &AuditPage::from(found))?;
             }
-            Format::Text if entries.is_empty() => output::print("nobody did anything\n")?,
-            Format::Text => output::print(&list(&entries, Times::system()))?,
+            Format::Text if found.entries.is_empty() => output::print("nobody did anything\n")?,
+            Format::Text => output::print(&list(&found.entries, Times::system()))?,
         }
-        more(next.is_some(), output);
+        more(is_more, output);
         Ok(())
     }
 }
@@ -75,16 +75,6 @@ fn more(is: bool, output: Format) {
     if is && output == Format::Text {
         output::note("there are older ones: ask with --limit or --until\n");
     }
-}
-
-fn as_json(entry: &Written) -> Json {
-    let Written { id, at, by, act, target, app, subject, reason, outcome } = entry;
-    let By { name, via, from, request } = by;
-    json!({
-        "id": id, "at": at, "by": name, "via": via.as_str(), "from": from, "request": request,
-        "act": act, "target": target, "app": app.as_ref().map(ToString::to_string),
-        "subject": subject, "reason": reason, "outcome": outcome,
-    })
 }
 
 fn list(entries: &[Written], times: Times) -> String {
@@ -124,7 +114,7 @@ mod tests {
     use super::*;
     use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
-    use crate::model::audit::Via;
+    use crate::model::audit::{By, Via};
     use crate::model::id::DeployId;
 
     #[test]

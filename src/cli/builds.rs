@@ -1,17 +1,17 @@
 //! `bart builds`: what could be deployed, and where each build is live.
 
 use clap::Args;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::client::{More, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here::{self, About};
 use super::offline;
 use super::output::{self, DIM, Format, GOOD, NOTE};
 use super::table::{Column, table, wrap};
 use super::times::{TimeHeader, Times};
-use crate::model::id::{AppKey, RepoName, TargetName};
+use super::verbatim::Verbatim;
+use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
+use crate::model::id::{AppKey, TargetName};
 
 /// Lists the newest builds of the app's image, with age, commit, and the targets where each is live.
 ///
@@ -46,43 +46,6 @@ pub(super) struct Builds {
     output: Format,
 }
 
-/// What the service answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct List {
-    image: String,
-    builds: Vec<Build>,
-    #[serde(default)]
-    next: Option<String>,
-    tags: usize,
-    complete: bool,
-    notes: Vec<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Build {
-    tag: String,
-    digest: Option<String>,
-    created: Option<Timestamp>,
-    commit: Option<String>,
-    live: Vec<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// What the service is asked of an app that was never deployed.
-#[derive(Debug, Serialize)]
-struct BuildsRequest {
-    repository: RepoName,
-    waml: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    limit: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<String>,
-}
-
 impl Builds {
     pub(super) async fn run(self) -> Outcome {
         let list = self.list().await?;
@@ -94,12 +57,13 @@ impl Builds {
         Ok(())
     }
 
-    async fn list(&self) -> Result<List, CliError> {
+    async fn list(&self) -> Result<Verbatim<BuildPage>, CliError> {
         let app = self.server.find_app(&self.about).await?;
         let mut query = vec![("app", app.to_string()), ("limit", self.limit.to_string())];
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-        let list: Result<List, CliError> = self.server.get("/api/v1/builds", &query).await;
+        let list: Result<Verbatim<BuildPage>, CliError> =
+            self.server.get("/api/v1/builds", &query).await;
         let names = self.about.names(self.target.as_ref());
         match (list, self.request_with_waml(&app)) {
             // The service does not know the app, or may not say that it does: the WAML that is here names the image.
@@ -120,17 +84,17 @@ impl Builds {
         let (_, bytes) = here::waml_text().ok()?;
         named.then_some(())?;
         Some(BuildsRequest {
-            repository: self.about.repository().ok()?,
+            repository: self.about.repository().ok()?.into(),
             waml: String::from_utf8(bytes).ok()?,
             target: target.map(ToString::to_string),
-            limit: self.limit,
+            limit: Some(self.limit),
             cursor: self.cursor.clone(),
         })
     }
 }
 
-fn text(list: &List, times: Times) -> String {
-    let List { image, builds, .. } = list;
+fn text(list: &BuildPage, times: Times) -> String {
+    let BuildPage { image, builds, .. } = list;
     if builds.is_empty() {
         if list.complete {
             return format!("{image} has no builds\n");
@@ -141,8 +105,8 @@ fn text(list: &List, times: Times) -> String {
     format!("{DIM}{image}{DIM:#}\n{table}")
 }
 
-fn rows(builds: &[Build], times: Times) -> Vec<[String; 4]> {
-    let row = |build: &Build| {
+fn rows(builds: &[BuildSummary], times: Times) -> Vec<[String; 4]> {
+    let row = |build: &BuildSummary| {
         let commit = build.commit.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
         let live = build.live.join(", ");
         [build.tag.clone(), times.past_cell(build.created), commit.to_owned(), live]
@@ -160,7 +124,7 @@ fn columns(times: Times) -> [Column; 4] {
     ]
 }
 
-fn notes(list: &List) -> String {
+fn notes(list: &BuildPage) -> String {
     let some = (!list.complete).then(|| {
         format!(
             "the registry lists {} tags, and not all were looked at: newer builds may be missing",
@@ -184,13 +148,12 @@ mod tests {
 
     #[test]
     fn builds_fit_80_columns_in_every_style_and_a_usual_tag_is_whole() {
-        let build = |tag: &str| Build {
+        let build = |tag: &str| BuildSummary {
             tag: tag.to_owned(),
             digest: None,
             created: Some("2026-11-11T11:00:00Z".parse().unwrap()),
             commit: Some("0123456789abcdef".to_owned()),
             live: vec!["prod-cluster-1".to_owned(), "prod-cluster-2".to_owned()],
-            more: More::default(),
         };
         let usual = "1.0.202206151506-sha.649008fb";
         let builds = [build(usual), build(&"a".repeat(60))];
@@ -214,7 +177,7 @@ mod tests {
              "commit": "0123456789abcdef", "live": ["dev", "prod"], "later": {"x": 1}},
             {"tag": "1.0", "digest": null, "created": null, "commit": null, "live": []},
         ]});
-        let read: List = serde_json::from_value(list.clone()).unwrap();
+        let read: Verbatim<BuildPage> = serde_json::from_value(list.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), list, "programs get all that came");
         let text = text(&read, times);
         assert!(text.contains(&format!("{GOOD}dev, prod{GOOD:#}\n")), "{text}");

@@ -1,11 +1,12 @@
 //! `bart cancel`: a deployment that has not begun to push is stopped.
 
 use clap::Args;
-use serde_json::json;
 
-use super::client::{Overview, Server};
+use super::client::Server;
 use super::error::Outcome;
 use super::output::{self, BOLD, Format, GOOD};
+use super::verbatim::Verbatim;
+use crate::api::deployments::{CancelRequest, DeploymentSummary};
 use crate::model::id::DeployId;
 use crate::model::removal;
 
@@ -36,11 +37,12 @@ pub(super) struct Cancel {
 impl Cancel {
     pub(super) async fn run(self) -> Outcome {
         let path = format!("/api/v1/deployments/{}/cancel", self.deployment);
-        let cancelled: Overview = self.server.post(&path, &json!({"reason": self.reason})).await?;
+        let request = CancelRequest { reason: self.reason };
+        let cancelled: Verbatim<DeploymentSummary> = self.server.post(&path, &request).await?;
         if self.output.is_data() {
             return output::data(self.output, &cancelled);
         }
-        let Overview { id, target, tag, repository, app, .. } = cancelled;
+        let DeploymentSummary { id, target, tag, repository, app, .. } = cancelled.value;
         let app = app.unwrap_or(repository);
         output::print(&format!(
             "{GOOD}cancelled{GOOD:#} {id}: {BOLD}{app}{BOLD:#} {tag} is not deployed to {target}\n"

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::client::{Change, Field};
 use super::output::{BAD, DIM, GOOD, NOTE};
+use crate::model::change::{Change, Field, How};
 use crate::support::text::truncate_chars;
 
 /// The field of the label that each object carries.
@@ -44,7 +44,7 @@ pub(super) fn page(changes: &[Change], shown: Shown) -> String {
 /// Whether nothing but the label of the version would be another.
 fn is_only_the_version(change: &Change) -> bool {
     let only = |field: &Field| field.path == VERSION;
-    change.how == "changed" && !change.fields.is_empty() && change.fields.iter().all(only)
+    change.how == How::Changed && !change.fields.is_empty() && change.fields.iter().all(only)
 }
 
 fn another_version(labelled: &[&Change]) -> String {
@@ -56,10 +56,10 @@ fn another_version(labelled: &[&Change]) -> String {
 }
 
 fn heading(change: &Change) -> String {
-    let (sign, style) = match change.how.as_str() {
-        "added" => ('+', GOOD),
-        "removed" => ('-', BAD),
-        _ => ('~', NOTE),
+    let (sign, style) = match change.how {
+        How::Added => ('+', GOOD),
+        How::Removed => ('-', BAD),
+        How::Changed => ('~', NOTE),
     };
     format!("{style}{sign} {} {}{style:#}\n", change.kind, change.name)
 }
@@ -70,14 +70,14 @@ fn fields(change: &Change) -> String {
     if change.more_fields > 0 {
         text += &format!("    {DIM}and {} fields more{DIM:#}\n", change.more_fields);
     }
-    if change.how == "changed" && text.is_empty() {
+    if change.how == How::Changed && text.is_empty() {
         // Files that somebody has edited, and secrets, have no fields to show.
         return lines(&change.diff);
     }
     text
 }
 
-fn field(Field { path, before, after, more: _ }: &Field) -> String {
+fn field(Field { path, before, after }: &Field) -> String {
     match (before, after) {
         (Json::Null, after) => format!("    {path}: {GOOD}+ {}{GOOD:#}\n", value(after)),
         (before, Json::Null) => format!("    {path}: {BAD}- {}{BAD:#}\n", value(before)),

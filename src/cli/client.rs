@@ -7,12 +7,12 @@ use reqwest::header::{HeaderName, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-pub(super) use super::answers::{Change, Detail, Field, List, More, Overview};
 use super::error::CliError;
 use super::settings::logins;
+use crate::api::problem::ProblemBody;
 use crate::clock;
 use crate::support::host::is_loopback;
 
@@ -25,15 +25,6 @@ pub(super) struct Server {
     /// An API token of the service's; give it by the variable, so that it is in no process list
     #[arg(long, env = "BART_TOKEN", hide_env_values = true, hide = true)]
     pub(super) token: Option<SecretString>,
-}
-
-/// An answer that is an error (RFC 9457).
-#[derive(Debug, Deserialize)]
-struct Problem {
-    #[serde(default)]
-    r#type: String,
-    title: String,
-    detail: Option<String>,
 }
 
 /// Where the service is asked that nobody has named: on this machine.
@@ -291,9 +282,9 @@ impl Server {
     /// What an answer that is an error says. Whatever is wrong with the request itself is a refusal; what
     /// lies with the service may pass.
     pub(super) fn refused(&self, status: StatusCode, body: &[u8]) -> CliError {
-        let problem: Option<Problem> = serde_json::from_slice(body).ok();
-        let at_work = problem.as_ref().is_some_and(|problem| problem.r#type.ends_with(AT_WORK));
-        let loses_data = problem.as_ref().is_some_and(|it| it.r#type.ends_with(LOSES_DATA));
+        let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
+        let at_work = problem.as_ref().is_some_and(|problem| problem.kind.ends_with(AT_WORK));
+        let loses_data = problem.as_ref().is_some_and(|it| it.kind.ends_with(LOSES_DATA));
         let said = problem.map_or_else(|| status.to_string(), |p| p.detail.unwrap_or(p.title));
         let message = format!("{} refuses: {said}", self.url());
         let hint = |error: CliError| match status.as_u16() {

@@ -1,19 +1,20 @@
 //! Deployments as a terminal shows them: a table of many, a page of one.
 
 use super::changes::{self, Shown};
-use super::client::{Change, Detail, Overview};
 use super::diagnostics::{self, Sources};
 use super::output::{BAD, BOLD, DIM, GOOD, NOTE};
 use super::table::{Column, table};
 use super::times::{TimeHeader, TimeStyle, Times};
+use crate::api::deployments::{DeploymentDetail, DeploymentSummary};
+use crate::model::change::Change;
 use crate::model::deployment::{StageTime, State};
 
 /// A table, a line each. Of one app alone its name is what a narrow terminal needs least.
-pub(super) fn list(deployments: &[Overview], times: Times) -> String {
+pub(super) fn list(deployments: &[DeploymentSummary], times: Times) -> String {
     table(columns(deployments, times), rows(deployments, times))
 }
 
-fn columns(deployments: &[Overview], times: Times) -> [Column; 8] {
+fn columns(deployments: &[DeploymentSummary], times: Times) -> [Column; 8] {
     let of_one = deployments.windows(2).all(|two| matches!(two, [a, b] if name(a) == name(b)));
     // A moment takes more room than how long ago it was.
     let least = match (of_one, times.style) {
@@ -34,8 +35,8 @@ fn columns(deployments: &[Overview], times: Times) -> [Column; 8] {
     ]
 }
 
-fn rows(deployments: &[Overview], times: Times) -> Vec<[String; 8]> {
-    let row = |one: &Overview| {
+fn rows(deployments: &[DeploymentSummary], times: Times) -> Vec<[String; 8]> {
+    let row = |one: &DeploymentSummary| {
         let (state, when) = (one.state.as_str(), times.past_cell(Some(one.received_at)));
         let app = name(one);
         [&one.id, state, app, &one.target, &one.tag, &one.actor, &when, &one.summary]
@@ -44,14 +45,14 @@ fn rows(deployments: &[Overview], times: Times) -> Vec<[String; 8]> {
     deployments.iter().map(row).collect()
 }
 
-fn name(one: &Overview) -> &str {
+fn name(one: &DeploymentSummary) -> &str {
     one.app.as_deref().unwrap_or(&one.repository)
 }
 
 /// One with all that is known of it.
-pub(super) fn page(detail: &Detail, times: Times) -> String {
-    let Detail {
-        overview,
+pub(super) fn page(detail: &DeploymentDetail, times: Times) -> String {
+    let DeploymentDetail {
+        summary: overview,
         stages,
         violations,
         violations_left_out,
@@ -114,10 +115,11 @@ fn changed(changes: Option<&[Change]>) -> String {
 }
 
 /// `backend-default@latest (0f3a5c7d)`
-fn template(overview: &Overview) -> String {
+fn template(overview: &DeploymentSummary) -> String {
     let name = overview.template.as_deref().unwrap_or("-");
-    let commit = overview.templates_commit.as_ref();
-    commit.map_or_else(|| name.to_owned(), |commit| format!("{name} ({})", commit.short()))
+    let commit = overview.templates_commit.as_deref();
+    let short = commit.map(|commit| commit.get(..8).unwrap_or(commit));
+    short.map_or_else(|| name.to_owned(), |commit| format!("{name} ({commit})"))
 }
 
 /// One stage and its time, aligned.
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
     use crate::cli::table::layout;
 
-    fn deployment(app: &str, tag: &str, state: &str) -> Overview {
+    fn deployment(app: &str, tag: &str, state: &str) -> DeploymentSummary {
         let json = serde_json::json!({
             "id": "20261121-115900000-3f9a2c", "state": state, "app": app, "target": "prod-cluster-1",
             "repository": "acme/shop", "tag": tag, "actor": "octo-developer", "template": null,
@@ -150,11 +152,16 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn at(deployments: &[Overview], width: usize) -> String {
+    fn at(deployments: &[DeploymentSummary], width: usize) -> String {
         in_style(deployments, TimeStyle::Relative, "2026-11-21T12:00:00Z", width)
     }
 
-    fn in_style(deployments: &[Overview], style: TimeStyle, now: &str, width: usize) -> String {
+    fn in_style(
+        deployments: &[DeploymentSummary],
+        style: TimeStyle,
+        now: &str,
+        width: usize,
+    ) -> String {
         let times = Times { now: now.parse().unwrap(), style };
         layout(&columns(deployments, times), rows(deployments, times), Some(width))
     }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use serde::{Deserialize, Serialize};
 
-use super::client::{self, Overview, Server};
+use super::client::{self, Server};
 use super::error::CliError;
-use crate::model::deployment::{StageTime, State};
+use super::verbatim::Verbatim;
+use crate::api::deployments::{DeploymentPicture, DeploymentSummary};
+use crate::api::readiness::Readiness;
+use crate::model::deployment::State;
 use crate::model::id::DeployId;
 
 /// Before one comes again after a stream has ended.
@@ -19,32 +21,8 @@ const TRIES: u32 = 30;
 const LARGEST: usize = 4 * 1024 * 1024;
 const STREAM: &str = "text/event-stream";
 
-/// Whether the service is ready, and what it waits for.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Readiness {
-    pub(super) ready: bool,
-    pub(super) checks: Vec<Check>,
-}
-
-/// One thing that must work.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Check {
-    pub(super) name: String,
-    pub(super) ready: bool,
-    pub(super) waiting_for: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) note: Option<String>,
-}
-
 /// A deployment as its events have it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Picture {
-    #[serde(flatten)]
-    pub(super) overview: Overview,
-    /// The stages that are done.
-    #[serde(default)]
-    pub(super) stages: Vec<StageTime>,
-}
+pub(super) type Picture = DeploymentPicture<Verbatim<DeploymentSummary>>;
 
 /// A stream of one deployment's events that comes again by itself where it breaks off. A service that has no
 /// such streams is asked again and again.
@@ -87,8 +65,8 @@ impl Following<'_> {
     ///
     /// # Errors
     /// When the service refuses, or is silent for half a minute of tries.
-    pub(super) async fn next(&mut self) -> Result<Option<Overview>, CliError> {
-        Ok(self.picture().await?.map(|picture| picture.overview))
+    pub(super) async fn next(&mut self) -> Result<Option<Verbatim<DeploymentSummary>>, CliError> {
+        Ok(self.picture().await?.map(|picture| picture.summary))
     }
 
     /// The same with the stages that are done.
@@ -220,7 +198,7 @@ async fn ask(
     before: &mut Option<(State, String, usize)>,
 ) -> Result<Heard, CliError> {
     let picture: Picture = server.get(path, &[]).await?;
-    let Picture { overview, stages } = &picture;
+    let Picture { summary: overview, stages } = &picture;
     let now = Some((overview.state, overview.summary.clone(), stages.len()));
     let heard = match (now == *before, overview.state.is_final()) {
         (true, true) => Heard::Over,

@@ -2,17 +2,18 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::client::{List, More, Server};
+use super::client::Server;
 use super::deployment;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::output::{self, BOLD, Format, NOTE};
-use super::rollback::RolledBack;
 use super::table::{Column, table, wrap};
 use super::times::{TimeHeader, Times};
+use super::verbatim::Verbatim;
 use super::{offline, times};
+use crate::api::deployments::DeploymentPage;
+use crate::api::revisions::{RevisionList, RevisionRollback, RevisionSummary};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, ImageTag, TargetName};
 use crate::support::text::truncate_chars;
@@ -76,35 +77,6 @@ pub(super) struct History {
     output: Format,
 }
 
-/// The revisions that are kept.
-#[derive(Debug, Serialize, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the word that programs read")]
-struct Revisions {
-    revisions: Vec<Revision>,
-    hand_edited: bool,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Revision {
-    id: String,
-    tree: String,
-    live: bool,
-    tag: Option<String>,
-    commit: Option<String>,
-    repository: Option<String>,
-    actor: Option<String>,
-    reason: Option<String>,
-    at: Option<Timestamp>,
-    template: Option<String>,
-    digest: Option<String>,
-    #[serde(default)]
-    rolled_back: Option<RolledBack>,
-    #[serde(flatten)]
-    more: More,
-}
-
 fn state(text: &str) -> Result<State, String> {
     State::parse(text).ok_or_else(|| {
         let words: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
@@ -121,7 +93,8 @@ impl History {
     }
 
     async fn deployments(&self) -> Outcome {
-        let list: List = self.server.get("/api/v1/deployments", &self.query().await?).await?;
+        let list: Verbatim<DeploymentPage> =
+            self.server.get("/api/v1/deployments", &self.query().await?).await?;
         if list.deployments.is_empty() && self.cursor.is_none() {
             self.server.check_names(&self.about.names(self.only.as_ref())).await?;
         }
@@ -158,7 +131,7 @@ impl History {
         let AppKey { namespace, slug } = &app;
         let path = format!("/api/v1/apps/{target}/{namespace}/{slug}/revisions");
         let names = self.about.names(Some(target));
-        let found = self.server.find::<Revisions>(&path).await;
+        let found = self.server.find::<Verbatim<RevisionList>>(&path).await;
         let Some(found) = self.server.suggest(found, &names).await? else {
             let never = CliError::refused(format!("{app} was never deployed to {target}"))
                 .hint("`bart status` shows where it is");
@@ -174,9 +147,9 @@ impl History {
     }
 }
 
-fn list(found: &Revisions, times: Times) -> String {
+fn list(found: &RevisionList, times: Times) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let row = |one: &Revision| {
+    let row = |one: &RevisionSummary| {
         let commit = one.commit.as_ref().map(|id| id.chars().take(8).collect());
         [
             one.id.clone(),
@@ -204,7 +177,7 @@ fn list(found: &Revisions, times: Times) -> String {
     let mut text = table(columns, found.revisions.iter().map(row).collect());
     // Not in a column: it may be the one that there is no room for.
     for one in found.revisions.iter().filter(|one| !one.live) {
-        let Some(RolledBack { by, reason, .. }) = &one.rolled_back else { continue };
+        let Some(RevisionRollback { by, reason, .. }) = &one.rolled_back else { continue };
         let reason = truncate_chars(reason, LONGEST_REASON);
         let said = format!("\n{NOTE}rolled back{NOTE:#} from {} by {by}: {reason}\n", one.id);
         text += &wrap(&said, output::width());
@@ -225,7 +198,7 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_beside_the_table() {
         let reason = "it loses orders, ".repeat(30);
-        let found: Revisions = serde_json::from_value(serde_json::json!({
+        let found: RevisionList = serde_json::from_value(serde_json::json!({
             "hand_edited": false,
             "revisions": [{
                 "id": "20261121-115900000-3f9a2c", "tree": "0", "live": false, "tag": "1.11",

@@ -1,14 +1,15 @@
 //! `bart hold` and `bart unhold`: automation is kept from deploying an app, and let again.
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::client::{More, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
 use super::output::{self, BOLD, Format, GOOD};
 use super::times::Times;
+use super::verbatim::Verbatim;
+use crate::api::rollbacks::{HoldAnswer, HoldRequest, HoldSummary};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
 
@@ -52,28 +53,6 @@ struct Ask {
     output: Format,
 }
 
-/// What the service answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct Answer {
-    hold: Placed,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Placed {
-    target: String,
-    app: String,
-    by: String,
-    reason: String,
-    since: jiff::Timestamp,
-    rollback: Option<String>,
-    from: Option<String>,
-    to: Option<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
 impl Hold {
     pub(super) async fn run(self) -> Outcome {
         let answer = self.ask.post("hold").await?;
@@ -103,14 +82,18 @@ impl Unhold {
 }
 
 impl Ask {
-    async fn post(&self, what: &str) -> Result<Answer, CliError> {
+    async fn post(&self, what: &str) -> Result<Verbatim<HoldAnswer>, CliError> {
         let AppKey { namespace, slug } = self.server.find_app(&self.about).await?;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/{what}", self.target);
-        let answer = self.server.post(&path, &serde_json::json!({"reason": self.reason})).await;
+        let answer = self.server.post(&path, &HoldRequest { reason: self.reason.clone() }).await;
         self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
 
-    fn print(&self, answer: &Answer, text: impl Fn(&Placed) -> String) -> Outcome {
+    fn print(
+        &self,
+        answer: &Verbatim<HoldAnswer>,
+        text: impl Fn(&HoldSummary) -> String,
+    ) -> Outcome {
         match self.output {
             Format::Text => output::print(&text(&answer.hold)),
             data @ (Format::Json | Format::Yaml) => output::data(data, answer),

@@ -1,9 +1,8 @@
 //! Where a service has its repositories: what `/api/v1/forge` says.
 
-use serde::Deserialize;
-
 use super::client::Server;
 use super::error::CliError;
+use crate::api::code_host::CodeHostAnswer;
 
 /// The code host of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,19 +18,6 @@ pub(super) enum Host {
         /// What people log in with from a terminal.
         client_id: Option<String>,
     },
-}
-
-#[derive(Deserialize)]
-struct View {
-    kind: String,
-    api_url: Option<String>,
-    web_url: Option<String>,
-    login: Option<Login>,
-}
-
-#[derive(Deserialize)]
-struct Login {
-    client_id: String,
 }
 
 impl Host {
@@ -53,13 +39,13 @@ impl Host {
     /// # Errors
     /// When it does not answer, or not like one that we know.
     pub(super) async fn of(server: &Server) -> Result<Self, CliError> {
-        let view: View = server.get("/api/v1/forge", &[]).await?;
+        let view: CodeHostAnswer = server.get("/api/v1/forge", &[]).await?;
         read(view).map_err(|why| CliError::io(format!("{}: {why}", server.url())))
     }
 }
 
-fn read(view: View) -> Result<Host, String> {
-    let View { kind, api_url, web_url, login } = view;
+fn read(view: CodeHostAnswer) -> Result<Host, String> {
+    let CodeHostAnswer { kind, api_url, web_url, login } = view;
     match (kind.as_str(), api_url, web_url) {
         ("local", ..) => Ok(Host::Local),
         ("github", Some(api_url), Some(web_url)) if is_one_github(&api_url, &web_url) => {

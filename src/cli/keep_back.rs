@@ -2,16 +2,17 @@
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::client::{More, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::output::{self, BOLD, DIM, Format, GOOD};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
+use super::verbatim::Verbatim;
 use super::{offline, times};
+use crate::api::locks::{LockPage, LockRequest, LockScope, LockSummary, UnlockRequest};
 use crate::model::id::TargetName;
 use crate::model::lock::LockId;
 use crate::model::removal;
@@ -111,17 +112,6 @@ pub(super) struct Locks {
     output: Format,
 }
 
-/// What is asked for.
-#[derive(Debug, Serialize)]
-struct Ask<'a> {
-    scope: Scope,
-    reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
-    lasting: Option<String>,
-}
-
 /// Those of a list of locks.
 pub(super) fn columns(times: Times) -> [Column; 6] {
     [
@@ -134,69 +124,21 @@ pub(super) fn columns(times: Times) -> [Column; 6] {
     ]
 }
 
-/// A list of locks.
-#[derive(Debug, Serialize, Deserialize)]
-struct List {
-    locks: Vec<Placed>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// A lock.
-#[derive(Debug, Serialize, Deserialize)]
-struct Placed {
-    id: String,
-    scope: Scope,
-    reason: String,
-    by: String,
-    since: Timestamp,
-    until: Option<Timestamp>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// Whom it stops.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Scope {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    everything: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    app: Option<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
-impl std::fmt::Display for Scope {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.target, &self.app, &self.owner) {
-            (Some(target), Some(app), _) => write!(f, "{app} on {target}"),
-            (Some(target), None, _) => write!(f, "everything on {target}"),
-            (None, _, Some(owner)) => write!(f, "the apps of {owner}"),
-            (None, _, None) => f.write_str("everything"),
-        }
-    }
-}
-
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
-        let ask = Ask {
+        let ask = LockRequest {
             scope: self.scope().await?,
-            reason: &self.reason,
+            reason: self.reason.clone(),
             until: self.until,
-            lasting: self.lasting.map(|lasting| lasting.to_string()),
+            lasting: self.lasting,
         };
         let placed = self.server.post("/api/v1/locks", &ask).await;
         let names = self.about.names(self.target.as_ref());
-        let placed: Placed = self.server.suggest(placed, &names).await?;
+        let placed: Verbatim<LockSummary> = self.server.suggest(placed, &names).await?;
         if self.output.is_data() {
             return output::data(self.output, &placed);
         }
-        let Placed { id, scope, until, .. } = placed;
+        let LockSummary { id, scope, until, .. } = placed.value;
         let until =
             until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
         output::print(&format!(
@@ -204,12 +146,12 @@ impl Lock {
         ))
     }
 
-    async fn scope(&self) -> Result<Scope, CliError> {
+    async fn scope(&self) -> Result<LockScope, CliError> {
         if self.everything {
-            return Ok(Scope { everything: Some(true), ..Scope::default() });
+            return Ok(LockScope { everything: Some(true), ..LockScope::default() });
         }
         if let Some(owner) = &self.owner {
-            return Ok(Scope { owner: Some(owner.clone()), ..Scope::default() });
+            return Ok(LockScope { owner: Some(owner.clone()), ..LockScope::default() });
         }
         let target = self.target.as_ref().map(ToString::to_string);
         let app = if self.all {
@@ -217,7 +159,7 @@ impl Lock {
         } else {
             Some(self.server.find_app(&self.about).await?.to_string())
         };
-        Ok(Scope { target, app, ..Scope::default() })
+        Ok(LockScope { target, app, ..LockScope::default() })
     }
 }
 
@@ -227,17 +169,18 @@ impl Unlock {
             Ok(id) => vec![id.to_string()],
             Err(_) => self.of_app().await?,
         };
+        let request = UnlockRequest { reason: self.reason.clone() };
         let mut locks = Vec::new();
         for id in ids {
             let path = format!("/api/v1/locks/{id}/remove");
-            let lock: Placed = self.server.post(&path, &json!({"reason": self.reason})).await?;
+            let lock: Verbatim<LockSummary> = self.server.post(&path, &request).await?;
             if !self.output.is_data() {
                 output::print(&format!("{GOOD}unlocked{GOOD:#} {}\n", lock.scope))?;
             }
             locks.push(lock);
         }
         if self.output.is_data() {
-            output::data(self.output, &List { locks, more: More::new() })
+            output::data(self.output, &json!({"locks": locks}))
         } else {
             Ok(())
         }
@@ -251,7 +194,7 @@ impl Unlock {
         })?;
         let app = self.server.find_app(&self.about).await?.to_string();
         let query = [("target", target.to_string()), ("app", app.clone())];
-        let list: List = self.server.get("/api/v1/locks", &query).await?;
+        let list: LockPage = self.server.get("/api/v1/locks", &query).await?;
         let own = list.locks.into_iter().filter(|lock| lock.scope.app.is_some());
         let ids: Vec<String> = own.map(|lock| lock.id).collect();
         if ids.is_empty() {
@@ -272,9 +215,9 @@ impl Locks {
         if self.about.is_said() {
             query.push(("app", self.server.find_app(&self.about).await?.to_string()));
         }
-        let list: List = self.server.get("/api/v1/locks", &query).await?;
+        let list: Verbatim<LockPage> = self.server.get("/api/v1/locks", &query).await?;
         // Locks on everything stop what is not there, too.
-        let named = |lock: &Placed| lock.scope.target.is_some() || lock.scope.app.is_some();
+        let named = |lock: &LockSummary| lock.scope.target.is_some() || lock.scope.app.is_some();
         if !list.locks.iter().any(named) {
             self.server.check_names(&self.about.names(self.target.as_ref())).await?;
         }
@@ -288,8 +231,8 @@ impl Locks {
     }
 }
 
-fn list(locks: &[Placed], times: Times) -> String {
-    let row = |Placed { id, scope, reason, by, since, until, more: _ }: &Placed| {
+fn list(locks: &[LockSummary], times: Times) -> String {
+    let row = |LockSummary { id, scope, reason, by, since, until }: &LockSummary| {
         let (since, until) = (times.past_cell(Some(*since)), times.future_cell(*until));
         [id.clone(), scope.to_string(), by.clone(), since, until, reason.clone()]
     };

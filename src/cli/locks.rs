@@ -2,7 +2,6 @@
 
 use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value as Json, json};
 
 use super::config::Source;
 use super::error::{CliError, Outcome};
@@ -11,6 +10,7 @@ use super::output::{self, Format, GOOD};
 use super::owners::{app, failed, open, open_for};
 use super::table::table;
 use super::times::{self, Times};
+use crate::api::locks::{LockPage, LockSummary};
 use crate::app::operator::{AUDIT, Operator, OperatorAction, Unlocked};
 use crate::model::id::{AppKey, TargetName};
 use crate::model::lock::{Lock as Placed, LockId, LockScope};
@@ -178,26 +178,13 @@ impl Locks {
         operator.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
-                output::data(data, &json!({"locks": locks.iter().map(as_json).collect::<Vec<_>>()}))
+                let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock));
+                output::data(data, &LockPage { locks: locks.collect() })
             }
             Format::Text if locks.is_empty() => output::print("nothing is locked\n"),
             Format::Text => output::print(&list(&locks, Times::system())),
         }
     }
-}
-
-/// A lock as the API has it.
-fn as_json((id, lock): &(LockId, Placed)) -> Json {
-    let Placed { scope, reason, by, since, until } = lock;
-    let scope = match scope {
-        LockScope::Everything => json!({"everything": true}),
-        LockScope::Target(target) => json!({"target": target}),
-        LockScope::App(target, app) => json!({"target": target, "app": app.to_string()}),
-        LockScope::Owner(owner) => json!({"owner": owner}),
-    };
-    json!({
-        "id": id, "scope": scope, "reason": reason, "by": by, "since": since, "until": until,
-    })
 }
 
 fn list(locks: &[(LockId, Placed)], times: Times) -> String {

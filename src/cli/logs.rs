@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
-use super::client::{List, More, Server};
+use super::client::Server;
 use super::deployment::colour;
 use super::error::{CliError, Outcome};
 use super::here::About;
 use super::offline;
 use super::output::{self, DIM, Format};
+use super::verbatim::Verbatim;
+use crate::api::deployments::{DeploymentLog, DeploymentPage, LogLine};
 use crate::model::deployment::State;
 use crate::model::id::{DeployId, TargetName};
 
@@ -48,21 +49,7 @@ pub(super) struct Logs {
 }
 
 /// What happened.
-#[derive(Debug, Serialize, Deserialize)]
-struct Log {
-    lines: Vec<Line>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// One thing that happened.
-#[derive(Debug, Serialize, Deserialize)]
-struct Line {
-    at: Timestamp,
-    text: String,
-    #[serde(flatten)]
-    more: More,
-}
+type Log = Verbatim<DeploymentLog<Verbatim<LogLine>>>;
 
 /// The lines that were printed.
 type Printed = BTreeSet<(Timestamp, String)>;
@@ -108,7 +95,7 @@ impl Logs {
 
     /// Prints what has come since; a line of earlier may come later, where somebody heard of it late.
     async fn print_new(&self, id: &DeployId, printed: &mut Printed) -> Outcome {
-        for line in self.log(id).await?.lines {
+        for line in self.log(id).await?.value.lines {
             if !printed.insert((line.at, line.text.clone())) {
                 continue;
             }
@@ -137,7 +124,7 @@ pub(super) async fn newest(
 ) -> Result<DeployId, CliError> {
     let mut query = vec![("limit", "1".to_owned()), server.find_parameter(about).await?];
     query.extend(target.map(|target| ("target", target.to_string())));
-    let list: List = server.get("/api/v1/deployments", &query).await?;
+    let list: DeploymentPage = server.get("/api/v1/deployments", &query).await?;
     let id = list.deployments.into_iter().next().map(|one| DeployId::parse(one.id));
     match id {
         Some(Ok(id)) => Ok(id),
@@ -152,7 +139,7 @@ pub(super) async fn newest(
     }
 }
 
-fn shown(line: &Line) -> String {
+fn shown(line: &Verbatim<LogLine>) -> String {
     let at = line.at.strftime("%Y-%m-%d %H:%M:%S");
     let mut lines = line.text.lines();
     let first = lines.next().unwrap_or_default();

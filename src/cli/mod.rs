@@ -44,7 +44,7 @@ mod platform; // what targets offer
 mod here; // which app a command is about
 mod client; // the service's API
 mod names; // did you mean
-mod answers; // what it answers
+mod verbatim; // what it answers, as it came
 mod follow; // its events
 mod table; // tables that fit the terminal
 mod changes; // what becomes of objects, as a terminal shows it

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
-use super::client::{List, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here::{self, About, PartialApp};
+use crate::api::apps::{AppPage, AppSummary};
+use crate::api::deployments::DeploymentPage;
+use crate::api::targets::TargetList;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::waml::suggest;
 
@@ -23,36 +24,6 @@ pub(super) struct Names {
     pub(super) app: Option<AppKey>,
     pub(super) repository: Option<RepoName>,
     pub(super) owner: Option<String>,
-}
-
-/// The targets of the service.
-#[derive(Debug, Deserialize)]
-struct TargetList {
-    targets: Vec<Target>,
-    any: bool,
-    complete: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Target {
-    name: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct AppPage {
-    apps: Vec<KnownApp>,
-    next: Option<String>,
-}
-
-/// An app that is somewhere.
-#[derive(Debug, Clone, Deserialize)]
-struct KnownApp {
-    target: String,
-    namespace: String,
-    app: String,
-    repository: Option<String>,
-    #[serde(default)]
-    owner: Option<String>,
 }
 
 /// The names that the service and the working folder know.
@@ -130,7 +101,9 @@ impl Server {
             complete,
             ..KnownNames::default()
         };
-        for KnownApp { target, namespace, app, repository, owner } in self.known_apps().await? {
+        for AppSummary { target, namespace, app, repository, owner, .. } in
+            self.known_apps().await?
+        {
             known.targets.insert(target);
             known.apps.insert((namespace, app));
             known.repositories.extend(repository);
@@ -146,7 +119,7 @@ impl Server {
         // What never arrived is in no manifest repository.
         if let Some(app) = &names.app {
             let query = [("app", app.to_string()), ("limit", "1".to_owned())];
-            let list: List = self.get("/api/v1/deployments", &query).await.ok()?;
+            let list: DeploymentPage = self.get("/api/v1/deployments", &query).await.ok()?;
             if !list.deployments.is_empty() {
                 known.apps.insert((app.namespace.to_string(), app.slug.to_string()));
             }
@@ -185,7 +158,7 @@ impl Server {
         about.parameter()
     }
 
-    async fn known_apps(&self) -> Option<Vec<KnownApp>> {
+    async fn known_apps(&self) -> Option<Vec<AppSummary>> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
             let mut query = vec![("limit", "200".to_owned())];
@@ -202,8 +175,8 @@ impl Server {
 }
 
 /// The one app that fits what is said of it. Pure.
-fn complete(partial: &PartialApp, apps: &[KnownApp]) -> Result<AppKey, CliError> {
-    let fits = |one: &&KnownApp| match partial {
+fn complete(partial: &PartialApp, apps: &[AppSummary]) -> Result<AppKey, CliError> {
+    let fits = |one: &&AppSummary| match partial {
         PartialApp::Slug(slug) => one.app == slug.as_str(),
         PartialApp::Repository(repository) => {
             let theirs = one.repository.as_deref();
@@ -226,7 +199,7 @@ fn complete(partial: &PartialApp, apps: &[KnownApp]) -> Result<AppKey, CliError>
             let near = near.and_then(|near| apps.iter().find(|one| one.app == near));
             let message = format!("there is no app `{slug}`");
             Err(match near {
-                Some(KnownApp { namespace, app, .. }) => {
+                Some(AppSummary { namespace, app, .. }) => {
                     unknown(message, &format!("{namespace}/{app}"))
                 }
                 None => CliError::refused(message)
@@ -378,12 +351,19 @@ mod tests {
 
     #[test]
     fn an_app_is_found_by_its_slug_or_its_repository_where_there_is_one() {
-        let known = |namespace: &str, app: &str, repository: &str| KnownApp {
+        let known = |namespace: &str, app: &str, repository: &str| AppSummary {
             target: "dev".to_owned(),
             namespace: namespace.to_owned(),
             app: app.to_owned(),
             repository: Some(repository.to_owned()),
             owner: None,
+            live_revision: None,
+            tag: None,
+            at: None,
+            hosts: Vec::new(),
+            locked: false,
+            held: false,
+            failed: None,
         };
         let apps = [
             known("devx", "shop", "acme/shop"),

@@ -5,12 +5,13 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde::Serialize;
 
-use super::client::{Detail, List, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here::{self, About};
 use super::output::{self, Format};
 use super::table::{Column, table};
 use super::{logs, offline};
+use crate::api::deployments::{DeploymentDetail, DeploymentPage};
 use crate::model::id::{DeployId, TargetName};
 
 /// Opens a page in the browser: of a deployment, the app itself, or a link of the WAML.
@@ -94,7 +95,8 @@ impl Open {
             Some(id) => id,
             None => logs::newest(&self.server, &self.about, self.target.as_ref()).await?,
         };
-        let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        let detail: DeploymentDetail =
+            self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
         // An older service does not say it.
         let here = || format!("{}/deployments/{id}", self.server.url().trim_end_matches('/'));
         Ok(detail.log_url.unwrap_or_else(here))
@@ -105,7 +107,7 @@ impl Open {
         let mut query = vec![("limit", "1".to_owned()), ("state", "succeeded".to_owned())];
         query.push(self.server.find_parameter(&self.about).await?);
         query.extend(self.target.iter().map(|target| ("target", target.to_string())));
-        let list: List = self.server.get("/api/v1/deployments", &query).await?;
+        let list: DeploymentPage = self.server.get("/api/v1/deployments", &query).await?;
         let address = list.deployments.into_iter().next().and_then(|one| one.address);
         let address = address.ok_or_else(|| {
             CliError::refused(

@@ -3,15 +3,16 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::client::{More, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
 use super::here;
 use super::names::Names;
 use super::offline;
 use super::output::{self, BOLD, DIM, Format, GOOD, NOTE};
 use super::times::Times;
+use super::verbatim::Verbatim;
+use crate::api::apps::{RemovalAnswer, RemovalRequest};
 use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, TargetName};
 use crate::model::removal;
@@ -53,35 +54,6 @@ pub(super) struct Remove {
     output: Format,
 }
 
-/// What the service is asked.
-#[derive(Debug, Serialize)]
-struct Ask<'a> {
-    reason: &'a str,
-    with_data: bool,
-    dry_run: bool,
-}
-
-/// What it answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct Removed {
-    outcome: String,
-    id: Option<String>,
-    target: String,
-    app: String,
-    actor: String,
-    reason: String,
-    asked_at: jiff::Timestamp,
-    commit: Option<String>,
-    summary: Option<String>,
-    digest: Option<String>,
-    files: Vec<String>,
-    objects: Vec<LiveObject>,
-    keeps_data: Vec<LiveObject>,
-    notes: Vec<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
 impl Remove {
     pub(super) async fn run(self) -> Outcome {
         // A removal takes no app from the working folder: it is named.
@@ -97,10 +69,11 @@ impl Remove {
         }
     }
 
-    async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Removed, CliError> {
+    async fn ask(&self, app: &AppKey, dry_run: bool) -> Result<Verbatim<RemovalAnswer>, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/remove", self.target);
-        let ask = Ask { reason: &self.reason, with_data: self.with_data, dry_run };
+        let ask =
+            RemovalRequest { reason: self.reason.clone(), with_data: self.with_data, dry_run };
         let removed = self.server.post(&path, &ask).await;
         self.server.suggest(removed, &Names::target(&self.target).app(Some(app.clone()))).await
     }
@@ -126,8 +99,8 @@ impl Remove {
     }
 }
 
-fn page(removed: &Removed) -> String {
-    let Removed { target, app, files, objects, notes, .. } = removed;
+fn page(removed: &RemovalAnswer) -> String {
+    let RemovalAnswer { target, app, files, objects, notes, .. } = removed;
     let mut text = match removed.outcome.as_str() {
         "removed" => format!(
             "{GOOD}removed{GOOD:#} {BOLD}{app}{BOLD:#} from {target}, commit {}\n",

@@ -3,14 +3,21 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::changes::{self, Shown};
-use super::client::{Change, Detail, More, Overview, Server};
+use super::client::Server;
 use super::error::{CliError, Outcome};
+use super::follow::Picture;
 use super::here::About;
 use super::output::{self, BAD, BOLD, DIM, Format, GOOD, NOTE};
+use super::verbatim::Verbatim;
 use super::{offline, times};
+use crate::api::deployments::DeploymentSummary;
+use crate::api::revisions::RevisionRollback;
+use crate::api::rollbacks::{
+    HoldList, HoldSummary, RollbackAnswer, RollbackRequest, RollbackVersion,
+};
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::removal;
@@ -81,42 +88,6 @@ struct Accepted {
     with_fewer_pods: bool,
 }
 
-/// What the service is asked.
-#[derive(Debug, Serialize)]
-struct Ask<'a> {
-    to: Option<&'a DeployId>,
-    reason: &'a str,
-    with_data: bool,
-    /// Left out where it is not asked for: an older service does not know it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    with_fewer_pods: bool,
-    dry_run: bool,
-}
-
-/// What it answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct Answer {
-    deployment: Option<Overview>,
-    from: Option<Version>,
-    to: Version,
-    #[serde(default)]
-    warning: Option<RolledBack>,
-    #[serde(default)]
-    notes: Vec<String>,
-    hold: bool,
-    changes: Option<Vec<Change>>,
-    #[serde(skip)]
-    after: HoldAfter,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// The holds of a target.
-#[derive(Debug, Deserialize)]
-struct Holds {
-    holds: Vec<Held>,
-}
-
 /// Whether the app is held after a rollback that failed, and took no hold.
 #[derive(Debug, Default)]
 enum HoldAfter {
@@ -126,37 +97,7 @@ enum HoldAfter {
     /// It is not.
     None,
     /// It is, since before.
-    Other(Held),
-}
-
-/// A hold.
-#[derive(Debug, Deserialize)]
-struct Held {
-    app: String,
-    by: String,
-    reason: String,
-}
-
-/// A revision.
-#[derive(Debug, Serialize, Deserialize)]
-struct Version {
-    id: String,
-    tag: Option<String>,
-    actor: Option<String>,
-    at: Option<jiff::Timestamp>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// That a revision was itself rolled back from.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RolledBack {
-    rollback: String,
-    pub(super) by: String,
-    pub(super) reason: String,
-    at: jiff::Timestamp,
-    #[serde(flatten)]
-    more: More,
+    Other(HoldSummary),
 }
 
 impl Rollback {
@@ -169,19 +110,26 @@ impl Rollback {
             answer = self.ask(&app) => answer?,
             _ = &mut stop => return Err(self.unanswered()),
         };
-        let watched = match &mut answer.deployment {
-            Some(begun) if !self.no_wait => self.watch(begun, stop).await,
-            _ => return self.print(&app, &answer),
+        let mut after = HoldAfter::default();
+        let mut newest = None;
+        let watched = match &answer.deployment {
+            Some(begun) if !self.no_wait => self.watch(&begun.id, &mut newest, stop).await,
+            _ => return self.print(&app, &answer, &after),
         };
+        if let Some(now) = newest {
+            answer.set("deployment", json!(now));
+            answer.value.deployment = Some(now.value);
+        }
         let ended = answer.deployment.as_ref().map(|one| one.state);
         if matches!(ended, Some(State::Failed | State::Cancelled | State::Superseded)) {
             // It took none. Another one may be there all the same: whether, the service knows.
-            answer.after = self.hold_after(&app).await;
-            answer.hold = matches!(answer.after, HoldAfter::Other(_));
+            after = self.hold_after(&app).await;
+            answer.value.hold = matches!(after, HoldAfter::Other(_));
+            answer.set("hold", json!(answer.hold));
         }
-        self.print(&app, &answer)?;
+        self.print(&app, &answer, &after)?;
         watched?;
-        match answer.deployment.map(|one| one.state) {
+        match answer.deployment.as_ref().map(|one| one.state) {
             Some(State::Succeeded) => Ok(()),
             _ => Err(CliError::rejected()),
         }
@@ -189,19 +137,20 @@ impl Rollback {
 
     async fn hold_after(&self, app: &AppKey) -> HoldAfter {
         let query = [("target", self.target.to_string())];
-        let Ok(Holds { holds }) = self.server.get::<Holds>("/api/v1/holds", &query).await else {
+        let Ok(HoldList { holds }) = self.server.get::<HoldList>("/api/v1/holds", &query).await
+        else {
             return HoldAfter::Unknown;
         };
         let found = holds.into_iter().find(|hold| hold.app == app.to_string());
         found.map_or(HoldAfter::None, HoldAfter::Other)
     }
 
-    async fn ask(&self, app: &AppKey) -> Result<Answer, CliError> {
+    async fn ask(&self, app: &AppKey) -> Result<Verbatim<RollbackAnswer>, CliError> {
         let AppKey { namespace, slug } = app;
         let path = format!("/api/v1/apps/{}/{namespace}/{slug}/rollback", self.target);
         let Self { dry_run, accepted: Accepted { with_data, with_fewer_pods }, .. } = *self;
-        let (to, reason) = (self.to.as_ref(), self.reason.as_str());
-        let ask = Ask { to, reason, with_data, with_fewer_pods, dry_run };
+        let (to, reason) = (self.to.clone().map(String::from), self.reason.clone());
+        let ask = RollbackRequest { to, reason, with_data, with_fewer_pods, dry_run };
         let answer = self.server.post(&path, &ask).await;
         self.server.suggest(answer, &self.about.names(Some(&self.target))).await
     }
@@ -218,15 +167,15 @@ impl Rollback {
     /// Keeps the record up to date until its end. Who stops waiting stops nothing else.
     async fn watch(
         &self,
-        last: &mut Overview,
+        id: &str,
+        newest: &mut Option<Verbatim<DeploymentSummary>>,
         stop: impl Future<Output = std::io::Result<()>>,
     ) -> Outcome {
-        let id = last.id.clone();
         if self.output == Format::Text {
             output::note(&format!("{DIM}rollback {id} is under way{DIM:#}\n"));
         }
         let watched = tokio::select! {
-            followed = self.follow(last) => followed.map_err(|error| {
+            followed = self.follow(id, newest) => followed.map_err(|error| {
                 CliError::io(format!("rollback {id} goes on, and cannot be followed: {error}"))
             }),
             () = tokio::time::sleep(self.timeout) => Err(CliError::io(format!(
@@ -237,32 +186,33 @@ impl Rollback {
         watched.map_err(|error| error.hint(format!("`bart logs {id} --follow` follows it")))
     }
 
-    async fn follow(&self, last: &mut Overview) -> Outcome {
-        let id = DeployId::parse(last.id.as_str())
+    async fn follow(&self, id: &str, newest: &mut Option<Verbatim<DeploymentSummary>>) -> Outcome {
+        let id = DeployId::parse(id)
             .map_err(|error| CliError::io(format!("the service names it oddly: {error}")))?;
         let mut events = self.server.follow(&id);
         while let Some(now) = events.next().await? {
-            *last = now;
-            if last.state.is_final() {
+            let is_over = now.state.is_final();
+            *newest = Some(now);
+            if is_over {
                 return Ok(());
             }
         }
         // Nothing more is told of it: it has ended meanwhile.
-        let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
-        *last = detail.overview;
+        let ended: Picture = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        *newest = Some(ended.summary);
         Ok(())
     }
 
-    fn print(&self, app: &AppKey, answer: &Answer) -> Outcome {
+    fn print(&self, app: &AppKey, answer: &Verbatim<RollbackAnswer>, after: &HoldAfter) -> Outcome {
         match self.output {
-            Format::Text => output::print(&page(app, &self.target, answer)),
+            Format::Text => output::print(&page(app, &self.target, answer, after)),
             data @ (Format::Json | Format::Yaml) => output::data(data, answer),
         }
     }
 }
 
-fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
-    let Answer { deployment, from, to, warning, notes, hold, changes, after, more: _ } = answer;
+fn page(app: &AppKey, target: &TargetName, answer: &RollbackAnswer, after: &HoldAfter) -> String {
+    let RollbackAnswer { deployment, from, to, warning, notes, hold, changes } = answer;
     let (from, back) =
         (from.as_ref().map_or("files that were edited by hand".to_owned(), named), named(to));
     let mut text = match deployment {
@@ -290,7 +240,7 @@ fn page(app: &AppKey, target: &TargetName, answer: &Answer) -> String {
         },
     };
     text += &format!("  from {from}\n  to   {back}\n");
-    if let Some(RolledBack { by, reason, .. }) = warning {
+    if let Some(RevisionRollback { by, reason, .. }) = warning {
         text += &format!(
             "{NOTE}warning{NOTE:#}: that one was itself rolled back from, by {by}: {reason}\n"
         );
@@ -308,7 +258,7 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
     let said = match state {
         Some(State::Failed | State::Cancelled | State::Superseded) => match after {
             HoldAfter::None => "none was taken: automation may deploy".to_owned(),
-            HoldAfter::Other(Held { app: _, by, reason }) => {
+            HoldAfter::Other(HoldSummary { by, reason, .. }) => {
                 format!("this took none; {by} holds it since before: {reason}; {unhold}")
             }
             HoldAfter::Unknown => {
@@ -324,9 +274,9 @@ fn hold_line(target: &TargetName, state: Option<State>, hold: bool, after: &Hold
     format!("{NOTE}hold{NOTE:#}: {said}\n")
 }
 
-fn named(version: &Version) -> String {
+fn named(version: &RollbackVersion) -> String {
     // The id begins with its time.
-    let Version { id, tag, actor, at: _, more: _ } = version;
+    let RollbackVersion { id, tag, actor, .. } = version;
     let tag = tag.as_ref().map_or(String::new(), |tag| format!("{BOLD}{tag}{BOLD:#}  "));
     let who = actor.as_ref().map_or(String::new(), |actor| format!("  {DIM}by {actor}{DIM:#}"));
     format!("{tag}{id}{who}")

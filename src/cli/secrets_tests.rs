@@ -265,7 +265,7 @@ fn differences(before: &str, after: &str) -> String {
     let outcome = dry_run::of(&input, &facts(), &live);
     assert_eq!(outcome.outcome, dry_run::Outcome::Changes, "{before} → {after}");
     let mut out = serde_json::to_string(&outcome.changes).unwrap();
-    let changes: Vec<super::client::Change> = serde_json::from_str(&out).unwrap();
+    let changes: Vec<crate::model::change::Change> = serde_json::from_str(&out).unwrap();
     for how in [Shown::Names, Shown::Fields, Shown::Lines] {
         out += &changes::page(&changes, how);
     }

@@ -6,19 +6,20 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use futures::StreamExt as _;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde::Serialize;
 
-use super::client::{Detail, List, More, Overview, Server};
+use super::client::Server;
 use super::deployment;
 use super::error::{CliError, Outcome};
-use super::follow::Readiness;
 use super::here::{self, About};
 use super::names::Names;
 use super::offline;
 use super::output::{self, Format};
 use super::times::Times;
+use super::verbatim::Verbatim;
+use crate::api::apps::{AppDetail, AppPage, AppSummary, MissingRepository};
+use crate::api::deployments::{DeploymentDetail, DeploymentPage, DeploymentSummary};
+use crate::api::readiness::Readiness;
 use crate::model::deployment::State;
 use crate::model::id::{AppKey, DeployId, TargetName};
 
@@ -101,7 +102,7 @@ struct OneApp {
     /// Where it is, or may be: what its WAML names and it was never deployed to is there without more.
     targets: Vec<Target>,
     /// The repositories whose targets could not be looked at.
-    missing: Vec<Json>,
+    missing: Vec<Verbatim<MissingRepository>>,
     service: Readiness,
 }
 
@@ -110,159 +111,45 @@ struct OneApp {
 struct Target {
     target: String,
     /// As the service has it; null where it was never deployed to, or nothing is known.
-    state: Option<App>,
+    state: Option<Verbatim<AppDetail>>,
     /// Why nothing is known.
     error: Option<String>,
     /// Whether that is because the caller may not see it.
     hidden: bool,
 }
 
-/// An app on a target.
-#[derive(Debug, Serialize, Deserialize)]
-struct App {
-    repository: Option<String>,
-    owner: Option<String>,
-    hosts: Vec<String>,
-    live: Option<Live>,
-    hand_edited: bool,
-    under_way: Vec<Overview>,
-    last: Option<Overview>,
-    locks: Vec<Lock>,
-    #[serde(default)]
-    hold: Option<Hold>,
-    sync: Sync,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Live {
-    revision: String,
-    tag: Option<String>,
-    commit: Option<String>,
-    at: Option<Timestamp>,
-    actor: Option<String>,
-    #[serde(default)]
-    rollback: Option<Back>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// The rollback that made it live again.
-#[derive(Debug, Serialize, Deserialize)]
-struct Back {
-    id: String,
-    from: Option<String>,
-    by: String,
-    reason: String,
-    at: Option<Timestamp>,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Lock {
-    id: String,
-    scope: Json,
-    reason: String,
-    by: String,
-    since: Timestamp,
-    until: Option<Timestamp>,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Hold {
-    by: String,
-    reason: String,
-    since: Timestamp,
-    #[serde(flatten)]
-    more: More,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Sync {
-    state: String,
-    why: Option<String>,
-    told_at: Option<Timestamp>,
-    #[serde(flatten)]
-    more: More,
-}
-
 /// All apps.
 #[derive(Debug, Serialize)]
 struct Everything {
-    apps: Vec<Placed>,
-    missing: Vec<Json>,
-    under_way: Vec<Overview>,
+    apps: Vec<Verbatim<AppSummary>>,
+    missing: Vec<Verbatim<MissingRepository>>,
+    under_way: Vec<Verbatim<DeploymentSummary>>,
     /// What is left out.
     notes: Vec<String>,
     service: Readiness,
 }
 
-#[derive(Debug, Deserialize)]
-struct Page {
-    apps: Vec<Placed>,
-    next: Option<String>,
-    missing: Vec<Json>,
-}
-
 /// Pages together.
 #[derive(Debug, Default)]
 struct Seen {
-    apps: Vec<Placed>,
-    missing: Vec<Json>,
+    apps: Vec<Verbatim<AppSummary>>,
+    missing: Vec<Verbatim<MissingRepository>>,
     /// Whether there are no more.
     all: bool,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Placed {
-    target: String,
-    namespace: String,
-    app: String,
-    live_revision: Option<String>,
-    #[serde(default)]
-    tag: Option<String>,
-    #[serde(default)]
-    at: Option<Timestamp>,
-    hosts: Vec<String>,
-    owner: Option<String>,
-    repository: Option<String>,
-    #[serde(default)]
-    locked: bool,
-    #[serde(default)]
-    held: bool,
-    #[serde(default)]
-    failed: Option<Failed>,
-    #[serde(flatten)]
-    more: More,
-}
-
-/// The newest deployment, if it has failed.
-#[derive(Debug, Serialize, Deserialize)]
-struct Failed {
-    id: String,
-    tag: String,
-    #[serde(flatten)]
-    more: More,
 }
 
 fn is_hidden(error: Option<&CliError>) -> bool {
     error.is_some_and(CliError::is_forbidden)
 }
 
-impl Placed {
-    /// Whether a deployment is of it.
-    fn is_of(&self, one: &Overview) -> bool {
-        let app = format!("{}/{}", self.namespace, self.app);
-        self.target == one.target
-            && one.app.as_ref().map_or_else(
-                || self.repository.as_ref() == Some(&one.repository),
-                |theirs| *theirs == app,
-            )
-    }
+/// Whether a deployment is of the app.
+fn is_of(app: &AppSummary, one: &DeploymentSummary) -> bool {
+    let key = format!("{}/{}", app.namespace, app.app);
+    app.target == one.target
+        && one.app.as_ref().map_or_else(
+            || app.repository.as_ref() == Some(&one.repository),
+            |theirs| *theirs == key,
+        )
 }
 
 impl Status {
@@ -283,7 +170,8 @@ impl Status {
     }
 
     async fn one(&self, id: &DeployId) -> Outcome {
-        let detail: Detail = self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
+        let detail: Verbatim<DeploymentDetail> =
+            self.server.get(&format!("/api/v1/deployments/{id}"), &[]).await?;
         if self.output.is_data() {
             return output::data(self.output, &detail);
         }
@@ -345,12 +233,15 @@ impl Status {
     }
 
     /// Where the app is, and where its WAML says that it may be; and what could not be looked at.
-    async fn targets(&self, app: &AppKey) -> Result<(BTreeSet<String>, Vec<Json>), CliError> {
+    async fn targets(
+        &self,
+        app: &AppKey,
+    ) -> Result<(BTreeSet<String>, Vec<Verbatim<MissingRepository>>), CliError> {
         if let Some(target) = &self.target {
             return Ok(([target.to_string()].into(), Vec::new()));
         }
         let Seen { apps, missing, all: _ } = self.placed(&[("app", app.to_string())]).await?;
-        let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.target).collect();
+        let mut targets: BTreeSet<_> = apps.into_iter().map(|one| one.value.target).collect();
         if let Ok(found) = here::waml()
             && found.app == *app
         {
@@ -380,7 +271,10 @@ impl Status {
             let mut query = vec![("limit", MOST_UNDER_WAY.to_string())];
             query.push(("state", state.as_str().to_owned()));
             query.extend(on.iter().cloned());
-            let list = self.server.get::<List>("/api/v1/deployments", &query).await;
+            let list = self
+                .server
+                .get::<DeploymentPage<Verbatim<DeploymentSummary>>>("/api/v1/deployments", &query)
+                .await;
             let list = self.or_readiness(list, &service)?;
             if list.next.is_some() {
                 notes.push(format!(
@@ -391,7 +285,7 @@ impl Status {
             under_way.extend(list.deployments);
         }
         if self.owner.is_some() || self.state.is_some() {
-            under_way.retain(|one| apps.iter().any(|app| app.is_of(one)));
+            under_way.retain(|one| apps.iter().any(|app| is_of(app, one)));
         }
         let found = Everything { apps, missing, under_way, notes, service };
         if self.output.is_data() {
@@ -407,7 +301,7 @@ impl Status {
             let mut query = vec![("limit", "200".to_owned())];
             query.extend(which.iter().cloned());
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.clone())));
-            let page: Page = self.server.get("/api/v1/apps", &query).await?;
+            let page: AppPage<_, _> = self.server.get("/api/v1/apps", &query).await?;
             seen.apps.extend(page.apps);
             for missing in page.missing {
                 if !seen.missing.contains(&missing) {

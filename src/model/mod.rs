@@ -13,6 +13,7 @@ pub mod ssh; // where a repository behind ssh is
 pub mod violation; // one broken rule, and all of them
 pub mod release; // what is to be deployed
 pub mod template; // the text of templates
+pub mod change; // what becomes of an object
 pub mod revision; // one entry of an app's history
 pub mod lock; // a person's or the calendar's no
 pub mod window; // windows read: when a target is open

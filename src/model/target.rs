@@ -62,6 +62,16 @@ pub enum Environment {
     Development,
 }
 
+impl Environment {
+    /// The word of the configuration and the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Development => "development",
+        }
+    }
+}
+
 /// The clusters that the configuration names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clusters {

@@ -4,14 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value as Json;
 use similar::TextDiff;
 
+pub use crate::model::change::{Change, Field, How};
 use crate::model::revision::ManifestFile;
 use crate::pipeline::fields;
-pub use crate::pipeline::fields::Field;
 use crate::pipeline::render::{BUDGET, Object, read_back};
 use crate::support::secret_marks::{SecretMarks, unmark, unmark_tree};
 use crate::support::secret_tree::{MASK, mask_tree};
@@ -22,46 +20,6 @@ type JsonMap = serde_json::Map<String, Json>;
 
 /// Nobody reads a comparison of more lines; and comparing takes the time of their number's square.
 const LONGEST: usize = 5_000;
-
-/// One object that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Change {
-    /// `Deployment`
-    pub kind: String,
-    /// `my-app`
-    pub name: String,
-    /// What would happen to it.
-    pub how: How,
-    /// The values that would be others, by their paths; none where all of it is new, or gone.
-    pub fields: Vec<Field>,
-    /// How many more values would be others than are listed.
-    pub more_fields: usize,
-    /// The lines that differ, with some around them.
-    pub diff: String,
-}
-
-/// What would happen to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum How {
-    /// It would be new.
-    Added,
-    /// It would be another.
-    Changed,
-    /// It would be gone.
-    Removed,
-}
-
-impl How {
-    /// In a table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-        }
-    }
-}
 
 /// By kind, API group and name: the version of an API may change, and files be named otherwise.
 pub(crate) type Objects = BTreeMap<(String, String, String), Object>;

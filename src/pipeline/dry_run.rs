@@ -2,9 +2,6 @@
 //!
 //! All rules run, as for the deployment itself: what it would meet now is in it.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::model::facts::Facts;
 use crate::model::revision::{Digest, ManifestFile};
 use crate::model::violation::{Rejection, Severity, Violation, Violations};
@@ -32,8 +29,7 @@ pub struct DryRun {
 }
 
 /// What a deployment would come to, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It would be deployed, and something would be different.
     Changes,

@@ -11,20 +11,9 @@
 //! places, from 0.
 
 use indexmap::IndexMap;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-/// One value that would not be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Field {
-    /// Where it is in the object.
-    pub path: String,
-    /// What it is now; null where it is not there.
-    pub before: Json,
-    /// What it would be; null where it would not be there. What is new as a whole is one field.
-    pub after: Json,
-}
+use crate::model::change::Field;
 
 /// What names the items of Kubernetes' and Prometheus' lists, the first that all items have.
 const NAMES: [&str; 6] = ["name", "alert", "record", "mountPath", "key", "host"];

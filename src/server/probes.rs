@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::api::readiness::{Readiness, ReadinessCheck};
 use crate::server::Shared;
 use crate::server::ports::{Backend, Check};
 
@@ -32,18 +33,13 @@ pub(super) async fn readyz<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> 
     };
     let ready = checks.iter().all(|check| check.waiting_for.is_none());
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let checks: Vec<Value> = checks.into_iter().map(line).collect();
-    (status, Json(json!({"ready": ready, "checks": checks}))).into_response()
+    let checks = checks.into_iter().map(line).collect();
+    (status, Json(Readiness { ready, checks })).into_response()
 }
 
-fn line(check: Check) -> Value {
+fn line(check: Check) -> ReadinessCheck {
     let Check { name, waiting_for, note } = check;
-    let mut line =
-        json!({"name": name, "ready": waiting_for.is_none(), "waiting_for": waiting_for});
-    if let (Some(note), Some(map)) = (note, line.as_object_mut()) {
-        map.insert("note".to_owned(), note.into());
-    }
-    line
+    ReadinessCheck { name, ready: waiting_for.is_none(), waiting_for, note }
 }
 
 /// All metrics.

@@ -8,8 +8,8 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::Serialize;
+
+use crate::api::problem::ProblemBody;
 
 /// The kinds of errors; each has its `type`, title and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,21 +174,6 @@ impl Kind {
     }
 }
 
-/// What went wrong (RFC 9457).
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Problem")]
-pub(super) struct Body<'a> {
-    /// Stable, for programs: `urn:the-deployer:problem:not-found`.
-    #[serde(rename = "type")]
-    kind: String,
-    /// The kind in words.
-    title: &'a str,
-    /// The status of the answer.
-    status: u16,
-    /// What is wrong, where, and what to do; for people.
-    detail: &'a str,
-}
-
 /// What an answer tells of an error, for whoever makes a page of it.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
@@ -229,7 +214,12 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let Self { kind, detail, retry_after } = self;
         let (_, title, status) = kind.parts();
-        let body = Body { kind: kind.urn(), title, status: kind.status(), detail: &detail };
+        let body = ProblemBody {
+            kind: kind.urn(),
+            title: title.to_owned(),
+            status: kind.status(),
+            detail: Some(detail.clone()),
+        };
         let mut response = (status, Json(body)).into_response();
         response.extensions_mut().insert(Shown { title, detail });
         let headers = response.headers_mut();

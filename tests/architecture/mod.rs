@@ -43,9 +43,21 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("dashboard", &["model", "store", "support"]),
+    // The words of the HTTP API: what they are made of is the server's business, how they are shown the CLI's.
+    ("api", &["model", "support"]),
     (
         "server",
-        &["model", "store", "controller", "dashboard", "pipeline", "forge", "telemetry", "support"],
+        &[
+            "api",
+            "model",
+            "store",
+            "controller",
+            "dashboard",
+            "pipeline",
+            "forge",
+            "telemetry",
+            "support",
+        ],
     ),
     // A webhook's rules and the keys for events and commits are settings; others say what they are made of.
     ("config", &["model", "waml", "git", "forge", "notify", "support"]),
@@ -75,6 +87,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "api",
             "model",
             "waml",
             "pipeline",
@@ -89,7 +102,18 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // The demo plays GitHub, which signs its events, and shows what is in the repository.
     (
         "cli/demo",
-        &["model", "waml", "catalogue", "config", "app", "clock", "telemetry", "forge", "git"],
+        &[
+            "api",
+            "model",
+            "waml",
+            "catalogue",
+            "config",
+            "app",
+            "clock",
+            "telemetry",
+            "forge",
+            "git",
+        ],
     ),
     ("bin", &["cli"]),
     // It hands bytes to readers wherever they are; in no program that ships.
@@ -144,6 +168,7 @@ const PURE: &[&str] = &[
     "facts/registry/listing",
     "facts/registry/made",
     "dashboard",
+    "api",
     "server/openapi/document",
     "server/openapi/operation",
     "server/api/query",
@@ -168,6 +193,13 @@ const EFFECTS: &[&str] = &[
     "std::thread",
     "std::time::Instant",
     "std::time::SystemTime",
+];
+
+/// What of the CLI reads data that is no answer of the service, and whose data that is.
+const READS_OTHER_DATA: &[(&str, &str)] = &[
+    ("cli/deploy/github", "GitHub's API"),
+    ("cli/login", "GitHub's API"),
+    ("cli/settings", "bart's own files"),
 ];
 
 /// The one file that may hold `unsafe`: libgit2 asks for it of who brings a transport.
@@ -236,6 +268,26 @@ fn the_functional_core_has_no_effects() {
         broken.extend(effects.map(|p| format!("{}: `{}`", source.at(p.line), p.parts.join("::"))));
     }
     tell("the functional core is pure: no async, no client, no clock, no environment", &broken);
+}
+
+#[test]
+fn requests_and_answers_of_the_api_are_declared_once() {
+    let sources = source::all();
+    let derives = |folder: &'static str, what: &'static str| {
+        let files = sources.iter().filter(move |one| !one.is_test() && is_in(&one.path, folder));
+        files.flat_map(move |one| one.derives(what).into_iter().map(move |line| (one, line)))
+    };
+    let is_other = |path: &str| READS_OTHER_DATA.iter().any(|(name, _)| is_in(path, name));
+    let read = derives("cli", "Deserialize").filter(|(source, _)| !is_other(&source.path));
+    let described = derives("server", "JsonSchema");
+    let broken: Vec<String> = read.chain(described).map(|(file, line)| file.at(line)).collect();
+    tell(
+        "what the API takes and gives is declared in src/api/, for the server and the CLI",
+        &broken,
+    );
+    for (name, whose) in READS_OTHER_DATA {
+        assert!(derives(name, "Deserialize").next().is_some(), "src/{name} reads no {whose} now");
+    }
 }
 
 #[test]

@@ -73,6 +73,17 @@ impl Source {
         without_tests(&self.tokens())
     }
 
+    /// The lines where a type of the program derives that trait.
+    pub(super) fn derives(&self, name: &str) -> Vec<usize> {
+        let code = self.code();
+        let lists = code.iter().enumerate().filter(|(_, token)| token.text == "derive");
+        let derived = |(at, _): &(usize, &Token)| {
+            let mut list = code[*at..].iter().take_while(|token| token.text != ")");
+            list.any(|token| token.text == name)
+        };
+        lists.filter(derived).map(|(_, token)| token.line).collect()
+    }
+
     /// `src/git/layout.rs:12`
     pub(super) fn at(&self, line: usize) -> String {
         format!("src/{}:{line}", self.path)
@@ -291,6 +302,14 @@ mod tests {
             paths_of("#[cfg(test)]\n#[path = \"x\"]\nmod tests;\nuse crate::b;"),
             ["crate::b"]
         );
+    }
+
+    #[test]
+    fn traits_are_derived_where_a_list_names_them() {
+        let text = "#[derive(Debug, serde::Deserialize)]\nstruct A(Deserialize);\n\
+                    #[derive(Debug)]\nstruct B;\n#[cfg(test)]\n#[derive(Deserialize)]\nstruct C;";
+        let source = Source { path: "a.rs".into(), text: text.into() };
+        assert_eq!(source.derives("Deserialize"), [1]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use super::event::{self, REPOSITORY, TARGET, Wanted};
 use super::repository;
 use super::watch::Ended;
-use crate::cli::client::{Detail, Server};
+use crate::api::deployments::DeploymentDetail;
+use crate::cli::client::Server;
 use crate::cli::deployment::colour;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
@@ -119,7 +120,7 @@ impl Story {
     }
 
     /// Prints each stage as it ends, until the deployment has ended.
-    async fn watch(&mut self, id: &str) -> Result<Detail, CliError> {
+    async fn watch(&mut self, id: &str) -> Result<DeploymentDetail, CliError> {
         let server = Server::at(format!("http://{}", self.address), None);
         let path = format!("/api/v1/deployments/{id}");
         let until = tokio::time::sleep(LONGEST);
@@ -130,8 +131,8 @@ impl Story {
                 biased;
                 Some(ended) = self.stages.recv() => show(&ended, id)?,
                 _ = look.tick() => {
-                    let detail: Detail = server.get(&path, &[]).await?;
-                    if detail.overview.state.is_final() {
+                    let detail: DeploymentDetail = server.get(&path, &[]).await?;
+                    if detail.summary.state.is_final() {
                         while let Ok(ended) = self.stages.try_recv() {
                             show(&ended, id)?;
                         }
@@ -145,8 +146,8 @@ impl Story {
         }
     }
 
-    async fn end(&self, chapter: &Chapter, detail: &Detail) -> Outcome {
-        let state = detail.overview.state;
+    async fn end(&self, chapter: &Chapter, detail: &DeploymentDetail) -> Outcome {
+        let state = detail.summary.state;
         let style = colour(state);
         let total: u64 = detail.stages.iter().map(|time| time.micros).sum();
         output::print(&format!(
@@ -154,7 +155,7 @@ impl Story {
             state.as_str(),
             total / 1000,
             total % 1000 / 100,
-            detail.overview.summary
+            detail.summary.summary
         ))?;
         if state == State::Succeeded {
             self.show_commit().await?;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::client::{List, Overview, Server};
+use super::super::client::Server;
 use super::super::error::CliError;
 use super::progress::Phase;
+use crate::api::deployments::{DeploymentPage, DeploymentSummary};
 use crate::model::deployment::StageTime;
 use crate::model::id::{DeployId, RepoName};
 
@@ -61,7 +62,8 @@ async fn find(
     let mut tries = Tries::default();
     while !unknown.is_empty() && !send.is_closed() {
         let query = [("repository", repository.to_string()), ("limit", LISTED.to_string())];
-        let found: Result<List, CliError> = server.get("/api/v1/deployments", &query).await;
+        let found: Result<DeploymentPage, CliError> =
+            server.get("/api/v1/deployments", &query).await;
         match found {
             Ok(list) => {
                 tries.succeeded();
@@ -103,7 +105,7 @@ async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News
             () = send.closed() => return,
         };
         let phase = match heard {
-            Ok(Some(picture)) => phase(picture.overview, &picture.stages),
+            Ok(Some(picture)) => phase(picture.summary.value, &picture.stages),
             Ok(None) => Phase::Lost("the service has nothing more to say of it".to_owned()),
             Err(error) => Phase::Lost(error.whole()),
         };
@@ -116,8 +118,8 @@ async fn watch(server: Server, id: String, place: usize, send: mpsc::Sender<News
 }
 
 /// How far it is, for who waits. Pure.
-fn phase(overview: Overview, stages: &[StageTime]) -> Phase {
-    let Overview { id, state, finished_at, summary, .. } = overview;
+fn phase(overview: DeploymentSummary, stages: &[StageTime]) -> Phase {
+    let DeploymentSummary { id, state, finished_at, summary, .. } = overview;
     if finished_at.is_some() {
         return Phase::Ended { id, state, summary };
     }

@@ -1,30 +1,14 @@
 //! Tells which holds deployments will meet, before they are asked for: a hold is there because somebody wants nothing
 //! else to be deployed for a while.
 
-use jiff::Timestamp;
-use serde::Deserialize;
-
 use super::super::client::Server;
 use super::super::offline::WAML_FILE;
 use super::super::output::{self, NOTE};
 use super::super::times::Times;
 use super::tree::Tree;
+use crate::api::rollbacks::{HoldList, HoldSummary};
 use crate::model::id::TargetName;
 use crate::waml::Waml;
-
-#[derive(Debug, Deserialize)]
-struct HoldList {
-    holds: Vec<Hold>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Hold {
-    target: String,
-    app: String,
-    by: String,
-    reason: String,
-    since: Timestamp,
-}
 
 /// Tells which holds there are on the targets. Where the WAML is not here, or the service does not say, nothing is told:
 /// the hold is judged by the service all the same.
@@ -37,7 +21,7 @@ pub(super) async fn tell(server: &Server, tree: &Tree, targets: &[TargetName]) {
 }
 
 /// The notes about holds of the app, in the order of the targets. Pure.
-fn notes(holds: &[Hold], app: &str, targets: &[TargetName], times: Times) -> String {
+fn notes(holds: &[HoldSummary], app: &str, targets: &[TargetName], times: Times) -> String {
     let of = |target: &TargetName| {
         let mut all = holds.iter();
         all.find(|hold| hold.app == app && hold.target == target.as_str())
@@ -45,8 +29,8 @@ fn notes(holds: &[Hold], app: &str, targets: &[TargetName], times: Times) -> Str
     targets.iter().filter_map(of).map(|hold| note(hold, times)).collect()
 }
 
-fn note(hold: &Hold, times: Times) -> String {
-    let Hold { target, app: _, by, reason, since } = hold;
+fn note(hold: &HoldSummary, times: Times) -> String {
+    let HoldSummary { target, by, reason, since, .. } = hold;
     format!(
         "{NOTE}note{NOTE:#}: {target} is held by {by}, {}: {reason}; a person's deployment of another release ends the \
          hold, and one that a job asks for is refused\n",
@@ -61,12 +45,15 @@ mod tests {
 
     #[test]
     fn holds_of_the_app_are_told_in_the_order_of_the_targets() {
-        let hold = |target: &str, app: &str| Hold {
+        let hold = |target: &str, app: &str| HoldSummary {
             target: target.to_owned(),
             app: app.to_owned(),
             by: "ann".to_owned(),
             reason: "it loses orders".to_owned(),
             since: "2026-11-21T09:00:00Z".parse().unwrap(),
+            rollback: None,
+            from: None,
+            to: None,
         };
         let holds = [hold("dev", "devx/shop"), hold("prod", "devx/shop"), hold("prod", "pay/till")];
         let now = "2026-11-21T12:00:00Z".parse().unwrap();

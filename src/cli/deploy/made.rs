@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::super::client::{self, Server};
@@ -15,6 +14,7 @@ use super::super::output::{self, NOTE};
 use super::super::settings::logins;
 use super::follow::Made;
 use super::github::{self, GitHub};
+use crate::api::deployments::{DeployAnswer, DeployRequest};
 use crate::clock;
 use crate::config;
 use crate::model::id::{ImageTag, RepoName, TargetName};
@@ -59,22 +59,6 @@ pub(super) struct Set {
     pub(super) left: Vec<TargetName>,
     /// Why there is none for the first of them; nothing, where somebody pressed Ctrl-C.
     pub(super) failure: Option<CliError>,
-}
-
-#[derive(Serialize)]
-struct Ask<'a> {
-    repository: &'a RepoName,
-    #[serde(rename = "ref")]
-    git_ref: &'a str,
-    tag: &'a ImageTag,
-    target: &'a TargetName,
-    description: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Asked {
-    id: String,
-    forge_id: i64,
 }
 
 impl<'a> Maker<'a> {
@@ -134,8 +118,14 @@ impl<'a> Maker<'a> {
                 (github.create(&ask).await?, None)
             }
             Forge::Service(server) => {
-                let ask = Ask { repository, git_ref, tag, target, description };
-                let asked: Asked = server.post("/api/v1/deployments", &ask).await?;
+                let request = DeployRequest {
+                    repository: repository.to_string(),
+                    git_ref: git_ref.to_owned(),
+                    tag: tag.to_string(),
+                    target: target.to_string(),
+                    description: Some(description.to_owned()),
+                };
+                let asked: DeployAnswer = server.post("/api/v1/deployments", &request).await?;
                 (asked.forge_id, Some(asked.id))
             }
         };

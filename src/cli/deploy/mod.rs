@@ -23,7 +23,7 @@ use self::follow::Made;
 use self::made::{Maker, Set};
 use self::progress::{Phase, Progress, Row};
 use self::tree::Tree;
-use super::client::{Detail, List, Server};
+use super::client::Server;
 use super::diagnostics::{self, Sources};
 use super::error::{CliError, Outcome};
 use super::here::Whose;
@@ -33,6 +33,8 @@ use super::output::{self, Format};
 use super::platform::KnownTargets;
 use super::table::{Column, table};
 use super::times;
+use super::verbatim::Verbatim;
+use crate::api::deployments::{DeploymentDetail, DeploymentPage};
 use crate::clock::Clock;
 use crate::model::deployment::State;
 use crate::model::id::{ImageTag, RepoName, TargetName};
@@ -117,7 +119,7 @@ struct Became {
     state: Option<State>,
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    deployment: Option<Detail>,
+    deployment: Option<Verbatim<DeploymentDetail>>,
 }
 
 impl Deploy {
@@ -130,7 +132,7 @@ impl Deploy {
         let host = Host::of(&self.server).await?;
         // Whoever may not look could not follow either; nothing has been created yet.
         let query = [("repository", repository.to_string()), ("limit", "1".to_owned())];
-        let _readable: List = self.server.get("/api/v1/deployments", &query).await?;
+        let _readable: DeploymentPage = self.server.get("/api/v1/deployments", &query).await?;
         let maker = self.maker(host, &repository, &tree)?;
         holds::tell(&self.server, &tree, &self.targets).await;
         let stop = interrupts();
@@ -304,7 +306,7 @@ fn reasons(one: &Became, tree: &Tree) -> String {
     if let Some(bytes) = &tree.waml {
         sources.add(WAML_FILE, String::from_utf8_lossy(bytes));
     }
-    let (target, id) = (&one.target, &detail.overview.id);
+    let (target, id) = (&one.target, &detail.summary.id);
     let mut violations = diagnostics::render(&detail.violations, &sources);
     violations += &diagnostics::left_out(detail.violations_left_out);
     let stops = detail.violations.iter().any(|one| one.severity == Severity::Error);

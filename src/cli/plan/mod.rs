@@ -3,16 +3,17 @@
 mod page; // as people read it
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::client::{Change, More, Server};
+use super::client::Server;
 use super::diagnostics::Sources;
 use super::error::{CliError, Outcome};
 use super::here::{self, Whose};
 use super::offline::{self, WAML_FILE};
 use super::output::{self, Format};
+use super::verbatim::Verbatim;
+use crate::api::plans::{PlanAnswer, PlanOutcome, PlanRequest};
 use crate::model::id::{ImageTag, TargetName};
-use crate::model::violation::Violation;
 
 /// Shows what a deployment would change on each target, object by object and field by field, and what
 /// would speak against it now. Nothing is deployed.
@@ -54,47 +55,10 @@ pub(super) struct Plan {
     output: Format,
 }
 
-/// What the service is asked.
-#[derive(Debug, Clone, Serialize)]
-struct Ask {
-    repository: String,
-    target: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tag: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<String>,
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
-    git_ref: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waml: Option<String>,
-}
-
-/// What it answers.
-#[derive(Debug, Serialize, Deserialize)]
-struct Planned {
-    outcome: String,
-    app: Option<String>,
-    target: String,
-    tag: Option<String>,
-    commit: Option<String>,
-    template: Option<String>,
-    digest: Option<String>,
-    changes: Vec<Change>,
-    violations: Vec<Violation>,
-    #[serde(default)]
-    violations_left_out: usize,
-    warnings: Vec<Violation>,
-    #[serde(default)]
-    warnings_left_out: usize,
-    notes: Vec<String>,
-    #[serde(flatten)]
-    more: More,
-}
-
 /// All that was planned.
 #[derive(Debug, Serialize)]
 struct Plans {
-    plans: Vec<Planned>,
+    plans: Vec<Verbatim<PlanAnswer>>,
 }
 
 impl Plan {
@@ -106,14 +70,14 @@ impl Plan {
             ask.target = target.to_string();
             let planned = self.server.consult("/api/v1/plan", &ask).await;
             let names = self.whose.names(&target);
-            let planned: Planned = self.server.suggest(planned, &names).await?;
+            let planned: Verbatim<PlanAnswer> = self.server.suggest(planned, &names).await?;
             if !self.output.is_data() {
                 let gap = if plans.is_empty() { "" } else { "\n" };
                 output::print(&format!("{gap}{}", page::of(&planned, self.diff, &sources)))?;
             }
             plans.push(planned);
         }
-        let refused = plans.iter().any(|plan| plan.outcome == "refused");
+        let refused = plans.iter().any(|plan| plan.outcome == PlanOutcome::Refused);
         if self.output.is_data() {
             output::data(self.output, &Plans { plans })?;
         }
@@ -138,9 +102,9 @@ impl Plan {
         Ok((Some(tag), targets.iter().map(target).collect::<Result<_, _>>()?))
     }
 
-    fn ask(&self, tag: Option<ImageTag>) -> Result<(Ask, Sources), CliError> {
+    fn ask(&self, tag: Option<ImageTag>) -> Result<(PlanRequest, Sources), CliError> {
         let mut sources = Sources::default();
-        let mut ask = Ask {
+        let mut ask = PlanRequest {
             repository: self.whose.repository()?.to_string(),
             target: String::new(),
             tag: tag.map(String::from),

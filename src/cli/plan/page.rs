@@ -1,12 +1,13 @@
 //! A plan as people read it.
 
-use super::Planned;
+use crate::api::plans::{PlanAnswer, PlanOutcome};
 use crate::cli::changes::{self, Shown};
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::output::{BAD, BOLD, GOOD, NOTE};
+use crate::model::change::How;
 
 /// One target's plan.
-pub(super) fn of(plan: &Planned, diff: bool, sources: &Sources) -> String {
+pub(super) fn of(plan: &PlanAnswer, diff: bool, sources: &Sources) -> String {
     let app = plan.app.as_deref().unwrap_or("the app");
     let tag = plan.tag.as_ref().map_or_else(String::new, |tag| format!(", tag {tag}"));
     let mut text = format!("{BOLD}{app} on {}{BOLD:#}{tag}: {}\n", plan.target, verdict(plan));
@@ -23,14 +24,17 @@ pub(super) fn of(plan: &Planned, diff: bool, sources: &Sources) -> String {
     text
 }
 
-fn verdict(plan: &Planned) -> String {
-    let of = |how: &str| plan.changes.iter().filter(|change| change.how == how).count();
-    match plan.outcome.as_str() {
-        "refused" => format!("{BAD}would be refused{BAD:#}"),
-        "unchanged" => format!("{GOOD}nothing would change{GOOD:#}"),
-        _ => {
-            let counts =
-                [("new", of("added")), ("changed", of("changed")), ("gone", of("removed"))];
+fn verdict(plan: &PlanAnswer) -> String {
+    let of = |how: How| plan.changes.iter().filter(|change| change.how == how).count();
+    match plan.outcome {
+        PlanOutcome::Refused => format!("{BAD}would be refused{BAD:#}"),
+        PlanOutcome::Unchanged => format!("{GOOD}nothing would change{GOOD:#}"),
+        PlanOutcome::Changes => {
+            let counts = [
+                ("new", of(How::Added)),
+                ("changed", of(How::Changed)),
+                ("gone", of(How::Removed)),
+            ];
             let some = counts.into_iter().filter(|(_, n)| *n > 0);
             some.map(|(word, n)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
         }

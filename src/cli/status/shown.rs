@@ -1,15 +1,17 @@
 //! Where apps are, as a terminal shows it. Pure.
 
-use serde_json::Value as Json;
-
-use super::{App, Back, Everything, Hold, Lock, OneApp, Placed, Target};
-use crate::cli::client::Overview;
+use super::{Everything, OneApp, Target};
+use crate::api::apps::{AppDetail, AppSummary, LiveRollback, MissingRepository};
+use crate::api::deployments::DeploymentSummary;
+use crate::api::locks::LockSummary;
+use crate::api::readiness::Readiness;
+use crate::api::rollbacks::HoldSummary;
 use crate::cli::deployment;
-use crate::cli::follow::Readiness;
 use crate::cli::output;
 use crate::cli::output::{BAD, BOLD, DIM, NOTE};
 use crate::cli::table::{Column, table, wrap};
 use crate::cli::times::{TimeHeader, Times};
+use crate::cli::verbatim::Verbatim;
 use crate::model::deployment::State;
 
 /// An app on its targets.
@@ -58,7 +60,7 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
         let names: Vec<_> = hidden.iter().map(|one| one.target.as_str()).collect();
         text += &format!("{NOTE}note{NOTE:#}: you may not see it on {}\n", names.join(", "));
     }
-    text += &found.missing.iter().map(missing).collect::<String>();
+    text += &found.missing.iter().map(|one| missing(one)).collect::<String>();
     let states = || found.targets.iter().filter_map(|t| Some((&t.target, t.state.as_ref()?)));
     let under_way: Vec<_> = states().flat_map(|(_, app)| &app.under_way).collect();
     if !under_way.is_empty() {
@@ -68,7 +70,7 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
     for (target, back) in
         states().filter_map(|(t, app)| Some((t, app.live.as_ref()?.rollback.as_ref()?)))
     {
-        let Back { id: _, from, by, reason, at, more: _ } = back;
+        let LiveRollback { id: _, from, by, reason, at } = back;
         let when = at.map_or(String::new(), |at| format!(", {}", times.ago(at)));
         let from = from.as_ref().map_or(String::new(), |from| format!(", in place of {from}"));
         text += &format!("\n{BOLD}restored{BOLD:#}\n  {target}  by {by}{when}{from}: {reason}\n");
@@ -80,7 +82,7 @@ fn beside_table(found: &OneApp, hidden: &[&Target], times: Times) -> String {
         text += &locks.iter().map(|(target, lock)| locked(target, lock, times)).collect::<String>();
     }
     for (target, hold) in states().filter_map(|(target, app)| Some((target, app.hold.as_ref()?))) {
-        let Hold { by, reason, since, more: _ } = hold;
+        let HoldSummary { by, reason, since, .. } = hold;
         text += &format!(
             "\n{BOLD}held{BOLD:#}\n  {target}  by {by}, {}: {reason}\n",
             times.ago(*since)
@@ -126,7 +128,7 @@ fn row(target: &Target, times: Times) -> [String; 5] {
 }
 
 /// What there is to say of an app on a target, in a few words.
-fn state(app: &App) -> String {
+fn state(app: &AppDetail) -> String {
     let mut words = Vec::new();
     match (&app.live, app.hand_edited) {
         (Some(live), _) => {
@@ -149,17 +151,16 @@ fn state(app: &App) -> String {
     words.join(", ")
 }
 
-fn going(one: &Overview) -> String {
+fn going(one: &DeploymentSummary) -> String {
     let colour = deployment::colour(one.state);
-    let Overview { id, tag, target, actor, summary, .. } = one;
+    let DeploymentSummary { id, tag, target, actor, summary, .. } = one;
     let state = one.state.as_str();
     format!("  {id}  {colour}{state}{colour:#}  {tag} to {target} by {actor}: {summary}\n")
 }
 
-fn locked(target: &str, lock: &Lock, times: Times) -> String {
-    let Lock { id, scope, reason, by, since, until, more: _ } = lock;
-    let named = |key: &str| scope.get(key).and_then(Json::as_str);
-    let what = match (named("app"), named("owner"), named("target")) {
+fn locked(target: &str, lock: &LockSummary, times: Times) -> String {
+    let LockSummary { id, scope, reason, by, since, until } = lock;
+    let what = match (&scope.app, &scope.owner, &scope.target) {
         (Some(_), _, _) => "this app",
         (_, Some(_), _) => "the team's apps",
         (_, _, Some(_)) => "all on it",
@@ -170,9 +171,8 @@ fn locked(target: &str, lock: &Lock, times: Times) -> String {
 }
 
 /// A repository that could not be looked at.
-fn missing(missing: &Json) -> String {
-    let said = |key: &str| missing.get(key).and_then(Json::as_str).unwrap_or("?");
-    format!("{NOTE}missing{NOTE:#}: what is in {}: {}\n", said("repository"), said("why"))
+fn missing(MissingRepository { repository, why }: &MissingRepository) -> String {
+    format!("{NOTE}missing{NOTE:#}: what is in {repository}: {why}\n")
 }
 
 /// What the service waits for; nothing where it is ready.
@@ -189,7 +189,7 @@ pub(super) fn waits(service: &Readiness) -> String {
 
 /// All apps.
 pub(super) fn of_all(found: &Everything, times: Times) -> String {
-    let row = |one: &Placed| {
+    let row = |one: &Verbatim<AppSummary>| {
         let or = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut state = Vec::new();
         let live = if one.live_revision.is_none() { "edited by hand" } else { "live" };
@@ -218,10 +218,10 @@ pub(super) fn of_all(found: &Everything, times: Times) -> String {
 /// What stands under the table of all apps.
 fn beside_apps(found: &Everything) -> String {
     let mut text = String::new();
-    text += &found.missing.iter().map(missing).collect::<String>();
+    text += &found.missing.iter().map(|one| missing(one)).collect::<String>();
     if !found.under_way.is_empty() {
         text += &format!("\n{BOLD}under way{BOLD:#}\n");
-        text += &found.under_way.iter().map(going).collect::<String>();
+        text += &found.under_way.iter().map(|one| going(one)).collect::<String>();
     }
     let note = |note: &String| format!("{NOTE}note{NOTE:#}: {note}\n");
     text += &found.notes.iter().map(note).collect::<String>();
@@ -230,9 +230,8 @@ fn beside_apps(found: &Everything) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Failed;
     use super::*;
-    use crate::cli::client::More;
+    use crate::api::apps::FailedDeployment;
     use crate::cli::table::layout;
     use crate::cli::times::TimeStyle;
 
@@ -249,6 +248,10 @@ mod tests {
         serde_json::from_value(checks).unwrap()
     }
 
+    fn unreached(why: &str) -> Verbatim<MissingRepository> {
+        serde_json::from_value(serde_json::json!({"repository": "far", "why": why})).unwrap()
+    }
+
     fn deployment(state: &str) -> serde_json::Value {
         serde_json::json!({
             "id": "20261121-115900000-3f9a2c", "state": state, "app": "devx/shop", "target": "prod",
@@ -258,7 +261,7 @@ mod tests {
         })
     }
 
-    fn app(more: &serde_json::Value) -> App {
+    fn app(more: &serde_json::Value) -> Verbatim<AppDetail> {
         let mut app = serde_json::json!({
             "repository": "acme/shop", "owner": "squad@example.com", "hosts": [],
             "live": {"revision": "20261121-090000000-3f9a2c", "tag": "1.10", "commit": null,
@@ -301,7 +304,7 @@ mod tests {
                 target("prod", Some(app(&full))),
                 target("test", Some(app(&edited))),
             ],
-            missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
+            missing: vec![unreached("it cannot be reached")],
             service: ready(false),
         };
         let text = anstream::adapter::strip_str(&of_app(&found, times())).to_string();
@@ -370,9 +373,7 @@ mod tests {
     fn what_stands_under_a_table_fits_80_columns() {
         let found = Everything {
             apps: Vec::new(),
-            missing: vec![
-                serde_json::json!({"repository": "far", "why": "git.example.com ".repeat(9)}),
-            ],
+            missing: vec![unreached(&"git.example.com ".repeat(9))],
             under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
             notes: vec!["there are more than 2000 apps: ".repeat(4)],
             service: ready(false),
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn all_apps_are_shown_with_what_goes_on() {
-        let placed = |app: &str, live: Option<&str>, locked: bool| Placed {
+        let placed = |app: &str, live: Option<&str>, locked: bool| AppSummary {
             target: "prod".to_owned(),
             namespace: "devx".to_owned(),
             app: app.to_owned(),
@@ -404,21 +405,21 @@ mod tests {
             hosts: Vec::new(),
             owner: live.map(|_| "squad@example.com".to_owned()),
             repository: None,
-            failed: locked.then(|| Failed {
+            failed: locked.then(|| FailedDeployment {
                 id: "20261121-100000000-3f9a2c".to_owned(),
                 tag: "1.11".to_owned(),
-                more: More::default(),
             }),
             locked,
             held: locked,
-            more: More::default(),
         };
         let found = Everything {
-            apps: vec![
+            apps: [
                 placed("cart", None, false),
                 placed("shop", Some("20261121-090000000-3f9a2c"), true),
-            ],
-            missing: vec![serde_json::json!({"repository": "far", "why": "it cannot be reached"})],
+            ]
+            .map(|app| serde_json::from_value(serde_json::json!(app)).unwrap())
+            .into(),
+            missing: vec![unreached("it cannot be reached")],
             under_way: vec![serde_json::from_value(deployment("running")).unwrap()],
             notes: vec!["there are more than 2000 apps: add --target".to_owned()],
             service: ready(true),

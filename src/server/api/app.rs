@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 
+use crate::api::apps::AppDetail;
+use crate::api::revisions::{RevisionDetail, RevisionList};
 use crate::model::placed::Spot;
 use crate::server::Shared;
-use crate::server::api::app_view::{AppView, HistoryView, RevisionFilesView};
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
@@ -23,7 +24,7 @@ pub(super) fn one_operation() -> Operation {
             "What is live is what the manifest repository has under `latest`. The server of that \
              repository is asked at most every half minute; our own pushes are seen at once.",
         )
-        .gives::<AppView>(200, "The app.")
+        .gives::<AppDetail>(200, "The app.")
         .fails(&[Kind::NotFound])
 }
 
@@ -32,11 +33,11 @@ pub(super) async fn one<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     path: Names,
-) -> Result<Json<AppView>, Problem> {
+) -> Result<Json<AppDetail>, Problem> {
     let spot = allowed(&shared, &caller, path::spot(path)?).await?;
     let found = shared.state.backend.app(&spot).await.map_err(not_shown)?;
     let app = found.ok_or_else(|| nothing_of(&spot))?;
-    Ok(Json(AppView::new(spot, app)))
+    Ok(Json(AppDetail::new(spot, app)))
 }
 
 /// What is said of [`revisions`].
@@ -46,7 +47,7 @@ pub(super) fn revisions_operation() -> Operation {
             "Who made one, when and why comes from the database, or from the commit where the database \
              does not know it; what neither says is null.",
         )
-        .gives::<HistoryView>(200, "The history.")
+        .gives::<RevisionList>(200, "The history.")
         .fails(&[Kind::NotFound])
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn revisions<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     path: Names,
-) -> Result<Json<HistoryView>, Problem> {
+) -> Result<Json<RevisionList>, Problem> {
     let spot = allowed(&shared, &caller, path::spot(path)?).await?;
     let found = shared.state.backend.history(&spot).await.map_err(not_shown)?;
     Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
@@ -64,7 +65,7 @@ pub(super) async fn revisions<B: Backend>(
 /// What is said of [`revision`].
 pub(super) fn revision_operation() -> Operation {
     Operation::reads("getRevision", "One revision with its files, against what is live.")
-        .gives::<RevisionFilesView>(200, "The revision.")
+        .gives::<RevisionDetail>(200, "The revision.")
         .fails(&[Kind::NotFound])
 }
 
@@ -73,7 +74,7 @@ pub(super) async fn revision<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     path: InPath<(String, String, String, String)>,
-) -> Result<Json<RevisionFilesView>, Problem> {
+) -> Result<Json<RevisionDetail>, Problem> {
     let (spot, id) = path::revision(path)?;
     let spot = allowed(&shared, &caller, spot).await?;
     let found = shared.state.backend.revision(&spot, &id).await.map_err(not_shown)?;

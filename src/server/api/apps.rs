@@ -6,10 +6,8 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::api::apps::{self, RemovalAnswer};
 use crate::model::facts::LiveObject;
 use crate::model::placed::Spot;
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
@@ -17,68 +15,18 @@ use crate::server::Shared;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Operation, forms};
+use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, Gone, NotRemoved, Outcome};
 use crate::server::problem::{Kind, Problem};
 
 /// How many names a message lists.
 const NAMED: usize = 20;
 
-/// What a caller says.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "RemovalRequest")]
-pub(super) struct RemovalBody {
-    /// Why; one line.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-    /// Whether objects that keep data may go, too.
-    #[serde(default)]
-    with_data: bool,
-    /// Only say what would be removed.
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// A removal as callers see it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Removal")]
-pub(super) struct View {
-    /// `removed`, `already-removed` or `would-remove`.
-    outcome: &'static str,
-    /// The removal's id; none where it was only asked.
-    id: Option<String>,
-    /// The cluster.
-    target: String,
-    /// `NAMESPACE/SLUG`
-    app: String,
-    /// Who asked.
-    actor: String,
-    /// Why.
-    reason: String,
-    /// When.
-    asked_at: Timestamp,
-    /// The commit that took it away.
-    commit: Option<String>,
-    /// How it ended; one sentence.
-    summary: Option<String>,
-    /// Of what was live.
-    digest: Option<String>,
-    /// The paths in the manifest repository.
-    files: Vec<String>,
-    /// The objects that were live.
-    objects: Vec<LiveObject>,
-    /// Those of them that keep data, or of which nobody can tell.
-    keeps_data: Vec<LiveObject>,
-    /// What else to know, one sentence each.
-    notes: Vec<String>,
-}
-
 /// What is said of [`remove`].
 pub(super) fn remove_operation() -> Operation {
     Operation::acts("removeApp", "Takes an app off a target, with all its manifests.")
-        .takes::<RemovalBody>()
-        .gives::<View>(200, "What was removed, or would be.")
+        .takes::<apps::RemovalRequest>()
+        .gives::<RemovalAnswer>(200, "What was removed, or would be.")
         .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
 }
 
@@ -88,12 +36,12 @@ pub(super) async fn remove<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: InPath<(String, String, String)>,
-    ask: Result<Json<RemovalBody>, JsonRejection>,
-) -> Result<Json<View>, Problem> {
+    ask: Result<Json<apps::RemovalRequest>, JsonRejection>,
+) -> Result<Json<RemovalAnswer>, Problem> {
     let Spot { target, app } = path::spot(path)?;
     shared.may(&caller, Scope::Deploy, &Subject::App(target.clone(), app.clone())).await?;
     let by = caller.by();
-    let Json(RemovalBody { reason: text, with_data, dry_run }) =
+    let Json(apps::RemovalRequest { reason: text, with_data, dry_run }) =
         ask.map_err(|error| unread(&error))?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
@@ -161,19 +109,20 @@ fn list(names: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// Takes the record apart; a new field asks here whether it is to be seen.
-fn view(gone: Gone) -> View {
+fn view(gone: Gone) -> RemovalAnswer {
     let Removal { id, target, app, actor, reason, taken, asked_at, ended } = gone.removal;
     let Taken { files, objects, keeps_data, digest, repository: _, notes } = taken;
     let (commit, summary) = match ended {
         Some(Ended { at: _, commit, summary }) => (commit, Some(summary)),
         None => (None, None),
     };
-    View {
+    RemovalAnswer {
         outcome: match gone.outcome {
             Outcome::Now => "removed",
             Outcome::Before => "already-removed",
             Outcome::Would => "would-remove",
-        },
+        }
+        .to_owned(),
         id: (gone.outcome != Outcome::Would).then(|| id.into()),
         target: target.into(),
         app: app.to_string(),

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::model::audit::{By, Found, Search, Written};
+use crate::api::audit::AuditPage;
+use crate::model::audit::Search;
 use crate::model::id::{AppKey, DeployId, Namespace, Slug, TargetName};
 use crate::server::Shared;
 use crate::server::api::path::{self, InQuery};
@@ -30,46 +29,6 @@ const AUDIT: &[Parameter] = &[
     query::CURSOR,
 ];
 
-/// One page, newest first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "AuditPage")]
-pub(super) struct ListView {
-    /// This page of them.
-    entries: Vec<View>,
-    /// The `cursor` of the next page.
-    next: Option<String>,
-}
-
-/// One act.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
-struct View {
-    /// Names it, and orders entries by time.
-    id: String,
-    /// When.
-    at: Timestamp,
-    /// Who.
-    by: String,
-    /// How the name is known: `token`, `github`, `loopback`, `operator`.
-    via: &'static str,
-    /// The address that the request came from.
-    from: Option<String>,
-    /// The request's id, as in the log.
-    request: Option<String>,
-    /// What: `rollback`, `lock`, `remove`.
-    act: String,
-    /// On which target, if on one.
-    target: Option<String>,
-    /// `namespace/slug`.
-    app: Option<String>,
-    /// What else it was about: a lock's id, a deployment's.
-    subject: String,
-    /// Why.
-    reason: String,
-    /// What became of it; one sentence.
-    outcome: String,
-}
-
 /// What is said of [`list`].
 pub(super) fn operation() -> Operation {
     Operation::reads("listAudit", "Who did what on purpose, newest first.")
@@ -78,7 +37,7 @@ pub(super) fn operation() -> Operation {
             "Deployments that came as events are not in it: they are in the list of deployments.",
         )
         .query(AUDIT)
-        .gives::<ListView>(200, "One page.")
+        .gives::<AuditPage>(200, "One page.")
 }
 
 /// The newest entries that pass the filters.
@@ -86,16 +45,14 @@ pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<AuditPage>, Problem> {
     shared.may(&caller, Scope::Admin, &Subject::Everywhere).await?;
     let search = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let found = shared.state.backend.audited(&search).await.map_err(|error| {
         tracing::error!(%error, "the audit log could not be read");
         Problem::new(Kind::Unavailable, "the audit log cannot be read now; come again")
     })?;
-    let Found { entries, next } = found;
-    let entries = entries.into_iter().map(view).collect();
-    Ok(Json(ListView { entries, next: next.map(String::from) }))
+    Ok(Json(found.into()))
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
@@ -129,25 +86,6 @@ fn time(name: &str, value: &str) -> Result<Timestamp, String> {
     let wrong =
         |_| format!("{name}: {} is not a time like 2026-11-21T08:00:00Z", query::shown(value));
     value.parse().map_err(wrong)
-}
-
-fn view(entry: Written) -> View {
-    let Written { id, at, by, act, target, app, subject, reason, outcome } = entry;
-    let By { name, via, from, request } = by;
-    View {
-        id: id.into(),
-        at,
-        by: name,
-        via: via.as_str(),
-        from,
-        request,
-        act,
-        target: target.map(String::from),
-        app: app.map(|app| app.to_string()),
-        subject,
-        reason,
-        outcome,
-    }
 }
 
 #[cfg(test)]

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Form, Is, Operation, Parameter, forms};
+use crate::server::openapi::{Form, Is, Operation, Parameter};
 use crate::server::ports::{
     AppImage, Backend, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
 };
@@ -29,40 +27,6 @@ const OLDEST: u32 = 1_000;
 
 const KNOWN: &str = "app, target, limit, cursor";
 
-/// The newest builds.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Builds")]
-pub(super) struct ListView {
-    /// Without a tag.
-    image: String,
-    /// Newest first. On the first page those that are live are there, however old they are.
-    builds: Vec<BuildView>,
-    /// The `cursor` of the next page; null on the last.
-    next: Option<String>,
-    /// How many tags the registry lists.
-    tags: usize,
-    /// Whether all of them were looked at; if not, newer builds may be missing.
-    complete: bool,
-    /// What could not be found out, for people.
-    notes: Vec<String>,
-}
-
-/// One build.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Build")]
-struct BuildView {
-    /// The image tag.
-    tag: String,
-    /// Of the image.
-    digest: Option<String>,
-    /// When it was built, as the image says.
-    created: Option<Timestamp>,
-    /// Of which commit, as the image says.
-    commit: Option<String>,
-    /// The targets where it is live.
-    live: Vec<String>,
-}
-
 /// What the list may be asked.
 const QUERY: &[Parameter] = &[
     Parameter::text("app", Form::APP, "The app, `namespace/slug`.").required(),
@@ -75,43 +39,19 @@ const QUERY: &[Parameter] = &[
     Parameter::of("cursor", Is::Number(0, OLDEST as i64), "The `next` of the page before."),
 ];
 
-/// Whose builds are wanted, where the app was perhaps never deployed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "BuildsRequest")]
-pub(super) struct BuildsRequest {
-    /// The service's repository, `OWNER/NAME`.
-    #[schemars(with = "forms::OfRepository")]
-    repository: String,
-    /// The text of its WAML, which names the image.
-    waml: String,
-    /// The cluster whose section of the WAML names the image; absent: the first.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfTarget>")]
-    target: Option<String>,
-    /// At most so many; 20 where it is absent.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
-    /// The `next` of the page before.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfPlace>")]
-    cursor: Option<String>,
-}
-
 /// What is said of [`of_waml`].
 pub(super) fn of_waml_operation() -> Operation {
     Operation::reads("listBuildsOfWaml", "What could be deployed of the app of a WAML.")
         .about("For an app that was never deployed. Nothing is recorded.")
         .takes::<BuildsRequest>()
-        .gives::<ListView>(200, "The newest builds of its image.")
+        .gives::<BuildPage>(200, "The newest builds of its image.")
 }
 
 /// What is said of [`list`].
 pub(super) fn operation() -> Operation {
     Operation::reads("listBuilds", "What could be deployed of an app, and where it is live.")
         .query(QUERY)
-        .gives::<ListView>(200, "The newest builds of its image.")
+        .gives::<BuildPage>(200, "The newest builds of its image.")
         .fails(&[Kind::NotFound, Kind::Unprocessable])
 }
 
@@ -120,7 +60,7 @@ pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<BuildPage>, Problem> {
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read".to_owned()))?;
     let query = read(&pairs).map_err(bad)?;
@@ -138,7 +78,7 @@ pub(super) async fn of_waml<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<BuildsRequest>, JsonRejection>,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<BuildPage>, Problem> {
     let Json(body) = body.map_err(|error| unread(&error))?;
     let request = read_request(body).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let on = |target: Option<TargetName>| Subject::Repository(request.repository.clone(), target);
@@ -177,7 +117,7 @@ async fn list_visible<B: Backend>(
     caller: &Caller,
     image: &AppImage,
     page: BuildsPage,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<BuildPage>, Problem> {
     let on = |target: &TargetName| Subject::App(target.clone(), image.app.clone());
     let visible = shared.seen(caller, image.targets.clone(), on).await?;
     let builds = shared.state.backend.list_builds(image, &visible, page).await.map_err(refused)?;
@@ -257,7 +197,7 @@ fn refused(error: NoBuilds) -> Problem {
     }
 }
 
-fn view(builds: Builds) -> ListView {
+fn view(builds: Builds) -> BuildPage {
     let Builds { image, builds, next, tags, complete, unknown, notes } = builds;
     let unknown = unknown.into_iter();
     let unknown =
@@ -266,19 +206,20 @@ fn view(builds: Builds) -> ListView {
     let one = |build: Build| {
         let Build { tag, digest, created, commit, live } = build;
         let live = live.into_iter().map(String::from).collect();
-        BuildView { tag, digest, created, commit, live }
+        BuildSummary { tag, digest, created, commit, live }
     };
     let mut notes = notes;
     if next.is_some_and(|next| next > OLDEST) {
         notes.push(format!("builds beyond the newest {OLDEST} are not listed"));
     }
     let next = next.filter(|next| *next <= OLDEST).map(|next| next.to_string());
-    ListView { image, builds: builds.into_iter().map(one).collect(), next, tags, complete, notes }
+    BuildPage { image, builds: builds.into_iter().map(one).collect(), next, tags, complete, notes }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::forms;
 
     fn pairs(text: &[(&str, &str)]) -> Result<BuildsQuery, String> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());

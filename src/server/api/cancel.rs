@@ -6,9 +6,8 @@ use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::api::deployments::{CancelRequest, DeploymentSummary};
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::removal::reason;
@@ -16,27 +15,17 @@ use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
-use crate::server::api::view::{Overview, overview};
+use crate::server::api::view::overview;
 use crate::server::auth::Caller;
-use crate::server::openapi::{Operation, forms};
+use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
-
-/// What a caller says.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "CancelRequest")]
-pub(super) struct CancelBody {
-    /// Why, for whoever looks at it later.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-}
 
 /// What is said of [`cancel`].
 pub(super) fn operation() -> Operation {
     Operation::acts("cancelDeployment", "Ends a deployment whose push has not begun.")
-        .takes::<CancelBody>()
-        .gives::<Overview>(200, "It is cancelled.")
+        .takes::<CancelRequest>()
+        .gives::<DeploymentSummary>(200, "It is cancelled.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
@@ -46,11 +35,11 @@ pub(super) async fn cancel<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
-    ask: Result<Json<CancelBody>, JsonRejection>,
-) -> Result<Json<Overview>, Problem> {
+    ask: Result<Json<CancelRequest>, JsonRejection>,
+) -> Result<Json<DeploymentSummary>, Problem> {
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let Json(CancelBody { reason: text }) = ask.map_err(|error| unread(&error))?;
+    let Json(CancelRequest { reason: text }) = ask.map_err(|error| unread(&error))?;
     let backend = &shared.state.backend;
     let found = backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
     let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;

@@ -4,43 +4,22 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use crate::api::deployments::{DeploymentDetail, DeploymentLog, DeploymentPage, LogLine};
 use crate::dashboard::story::{self, Line};
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
-use crate::server::api::view::{Detail, ListView};
 use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
 use crate::server::ports::Backend;
 use crate::server::problem::{Kind, Problem};
 
-/// What happened to a deployment, in order.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DeploymentLog")]
-pub(super) struct LogView {
-    /// Oldest first.
-    lines: Vec<LineView>,
-}
-
-/// One thing that happened.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "LogLine")]
-struct LineView {
-    /// When.
-    at: Timestamp,
-    /// What, for people; one sentence. Names and code stand between backticks.
-    text: String,
-}
-
 /// What is said of [`list`].
 pub(super) fn list_operation() -> Operation {
     Operation::reads("listDeployments", "Deployments, newest first.")
         .query(query::DEPLOYMENTS)
-        .gives::<ListView>(200, "One page.")
+        .gives::<DeploymentPage>(200, "One page.")
 }
 
 /// The newest deployments that pass the filters.
@@ -48,7 +27,7 @@ pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<DeploymentPage>, Problem> {
     let query = query::read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.deployments(&query).await;
     let mut page = page.map_err(|error| path::unavailable(&error))?;
@@ -59,7 +38,7 @@ pub(super) async fn list<B: Backend>(
 /// What is said of [`one`].
 pub(super) fn one_operation() -> Operation {
     Operation::reads("getDeployment", "A deployment with all that is known of it.")
-        .gives::<Detail>(200, "The deployment.")
+        .gives::<DeploymentDetail>(200, "The deployment.")
         .fails(&[Kind::NotFound])
 }
 
@@ -68,20 +47,20 @@ pub(in crate::server) async fn one<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     id: InPath<String>,
-) -> Result<Json<Detail>, Problem> {
+) -> Result<Json<DeploymentDetail>, Problem> {
     let id = path::deployment(id)?;
     let backend = &shared.state.backend;
     let found = backend.deployment(&id).await.map_err(|error| path::unavailable(&error))?;
     let (deployment, statuses) = found.ok_or_else(|| path::no_deployment(&id))?;
     shared.may_see(&caller, &deployment).await?;
     let changes = backend.changes(&deployment).await;
-    Ok(Json(Detail::new(deployment, statuses, backend.page_of(&id), changes)))
+    Ok(Json(DeploymentDetail::new(deployment, statuses, backend.page_of(&id), changes)))
 }
 
 /// What is said of [`log`].
 pub(super) fn log_operation() -> Operation {
     Operation::reads("getDeploymentLog", "What happened to a deployment, in order, for people.")
-        .gives::<LogView>(200, "The log so far.")
+        .gives::<DeploymentLog>(200, "The log so far.")
         .fails(&[Kind::NotFound])
 }
 
@@ -90,11 +69,11 @@ pub(super) async fn log<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     id: InPath<String>,
-) -> Result<Json<LogView>, Problem> {
+) -> Result<Json<DeploymentLog>, Problem> {
     let id = path::deployment(id)?;
     let found = shared.state.backend.log(&id).await.map_err(|error| path::unavailable(&error))?;
     let log = found.ok_or_else(|| path::no_deployment(&id))?;
     shared.may_see(&caller, &log.deployment).await?;
-    let line = |Line { at, text }| LineView { at, text };
-    Ok(Json(LogView { lines: story::lines(&log).into_iter().map(line).collect() }))
+    let line = |Line { at, text }| LogLine { at, text };
+    Ok(Json(DeploymentLog { lines: story::lines(&log).into_iter().map(line).collect() }))
 }

@@ -22,12 +22,12 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Sleep;
 
+use crate::api::deployments::DeploymentPicture;
 use crate::model::audit::Via;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
-use crate::server::api::view::Picture;
 use crate::server::auth::{Caller, Opened};
 use crate::server::openapi::{Answer, Form, Operation, Parameter};
 use crate::server::ports::Backend;
@@ -59,7 +59,7 @@ pub(super) fn operation() -> Operation {
              service stops, and after about an hour: come again with the last id.",
         )
         .headers(RESUME)
-        .answers(Answer::of::<Picture>(
+        .answers(Answer::of::<DeploymentPicture>(
             200,
             "A stream of events; the data of each is such an object.",
             "text/event-stream",
@@ -228,7 +228,7 @@ impl Told {
 
 /// The picture of a record. Equal pictures have the same version, whoever draws them.
 fn told(record: &Deployment) -> Told {
-    let data = serde_json::to_string(&Picture::from(record.clone())).unwrap_or_default();
+    let data = serde_json::to_string(&DeploymentPicture::from(record.clone())).unwrap_or_default();
     let digest = Sha256::digest(&data);
     Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }

@@ -6,15 +6,15 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::api::code_host::{CodeHostAnswer, DeviceLogin};
+use crate::api::deployments::{DeployAnswer, DeployRequest};
 use crate::model::id::{IdError, ImageTag, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Operation, forms};
+use crate::server::openapi::Operation;
 use crate::server::ports::{Backend, CodeHost, CreatedDeployment, NotAsked, Wanted};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::refuse_invisible;
@@ -24,88 +24,37 @@ const DESCRIPTION_CHARACTERS: usize = 500;
 /// GitHub's own bound for a ref's name, with room for `refs/heads/`.
 const REF_BYTES: usize = 300;
 
-/// Where service repositories are.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "CodeHost")]
-pub(super) struct ForgeView {
-    /// `github` or `local`.
-    kind: &'static str,
-    /// Where deployments are created; null where that is here.
-    api_url: Option<String>,
-    /// Where people look at repositories.
-    web_url: Option<String>,
-    /// How people log in from a terminal; null where that was not set up.
-    login: Option<LoginView>,
-}
-
-/// What GitHub's device flow needs.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Login")]
-struct LoginView {
-    /// Of the OAuth or GitHub App whose device flow is used; no secret.
-    client_id: String,
-}
-
 /// What is said of [`forge`].
 pub(super) fn forge_operation() -> Operation {
     Operation::open("getCodeHost", "Which code host, and how one logs in there.")
-        .gives::<ForgeView>(200, "The code host; nothing of it is secret.")
+        .gives::<CodeHostAnswer>(200, "The code host; nothing of it is secret.")
 }
 
 /// What is said of [`create`].
 pub(super) fn create_operation() -> Operation {
     Operation::acts("deploy", "Deploys, where the service keeps the repositories itself.")
         .about("With GitHub a deployment is created there, and comes here by its event.")
-        .takes::<DeploymentBody>()
-        .gives::<AskedView>(202, "It is recorded, and will be done.")
+        .takes::<DeployRequest>()
+        .gives::<DeployAnswer>(202, "It is recorded, and will be done.")
         .fails(&[Kind::Conflict])
 }
 
 /// Says where service repositories are, and how one logs in there: nothing that is secret.
-pub(super) async fn forge<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Json<ForgeView> {
+pub(super) async fn forge<B: Backend>(
+    State(shared): State<Arc<Shared<B>>>,
+) -> Json<CodeHostAnswer> {
     Json(match shared.state.backend.code_host() {
-        CodeHost::Local => ForgeView { kind: "local", api_url: None, web_url: None, login: None },
-        CodeHost::GitHub { api_url, web_url, client_id } => ForgeView {
-            kind: "github",
+        CodeHost::Local => {
+            let kind = "local".to_owned();
+            CodeHostAnswer { kind, api_url: None, web_url: None, login: None }
+        }
+        CodeHost::GitHub { api_url, web_url, client_id } => CodeHostAnswer {
+            kind: "github".to_owned(),
             api_url: Some(api_url),
             web_url: Some(web_url),
-            login: client_id.map(|client_id| LoginView { client_id }),
+            login: client_id.map(|client_id| DeviceLogin { client_id }),
         },
     })
-}
-
-/// What a caller says.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "DeployRequest")]
-pub(super) struct DeploymentBody {
-    /// The service's repository, `OWNER/NAME`.
-    #[schemars(with = "forms::OfRepository")]
-    repository: String,
-    /// The whole name of a branch or tag, or a commit's id.
-    #[serde(rename = "ref")]
-    #[schemars(with = "forms::OfRef")]
-    git_ref: String,
-    /// The image tag.
-    #[schemars(with = "forms::OfTag")]
-    tag: String,
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-    /// Why, for people.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfReason>")]
-    description: Option<String>,
-}
-
-/// A deployment that is stored.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Deploying")]
-pub(super) struct AskedView {
-    /// Its deploy id.
-    id: String,
-    /// The number that it has instead of a forge's.
-    forge_id: i64,
 }
 
 /// Asks for a deployment.
@@ -113,27 +62,24 @@ pub(super) async fn create<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
-    ask: Result<Json<DeploymentBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<AskedView>), Problem> {
+    ask: Result<Json<DeployRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<DeployAnswer>), Problem> {
     let Json(ask) = ask.map_err(|error| unread(&error))?;
     let wanted = read(ask, &caller).map_err(|why| Problem::new(Kind::Unprocessable, why))?;
     let subject = Subject::Repository(wanted.repository.clone(), Some(wanted.target.clone()));
     shared.may(&caller, Scope::Deploy, &subject).await?;
-    let reply = key.reply(|asked: &CreatedDeployment| {
-        answer(StatusCode::ACCEPTED, &AskedView::of(asked.clone()))
-    });
+    let reply = key
+        .reply(|asked: &CreatedDeployment| answer(StatusCode::ACCEPTED, &answer_of(asked.clone())));
     let asked = shared.state.backend.ask(wanted, caller.by(), &reply).await.map_err(refused)?;
-    Ok((StatusCode::ACCEPTED, Json(AskedView::of(asked))))
+    Ok((StatusCode::ACCEPTED, Json(answer_of(asked))))
 }
 
-impl AskedView {
-    fn of(CreatedDeployment { id, forge_id }: CreatedDeployment) -> Self {
-        Self { id: id.into(), forge_id }
-    }
+fn answer_of(CreatedDeployment { id, forge_id }: CreatedDeployment) -> DeployAnswer {
+    DeployAnswer { id: id.into(), forge_id }
 }
 
-fn read(ask: DeploymentBody, caller: &Caller) -> Result<Wanted, String> {
-    let DeploymentBody { repository, git_ref, tag, target, description } = ask;
+fn read(ask: DeployRequest, caller: &Caller) -> Result<Wanted, String> {
+    let DeployRequest { repository, git_ref, tag, target, description } = ask;
     let named = |name: &'static str| move |error: IdError| format!("{name}: {error}");
     let legal_ref =
         !git_ref.is_empty() && git_ref.len() <= REF_BYTES && !git_ref.contains(char::is_control);

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_contract_allows_only_keys_that_are_taken() {
-        use crate::server::openapi::{Form, forms};
+        use crate::api::forms::{self, Form};
         forms::tests::hold(Form::KEY, |text| read(&[&text]).is_ok());
     }
 

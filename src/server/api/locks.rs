@@ -6,11 +6,8 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use jiff::{SignedDuration, Timestamp};
-use schemars::JsonSchema;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
 use crate::model::id::TargetName;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;
@@ -20,162 +17,15 @@ use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::bad;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Form, Operation, Parameter, forms};
+use crate::server::openapi::{Form, Operation, Parameter};
 use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::find_invisible;
-use crate::support::time_text::{self, DURATIONS, MOMENTS};
 
 const KNOWN: &str = "target, owner, app";
 
 /// As long as an e-mail address may be.
 const LONGEST_OWNER: usize = 254;
-
-/// A lock that somebody wants.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "LockRequest")]
-pub(super) struct LockBody {
-    /// Whom it stops.
-    #[schemars(with = "ScopeForm")]
-    scope: ScopeView,
-    /// Why; shown to whoever is stopped.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-    /// Until when; absent: until it is taken away.
-    #[serde(default, deserialize_with = "moment")]
-    until: Option<Timestamp>,
-    /// For how long: `2h`, `2d`.
-    #[serde(default, rename = "for", deserialize_with = "duration")]
-    #[schemars(with = "Option<forms::OfDuration>")]
-    lasting: Option<SignedDuration>,
-}
-
-/// Reads when a lock ends; what is wrong is said in our words.
-fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-    time_text::moment(&text).map(Some).ok_or_else(|| D::Error::custom(MOMENTS))
-}
-
-/// Reads how long it lasts.
-fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SignedDuration>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-    time_text::duration(&text).map(Some).ok_or_else(|| D::Error::custom(DURATIONS))
-}
-
-/// Why a lock is taken away.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(rename = "UnlockRequest")]
-pub(super) struct Away {
-    /// Why.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-}
-
-/// Whom a lock is to stop: one of these.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it says what `ScopeView` takes")]
-enum ScopeForm {
-    /// Every deployment.
-    Everything(Everything),
-    /// Every deployment to a cluster.
-    Target(OnTarget),
-    /// One app on a cluster.
-    App(OfOneApp),
-    /// Every app of a team.
-    Owner(OfOwner),
-}
-
-/// Every deployment.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct Everything {
-    /// `true`.
-    #[schemars(extend("const" = true))]
-    everything: bool,
-}
-
-/// Every deployment to a cluster.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OnTarget {
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-}
-
-/// One app on a cluster.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OfOneApp {
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-    /// `namespace/slug`
-    #[schemars(with = "forms::OfApp")]
-    app: String,
-}
-
-/// Every app of a team.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it says what is taken")]
-struct OfOwner {
-    /// By the WAML's `owner`.
-    #[schemars(with = "forms::OfOwner")]
-    owner: String,
-}
-
-/// Whom a lock stops: `{"everything": true}`, `{"target": T}`, `{"owner": O}`, or
-/// `{"target": T, "app": "NAMESPACE/SLUG"}`.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields, default)]
-#[schemars(rename = "LockScope")]
-pub(super) struct ScopeView {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    /// Every deployment.
-    everything: Option<bool>,
-    /// Every deployment to a cluster; with `app`, that app's there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    /// Every app of a team, by the WAML's `owner`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    /// `namespace/slug`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    app: Option<String>,
-}
-
-/// A lock as callers see it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Lock")]
-pub(super) struct View {
-    /// Eight hexadecimal digits.
-    id: String,
-    /// Whom it stops.
-    scope: ScopeView,
-    /// Why.
-    reason: String,
-    /// Who placed it.
-    by: String,
-    /// Since when.
-    since: Timestamp,
-    /// Until when; null: until it is taken away.
-    until: Option<Timestamp>,
-}
-
-/// The locks that are placed now, oldest first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "LockPage")]
-pub(super) struct ListView {
-    /// All of them.
-    locks: Vec<View>,
-}
 
 /// What the list may be asked.
 const QUERY: &[Parameter] = &[
@@ -188,7 +38,7 @@ const QUERY: &[Parameter] = &[
 pub(super) fn list_operation() -> Operation {
     Operation::reads("listLocks", "What people keep back now, and why.")
         .query(QUERY)
-        .gives::<ListView>(200, "The locks, oldest first.")
+        .gives::<LockPage>(200, "The locks, oldest first.")
 }
 
 /// What is said of [`place`].
@@ -198,16 +48,16 @@ pub(super) fn place_operation() -> Operation {
             "A lock of an app needs the right to deploy it, one of a team the right to deploy \
              everything, one of a cluster or of everything `admin`.",
         )
-        .takes::<LockBody>()
-        .gives::<View>(201, "The lock.")
+        .takes::<locks::LockRequest>()
+        .gives::<LockSummary>(201, "The lock.")
         .fails(&[Kind::Conflict])
 }
 
 /// What is said of [`remove`].
 pub(super) fn remove_operation() -> Operation {
     Operation::acts("removeLock", "Takes a lock away.")
-        .takes::<Away>()
-        .gives::<View>(200, "The lock that was taken away.")
+        .takes::<UnlockRequest>()
+        .gives::<LockSummary>(200, "The lock that was taken away.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
@@ -216,7 +66,7 @@ pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<LockPage>, Problem> {
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let filter = filter(&pairs).map_err(bad)?;
     let all = shared.state.backend.locks(&filter).await.map_err(|error| unavailable(&error))?;
@@ -225,7 +75,9 @@ pub(super) async fn list<B: Backend>(
     let of_apps = shared.seen(&caller, of_apps, |(_, lock)| right(&lock.scope).1).await?;
     let mut all: Vec<_> = of_apps.into_iter().chain(others).collect();
     all.sort_by(|(a, one), (b, other)| (one.since, a).cmp(&(other.since, b)));
-    Ok(Json(ListView { locks: all.into_iter().map(|(id, lock)| view(&id, lock)).collect() }))
+    Ok(Json(LockPage {
+        locks: all.into_iter().map(|(id, lock)| LockSummary::new(&id, lock)).collect(),
+    }))
 }
 
 /// Places a lock.
@@ -233,11 +85,11 @@ pub(super) async fn place<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
-    ask: Result<Json<LockBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<View>), Problem> {
-    let Json(LockBody { scope, reason: text, until, lasting }) =
+    ask: Result<Json<locks::LockRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<LockSummary>), Problem> {
+    let Json(locks::LockRequest { scope, reason: text, until, lasting }) =
         ask.map_err(|error| unread(&error))?;
-    let scope = scope.read().map_err(unmeant)?;
+    let scope = read(scope).map_err(unmeant)?;
     let (needed, subject) = right(&scope);
     shared.may(&caller, needed, &subject).await?;
     let reason = reason(&text).map_err(unmeant)?;
@@ -246,10 +98,11 @@ pub(super) async fn place<B: Backend>(
         (until, lasting) => until.map(Ends::At).or(lasting.map(Ends::After)),
     };
     let request = LockRequest { scope, reason, ends };
-    let reply = key
-        .reply(|(id, lock): &(LockId, Lock)| answer(StatusCode::CREATED, &view(id, lock.clone())));
+    let reply = key.reply(|(id, lock): &(LockId, Lock)| {
+        answer(StatusCode::CREATED, &LockSummary::new(id, lock.clone()))
+    });
     let placed = shared.state.backend.lock(request, caller.by(), &reply).await.map_err(refused)?;
-    Ok((StatusCode::CREATED, Json(view(&placed.0, placed.1))))
+    Ok((StatusCode::CREATED, Json(LockSummary::new(&placed.0, placed.1))))
 }
 
 /// Takes a lock away.
@@ -258,21 +111,22 @@ pub(super) async fn remove<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
-    ask: Result<Json<Away>, JsonRejection>,
-) -> Result<Json<View>, Problem> {
+    ask: Result<Json<UnlockRequest>, JsonRejection>,
+) -> Result<Json<LockSummary>, Problem> {
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = LockId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let Json(Away { reason: text }) = ask.map_err(|error| unread(&error))?;
+    let Json(UnlockRequest { reason: text }) = ask.map_err(|error| unread(&error))?;
     let backend = &shared.state.backend;
     let there = backend.placed(&id).await.map_err(|error| unavailable(&error))?;
     let there = there.ok_or_else(|| kept(NotUnlocked::Unknown(id.clone())))?;
     let (needed, subject) = right(&there.scope);
     shared.may(&caller, needed, &subject).await?;
     let reason = reason(&text).map_err(unmeant)?;
-    let reply =
-        key.reply(|(id, lock): &(LockId, Lock)| answer(StatusCode::OK, &view(id, lock.clone())));
+    let reply = key.reply(|(id, lock): &(LockId, Lock)| {
+        answer(StatusCode::OK, &LockSummary::new(id, lock.clone()))
+    });
     let lock = backend.unlock(&id, reason, caller.by(), &reply).await.map_err(kept)?;
-    Ok(Json(view(&id, lock)))
+    Ok(Json(LockSummary::new(&id, lock)))
 }
 
 /// What it takes to place a lock of that scope, or to take it away: the right to deploy all that it
@@ -286,20 +140,17 @@ fn right(scope: &LockScope) -> (Scope, Subject) {
     }
 }
 
-impl ScopeView {
-    fn read(self) -> Result<LockScope, String> {
-        let Self { everything, target, owner, app } = self;
-        let target =
-            target.map(TargetName::parse).transpose().map_err(|error| error.to_string())?;
-        match (everything, target, owner, app) {
-            (Some(true), None, None, None) => Ok(LockScope::Everything),
-            (None, Some(target), None, None) => Ok(LockScope::Target(target)),
-            (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
-            (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
-            _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
+fn read(scope: locks::LockScope) -> Result<LockScope, String> {
+    let locks::LockScope { everything, target, owner, app } = scope;
+    let target = target.map(TargetName::parse).transpose().map_err(|error| error.to_string())?;
+    match (everything, target, owner, app) {
+        (Some(true), None, None, None) => Ok(LockScope::Everything),
+        (None, Some(target), None, None) => Ok(LockScope::Target(target)),
+        (None, Some(target), None, Some(app)) => Ok(LockScope::App(target, query::app(&app)?)),
+        (None, None, Some(text), None) => owner_of(&text).map(LockScope::Owner),
+        _ => Err("say whom it stops, as one of {\"everything\": true}, {\"target\": T}, \
                       {\"owner\": O}, {\"target\": T, \"app\": \"NAMESPACE/SLUG\"}"
-                .to_owned()),
-        }
+            .to_owned()),
     }
 }
 
@@ -325,20 +176,6 @@ fn filter(pairs: &[(String, String)]) -> Result<LockFilter, String> {
         }
     }
     Ok(filter)
-}
-
-pub(super) fn view(id: &LockId, lock: Lock) -> View {
-    let Lock { scope, reason, by, since, until } = lock;
-    let mut shown = ScopeView::default();
-    match scope {
-        LockScope::Everything => shown.everything = Some(true),
-        LockScope::Target(target) => shown.target = Some(target.into()),
-        LockScope::Owner(owner) => shown.owner = Some(owner),
-        LockScope::App(target, app) => {
-            (shown.target, shown.app) = (Some(target.into()), Some(app.to_string()));
-        }
-    }
-    View { id: id.to_string(), scope: shown, reason, by, since, until }
 }
 
 fn unmeant(detail: impl Into<String>) -> Problem {

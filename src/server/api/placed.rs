@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use crate::api::apps::{AppPage, AppSummary, FailedDeployment, MissingRepository};
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
@@ -36,68 +34,6 @@ pub(super) const APPS: &[Parameter] = &[
     Parameter::text("cursor", Form::SPOT, "The `next` of the page before."),
 ];
 
-/// Apps, by target, namespace and name.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "AppPage")]
-pub(super) struct ListView {
-    /// This page of them.
-    apps: Vec<View>,
-    /// The `cursor` of the next page.
-    next: Option<String>,
-    /// Where there may be more.
-    missing: Vec<MissingView>,
-}
-
-/// A manifest repository that cannot be read now.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "MissingRepository")]
-struct MissingView {
-    /// What the configuration calls it.
-    repository: String,
-    /// Why not.
-    why: String,
-}
-
-/// An app on a target.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "AppOverview")]
-struct View {
-    /// The cluster.
-    target: String,
-    /// Its namespace.
-    namespace: String,
-    /// Its slug.
-    app: String,
-    /// The deploy id of the revision that `latest` has; null where somebody edited it by hand.
-    live_revision: Option<String>,
-    /// The image tag of that revision; null where the service does not know it.
-    tag: Option<String>,
-    /// When that revision was made.
-    at: Option<Timestamp>,
-    /// The hosts that it is reached at.
-    hosts: Vec<String>,
-    /// The owning team's e-mail address, as the app's Application says.
-    owner: Option<String>,
-    /// The service's repository, as the app's Application says.
-    repository: Option<String>,
-    /// Whether a lock stops deployments of it.
-    locked: bool,
-    /// Whether automation is held off it.
-    held: bool,
-    /// The newest deployment, if it has failed: what is live is of an older one.
-    failed: Option<FailedView>,
-}
-
-/// A deployment that has failed.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "FailedDeployment")]
-struct FailedView {
-    /// Its deploy id.
-    id: String,
-    /// The image tag that it was to bring.
-    tag: String,
-}
-
 /// What is said of [`list`].
 pub(super) fn operation() -> Operation {
     Operation::reads("listApps", "What is where, by target, namespace and name.")
@@ -106,7 +42,7 @@ pub(super) fn operation() -> Operation {
              not empty there may be more.",
         )
         .query(APPS)
-        .gives::<ListView>(200, "One page.")
+        .gives::<AppPage>(200, "One page.")
 }
 
 /// The apps that pass the filter, by target, namespace and name.
@@ -114,7 +50,7 @@ pub(super) async fn list<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
-) -> Result<Json<ListView>, Problem> {
+) -> Result<Json<AppPage>, Problem> {
     let query = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let page = shared.state.backend.apps(&query).await;
     let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
@@ -158,11 +94,11 @@ fn cursor(value: &str) -> Result<Spot, String> {
     Spot::parse(value).ok_or_else(wrong)
 }
 
-fn view(page: AppsPage) -> ListView {
+fn view(page: AppsPage) -> AppPage {
     let AppsPage { apps, next, missing } = page;
     let one = |AppLine { placed, locked, held, tag, at, failed }: AppLine| {
         let Placed { spot: Spot { target, app }, live, hosts, owner, repository } = placed;
-        View {
+        AppSummary {
             target: target.into(),
             namespace: app.namespace.into(),
             app: app.slug.into(),
@@ -174,11 +110,12 @@ fn view(page: AppsPage) -> ListView {
             repository: repository.map(String::from),
             locked,
             held,
-            failed: failed.map(|(id, tag)| FailedView { id: id.into(), tag: tag.into() }),
+            failed: failed.map(|(id, tag)| FailedDeployment { id: id.into(), tag: tag.into() }),
         }
     };
-    let missing = missing.into_iter().map(|(repository, why)| MissingView { repository, why });
-    ListView {
+    let missing =
+        missing.into_iter().map(|(repository, why)| MissingRepository { repository, why });
+    AppPage {
         apps: apps.into_iter().map(one).collect(),
         next: next.map(|spot| spot.to_string()),
         missing: missing.collect(),

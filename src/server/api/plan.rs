@@ -5,99 +5,23 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::api::plans::{self, PlanAnswer, PlanOutcome};
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
-use crate::model::violation::Violation;
-use crate::pipeline::diff::Change;
 use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Operation, forms};
+use crate::server::openapi::Operation;
 use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
 use crate::server::problem::{Kind, Problem};
-
-/// A deployment that somebody thinks of.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-#[schemars(
-    rename = "PlanRequest",
-    extend(
-        "anyOf" = [
-            {"required": ["commit"], "properties": {"commit": {"type": "string"}}},
-            {"required": ["ref"], "properties": {"ref": {"type": "string"}}},
-            {"required": ["waml"], "properties": {"waml": {"type": "string"}}},
-        ],
-        "not" = {
-            "required": ["commit", "ref"],
-            "properties": {"commit": {"type": "string"}, "ref": {"type": "string"}},
-        }
-    )
-)]
-pub(super) struct PlanBody {
-    /// The service's repository, `OWNER/NAME`.
-    #[schemars(with = "forms::OfRepository")]
-    repository: String,
-    /// The cluster.
-    #[schemars(with = "forms::OfTarget")]
-    target: String,
-    /// Absent: the tag that is live there.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfTag>")]
-    tag: Option<String>,
-    /// The commit whose WAML is meant.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfCommit>")]
-    commit: Option<String>,
-    /// A branch or a tag of git.
-    #[serde(default, rename = "ref")]
-    #[schemars(with = "Option<forms::OfRef>")]
-    git_ref: Option<String>,
-    /// The WAML's text, in place of that at the commit.
-    #[serde(default)]
-    waml: Option<String>,
-}
-
-/// What would come of it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Plan")]
-pub(super) struct View {
-    /// `changes`, `unchanged` or `refused`.
-    outcome: Outcome,
-    /// `namespace/slug`; null where the WAML cannot be read.
-    app: Option<String>,
-    /// The cluster.
-    target: String,
-    /// The image tag that it was planned with.
-    tag: Option<String>,
-    /// The commit that the WAML is of; null where its text was given alone.
-    commit: Option<String>,
-    /// The template and its version.
-    template: Option<String>,
-    /// Of what would be written.
-    digest: Option<String>,
-    /// What would become another, object by object.
-    changes: Vec<Change>,
-    /// Why it would be refused: the first of them.
-    violations: Vec<Violation>,
-    /// How many more violations there are.
-    violations_left_out: usize,
-    /// What would not stop it: the first of them.
-    warnings: Vec<Violation>,
-    /// How many more warnings there are.
-    warnings_left_out: usize,
-    /// What else there is to know, one sentence each.
-    notes: Vec<String>,
-}
 
 /// What is said of [`plan`].
 pub(super) fn operation() -> Operation {
     Operation::reads("plan", "What a deployment would change, or why it would be refused.")
         .about("Nothing is recorded, and nothing is written.")
-        .takes::<PlanBody>()
-        .gives::<View>(200, "What would come of it.")
+        .takes::<plans::PlanRequest>()
+        .gives::<PlanAnswer>(200, "What would come of it.")
         .fails(&[Kind::NotFound, Kind::Overloaded])
 }
 
@@ -105,8 +29,8 @@ pub(super) fn operation() -> Operation {
 pub(super) async fn plan<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
-    ask: Result<Json<PlanBody>, JsonRejection>,
-) -> Result<Json<View>, Problem> {
+    ask: Result<Json<plans::PlanRequest>, JsonRejection>,
+) -> Result<Json<PlanAnswer>, Problem> {
     let Json(ask) = ask.map_err(|error| unread(&error))?;
     let request = read(ask).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let subject = Subject::Repository(request.repository.clone(), Some(request.target.clone()));
@@ -128,8 +52,8 @@ pub(super) async fn plan<B: Backend>(
     }
 }
 
-fn read(ask: PlanBody) -> Result<PlanRequest, String> {
-    let PlanBody { repository, target, tag, commit, git_ref, waml } = ask;
+fn read(ask: plans::PlanRequest) -> Result<PlanRequest, String> {
+    let plans::PlanRequest { repository, target, tag, commit, git_ref, waml } = ask;
     let text = |error: IdError| error.to_string();
     let at = match (commit, git_ref) {
         (Some(_), Some(_)) => return Err("say `commit` or `ref`, and not both".to_owned()),
@@ -159,11 +83,15 @@ fn checked(git_ref: String) -> Result<String, String> {
 }
 
 /// Takes the plan apart; a new field asks here whether it is to be seen.
-fn view(plan: Plan) -> View {
+fn view(plan: Plan) -> PlanAnswer {
     let Plan { run, app, target, tag, commit, notes } = plan;
     let DryRun { outcome, template, digest, changes, restarts: _, violations, warnings } = run;
-    View {
-        outcome,
+    PlanAnswer {
+        outcome: match outcome {
+            Outcome::Changes => PlanOutcome::Changes,
+            Outcome::Unchanged => PlanOutcome::Unchanged,
+            Outcome::Refused => PlanOutcome::Refused,
+        },
         app: app.map(|app| app.to_string()),
         target: target.into(),
         tag: tag.map(String::from),
@@ -196,7 +124,8 @@ fn refused(error: NotPlanned) -> Problem {
 #[cfg(test)]
 mod ref_tests {
     use super::*;
-    use crate::server::openapi::{Form, forms};
+    use crate::api::forms;
+    use crate::server::openapi::Form;
 
     #[test]
     fn the_contract_allows_only_refs_that_are_taken() {

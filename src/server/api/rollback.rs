@@ -6,25 +6,23 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::api::rollbacks::{
+    self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
+};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::placed::Spot;
 use crate::model::release::Release;
 use crate::model::removal::reason;
 use crate::model::rollback::{Hold, RollbackRequest};
-use crate::pipeline::diff::Change;
 use crate::server::Shared;
-use crate::server::api::app_view::RolledBackView;
 use crate::server::api::apps::{unread, would_lose_data};
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath, InQuery, bad};
 use crate::server::api::query;
-use crate::server::api::view::{Overview, overview};
+use crate::server::api::view::overview;
 use crate::server::auth::{Caller, Scope, Subject};
-use crate::server::openapi::{Form, Operation, Parameter, forms};
+use crate::server::openapi::{Form, Operation, Parameter};
 use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
 use crate::server::problem::{Kind, Problem};
 use crate::store::StoredAnswer;
@@ -34,112 +32,6 @@ type AppPath = InPath<(String, String, String)>;
 /// The parameters of the list of holds.
 const HOLDS: &[Parameter] = &[Parameter::text("target", Form::TARGET, "Only on this target.")];
 
-/// What a caller says who rolls back.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-pub(super) struct AskBack {
-    /// A revision; without one, the one before the live one.
-    #[serde(default)]
-    #[schemars(with = "Option<forms::OfDeployId>")]
-    to: Option<String>,
-    /// Why; one line.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-    /// Whether objects that keep data may go.
-    #[serde(default)]
-    with_data: bool,
-    /// Whether Kubernetes may go down to one pod until the revision's autoscaler counts.
-    #[serde(default)]
-    with_fewer_pods: bool,
-    /// Only say what would become another.
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// What a caller says who holds or releases.
-#[derive(Deserialize, JsonSchema)]
-#[serde(expecting = "a map", deny_unknown_fields)]
-pub(super) struct HoldBody {
-    /// Why; one line.
-    #[schemars(with = "forms::OfReason")]
-    reason: String,
-}
-
-/// A rollback as callers see it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "RollbackAnswer")]
-pub(super) struct BackView {
-    /// The deployment that it is. Null where it was only asked what would be done.
-    deployment: Option<Overview>,
-    /// What is live now; null where somebody edited it by hand.
-    from: Option<VersionView>,
-    /// What becomes live again.
-    to: VersionView,
-    /// That the revision was itself rolled back from; null where it was not, or is live again since.
-    warning: Option<RolledBackView>,
-    /// What a person should know, one sentence each.
-    notes: Vec<String>,
-    /// Whether automation is held afterwards.
-    hold: bool,
-    /// What becomes another; null where what is live cannot be read.
-    changes: Option<Vec<Change>>,
-}
-
-/// A revision in a few words.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Version")]
-struct VersionView {
-    /// Its deploy id.
-    id: String,
-    /// The image tag.
-    tag: Option<String>,
-    /// The commit that its WAML was read at.
-    commit: Option<String>,
-    /// The service's repository.
-    repository: Option<String>,
-    /// Who asked for it.
-    actor: Option<String>,
-    /// When it was made.
-    at: Option<Timestamp>,
-}
-
-/// A hold as callers see it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Hold")]
-pub(super) struct HoldView {
-    /// The cluster.
-    target: String,
-    /// `NAMESPACE/SLUG`
-    app: String,
-    /// Who took it.
-    by: String,
-    /// Why.
-    reason: String,
-    /// Since when.
-    since: Timestamp,
-    /// The rollback that took it; null where a person did.
-    rollback: Option<String>,
-    /// The tag that was rolled back from.
-    from: Option<String>,
-    /// The tag that was rolled back to.
-    to: Option<String>,
-}
-
-/// One hold, or none.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct OneHold {
-    /// The hold, as it is or was.
-    hold: Option<HoldView>,
-}
-
-/// All holds.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Holds")]
-pub(super) struct HoldsView {
-    /// The oldest first.
-    holds: Vec<HoldView>,
-}
-
 /// What is said of [`roll_back`].
 pub(super) fn back_operation() -> Operation {
     Operation::acts("rollBack", "Makes a former revision live again, byte for byte.")
@@ -147,9 +39,9 @@ pub(super) fn back_operation() -> Operation {
             "It is a deployment of its own and waits its turn. Where the target says so, automation is \
              held afterwards: only a person deploys over it, or releases the hold.",
         )
-        .takes::<AskBack>()
-        .gives::<BackView>(200, "What would be done; nothing was.")
-        .gives::<BackView>(202, "It is recorded, and will be done.")
+        .takes::<rollbacks::RollbackRequest>()
+        .gives::<RollbackAnswer>(200, "What would be done; nothing was.")
+        .gives::<RollbackAnswer>(202, "It is recorded, and will be done.")
         .fails(&[Kind::NotFound, Kind::Conflict, Kind::WouldLoseData])
 }
 
@@ -159,10 +51,10 @@ pub(super) async fn roll_back<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
-    ask: Result<Json<AskBack>, JsonRejection>,
-) -> Result<(StatusCode, Json<BackView>), Problem> {
+    ask: Result<Json<rollbacks::RollbackRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<RollbackAnswer>), Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(AskBack { to, reason: text, with_data, with_fewer_pods, dry_run }) =
+    let Json(rollbacks::RollbackRequest { to, reason: text, with_data, with_fewer_pods, dry_run }) =
         ask.map_err(|error| unread(&error))?;
     let to = to.map(DeployId::parse).transpose();
     let to = to.map_err(|error| bad(format!("to: {error}")))?;
@@ -177,8 +69,8 @@ pub(super) async fn roll_back<B: Backend>(
 /// What is said of [`hold()`].
 pub(super) fn hold_operation() -> Operation {
     Operation::acts("holdApp", "Holds automation off an app on a target.")
-        .takes::<HoldBody>()
-        .gives::<OneHold>(200, "The hold.")
+        .takes::<HoldRequest>()
+        .gives::<HoldAnswer>(200, "The hold.")
         .fails(&[Kind::NotFound, Kind::Conflict])
 }
 
@@ -188,20 +80,20 @@ pub(super) async fn hold<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
-    ask: Result<Json<HoldBody>, JsonRejection>,
-) -> Result<Json<OneHold>, Problem> {
+    ask: Result<Json<HoldRequest>, JsonRejection>,
+) -> Result<Json<HoldAnswer>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(HoldBody { reason }) = ask.map_err(|error| unread(&error))?;
+    let Json(HoldRequest { reason }) = ask.map_err(|error| unread(&error))?;
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
     let held = shared.state.backend.hold(target, app, reason, caller.by(), &reply).await;
-    Ok(Json(OneHold::of(held.map_err(refused)?)))
+    Ok(Json(HoldAnswer::from(held.map_err(refused)?)))
 }
 
 /// What is said of [`release`].
 pub(super) fn release_operation() -> Operation {
     Operation::acts("releaseApp", "Ends a hold.")
-        .takes::<HoldBody>()
-        .gives::<OneHold>(200, "The hold that it was.")
+        .takes::<HoldRequest>()
+        .gives::<HoldAnswer>(200, "The hold that it was.")
         .fails(&[Kind::NotFound])
 }
 
@@ -211,22 +103,22 @@ pub(super) async fn release<B: Backend>(
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
-    ask: Result<Json<HoldBody>, JsonRejection>,
-) -> Result<Json<OneHold>, Problem> {
+    ask: Result<Json<HoldRequest>, JsonRejection>,
+) -> Result<Json<HoldAnswer>, Problem> {
     let (target, app) = allowed(&shared, &caller, path).await?;
-    let Json(HoldBody { reason }) = ask.map_err(|error| unread(&error))?;
+    let Json(HoldRequest { reason }) = ask.map_err(|error| unread(&error))?;
     let nothing = format!("{app} is not held on {target}");
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
     let released = shared.state.backend.release(target, app, reason, caller.by(), &reply).await;
     let hold = released.map_err(refused)?.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?;
-    Ok(Json(OneHold::of(hold)))
+    Ok(Json(HoldAnswer::from(hold)))
 }
 
 /// What is said of [`holds`].
 pub(super) fn holds_operation() -> Operation {
     Operation::reads("listHolds", "What automation is held off.")
         .query(HOLDS)
-        .gives::<HoldsView>(200, "The holds.")
+        .gives::<HoldList>(200, "The holds.")
 }
 
 /// All holds, or those of a target.
@@ -234,13 +126,13 @@ pub(super) async fn holds<B: Backend>(
     State(shared): State<Arc<Shared<B>>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
-) -> Result<Json<HoldsView>, Problem> {
+) -> Result<Json<HoldList>, Problem> {
     let target = read(&path::pairs(pairs)?).map_err(bad)?;
     let holds = shared.state.backend.holds(target.as_ref()).await;
     let holds = holds.map_err(|error| unavailable(&error))?;
     let subject = |hold: &Hold| Subject::App(hold.target.clone(), hold.app.clone());
     let holds = shared.seen(&caller, holds, subject).await?;
-    Ok(Json(HoldsView { holds: holds.into_iter().map(HoldView::of).collect() }))
+    Ok(Json(HoldList { holds: holds.into_iter().map(HoldSummary::from).collect() }))
 }
 
 fn read(pairs: &[(String, String)]) -> Result<Option<TargetName>, String> {
@@ -285,12 +177,12 @@ fn unavailable(error: &Fault) -> Problem {
     Problem::new(Kind::Unavailable, "this cannot be recorded now; nothing was done, come again")
 }
 
-fn view(back: RolledBack) -> BackView {
+fn view(back: RolledBack) -> RollbackAnswer {
     let RolledBack { deployment, from, to, warning, notes, hold, changes } = back;
-    BackView {
+    RollbackAnswer {
         deployment: deployment.map(overview),
-        from: from.map(VersionView::of),
-        to: VersionView::of(to),
+        from: from.map(Into::into),
+        to: to.into(),
         warning: warning.map(Into::into),
         notes,
         hold,
@@ -298,8 +190,8 @@ fn view(back: RolledBack) -> BackView {
     }
 }
 
-impl VersionView {
-    fn of(version: Version) -> Self {
+impl From<Version> for RollbackVersion {
+    fn from(version: Version) -> Self {
         let Version { id, release, by } = version;
         let (repository, commit, tag) = release
             .map(|Release { repository, commit, tag }| (repository, commit, tag))
@@ -318,17 +210,17 @@ impl VersionView {
 
 /// What is kept of the answer to who holds or releases.
 fn hold_answer(hold: &Hold) -> StoredAnswer {
-    answer(StatusCode::OK, &OneHold::of(hold.clone()))
+    answer(StatusCode::OK, &HoldAnswer::from(hold.clone()))
 }
 
-impl OneHold {
-    fn of(hold: Hold) -> Self {
-        Self { hold: Some(HoldView::of(hold)) }
+impl From<Hold> for HoldAnswer {
+    fn from(hold: Hold) -> Self {
+        Self { hold: hold.into() }
     }
 }
 
-impl HoldView {
-    pub(super) fn of(hold: Hold) -> Self {
+impl From<Hold> for HoldSummary {
+    fn from(hold: Hold) -> Self {
         let Hold { target, app, by, reason, since, rollback, away, to } = hold;
         Self {
             target: target.into(),

@@ -8,11 +8,12 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value as Json, json};
 
+use crate::api::forms::Form;
+use crate::api::problem::ProblemBody;
 use crate::model::deployment::State;
 use crate::server::openapi::Described;
-use crate::server::openapi::forms::Form;
 use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
-use crate::server::problem::{self, Kind};
+use crate::server::problem::Kind;
 
 /// The status of what the caller has already.
 const NOT_MODIFIED: &str = "304";
@@ -155,7 +156,7 @@ impl Shapes {
     fn failure(&mut self, kinds: &[Kind]) -> Json {
         let one = |kind: &Kind| format!("`{}`: {}", kind.urn(), kind.documented().2);
         let about = kinds.iter().map(one).collect::<Vec<_>>().join("\n\n");
-        let schema = self.given.subschema_for::<problem::Body>();
+        let schema = self.given.subschema_for::<ProblemBody>();
         let content = json!({"application/problem+json": {"schema": schema}});
         json!({"description": about, "content": content})
     }

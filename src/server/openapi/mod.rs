@@ -9,7 +9,6 @@
 //! The shapes are those of the types that handlers take and give (`schemars`), their words the
 //! types' doc comments. Pure but for the router.
 
-pub(super) mod forms; // patterns and lengths
 mod document; // operations become an OpenAPI document
 mod operation; // what is said of a route
 
@@ -18,8 +17,8 @@ use axum::handler::Handler;
 use axum::http::HeaderMap;
 use axum::routing::{MethodRouter, get, post};
 
+pub(super) use crate::api::forms::Form;
 use crate::server::conditional::Document;
-pub(super) use crate::server::openapi::forms::Form;
 pub(super) use crate::server::openapi::operation::{Answer, Is, Operation, Parameter};
 
 /// Routes, each with what is said of it.

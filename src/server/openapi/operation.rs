@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::server::openapi::forms::Form;
+use crate::api::forms::Form;
 use crate::server::problem::Kind;
 
 /// What a route does, for who writes a client.

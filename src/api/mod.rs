@@ -1,0 +1,20 @@
+//! The words of the HTTP API: each request and each answer, declared once, for the service and for `bart`.
+//!
+//! Knows neither where values come from nor how they travel: the routes make answers of records, `server/openapi`
+//! describes them. Services and programs are not of one age: answers are read by who does not know all of their keys,
+//! and a key that an older service does not send has a default. Of requests no unknown key is taken.
+
+pub mod apps; // what is where, and removals
+pub mod audit; // who did what
+pub mod builds; // what could be deployed
+pub mod code_host; // where repositories are
+pub mod deployments; // what happened
+pub(crate) mod forms; // patterns of names and texts
+pub mod identity; // who calls
+pub mod locks; // what people keep back
+pub mod plans; // what a deployment would do
+pub mod problem; // errors
+pub mod readiness; // whether the service works
+pub mod revisions; // what an app was
+pub mod rollbacks; // a former revision made live again, and holds
+pub mod targets; // which clusters there are
