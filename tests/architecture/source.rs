@@ -187,13 +187,19 @@ fn tokens(text: &str) -> Vec<Token> {
 
 /// Leaves out what stands under `#[cfg(test)]`: an item with its body, or up to its `;`.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
-    const CFG_TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    const OF_TESTS: [&[&str]; 2] = [
+        &["#", "[", "cfg", "(", "test", ")", "]"],
+        &["#", "[", "cfg", "(", "all", "(", "test", ","],
+    ];
     let mut kept = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        let here = tokens[at..].iter().map(|token| token.text.as_str());
-        if here.take(CFG_TEST.len()).eq(CFG_TEST) {
-            at = end_of_item(tokens, at + CFG_TEST.len());
+        let begins = |words: &&&[&str]| {
+            let here = tokens[at..].iter().map(|token| token.text.as_str());
+            here.take(words.len()).eq(words.iter().copied())
+        };
+        if let Some(words) = OF_TESTS.iter().find(begins) {
+            at = end_of_item(tokens, at + words.len());
         } else {
             kept.push(tokens[at].clone());
             at += 1;
