@@ -73,7 +73,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     // The demo plays GitHub, which signs its events, and shows what is in the repository.
-    ("cli/demo", &["api", "model", "config", "app", "clock", "telemetry", "forge", "git"]),
+    ("cli/demo", &["api", "model", "config", "app", "clock", "forge", "git"]),
     ("bin", &["cli"]),
     // It hands bytes to readers wherever they are; in no program that ships.
     (
