@@ -57,6 +57,8 @@ pub struct DeploymentSummary {
     #[schemars(!default)]
     pub automatic: bool,
     /// What makes it a rollback; null where it is none.
+    #[serde(default, deserialize_with = "super::or_default")]
+    #[schemars(!default)]
     pub rollback: Option<RollbackSummary>,
     /// When its event was stored.
     pub received_at: Timestamp,
@@ -83,6 +85,8 @@ pub struct DeploymentSummary {
     /// How many do not.
     pub warnings: usize,
     /// What was pushed, if anything was.
+    #[serde(default, deserialize_with = "super::or_default")]
+    #[schemars(!default)]
     pub pushed: Option<Pushed>,
 }
 

@@ -18,3 +18,29 @@ pub mod readiness; // whether the service works
 pub mod revisions; // what an app was
 pub mod rollbacks; // a former revision made live again, and holds
 pub mod targets; // which clusters there are
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// What a value means to this version; of a form that it does not know, the default. One part of an answer that is
+/// newer must not make the rest unreadable.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::problem::ProblemBody;
+
+    #[test]
+    fn one_part_of_another_form_leaves_the_others_readable() {
+        let text = r#"{"title": "Bad gateway", "status": "502", "detail": "come again"}"#;
+        let read: ProblemBody = serde_json::from_str(text).unwrap();
+        assert_eq!((read.status, read.detail.as_deref()), (0, Some("come again")));
+    }
+}

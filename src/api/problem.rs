@@ -14,7 +14,8 @@ pub struct ProblemBody {
     /// The kind in words.
     pub title: String,
     /// The status of the answer.
-    #[serde(default)]
+    // A proxy may write it otherwise, and what it says is shown all the same.
+    #[serde(default, deserialize_with = "super::or_default")]
     #[schemars(!default)]
     pub status: u16,
     /// What is wrong, where, and what to do; for people.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub use globset::{Error as GlobError, ErrorKind as GlobErrorKind};
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Some globs, in globset's syntax; by default all that there is.
 #[derive(Clone)]
@@ -76,12 +76,12 @@ impl Globs {
     }
 }
 
-/// Whether a glob can be read.
+/// Whether a glob can be read, and compiled: one that is nested too deeply cannot.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_glob(text: &str) -> Result<(), GlobError> {
-    Glob::new(text).map(drop)
+    Globs::parse([text]).map(drop)
 }
 
 impl Default for Globs {

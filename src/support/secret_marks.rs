@@ -77,6 +77,9 @@ mod tests {
         let marked = marks.mark_manifest(text);
         let expected = "- name: DB_PASSWORD\n  value: ••••\n- name: MODE\n  value: slow\nargs:\n- --password=••••\n- --token\n- ••••\n- --port\n- 80\npassword: ••••\n";
         assert_eq!(unmark(&marked), expected);
+        let other = "a: b\ncommand:\n- redis-cli\n- -a\n- hunter2\n.netrc: |\n  machine a\n  password hunter2\n# token: hunter2\n";
+        let expected = other.replace("hunter2", MASK);
+        assert_eq!(unmark(&marks.mark_manifest(other)), expected);
         assert_eq!(marks.0.len(), 2, "equal secrets have equal marks");
         assert_eq!(marks.mark_manifest(text), marked);
         assert_ne!(marks.mark_manifest(&text.replace("swordfish", "codfish")), marked);

@@ -4,6 +4,7 @@
 //! much: whatever can be the value of a variable, or of a key that names a secret, is read in every way in
 //! which YAML could mean it. It takes time in proportion to the text. Pure.
 
+mod comments; // what comments say
 mod siblings; // what stands around a value
 
 use std::borrow::Cow;
@@ -12,8 +13,8 @@ use std::ops::Range;
 use super::secret_name::is_secret_name;
 use super::secret_sections::{SectionValues, find_section_values};
 use super::secret_text::{
-    find_assigned, find_in_arguments, find_private_keys, find_secrets, is_authorization, is_random,
-    lines_of, span_in, tail,
+    find_assigned, find_in_arguments, find_in_netrc, find_private_keys, find_secrets,
+    is_authorization, is_random, lines_of, span_in, tail,
 };
 use super::secret_tree::replace_spans;
 use siblings::Siblings;
@@ -73,6 +74,8 @@ impl<'a> ValueMask<'a> {
         scan.aliased();
         let Scan { mut secrets, mut variables, .. } = scan;
         secrets.extend(find_private_keys(text));
+        secrets.extend(comments::find_named(text));
+        secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
         let of_sections = find_section_values(text);
         let SectionValues { secrets: more_secrets, variables: more_variables } = of_sections;
         secrets.extend(more_secrets);
@@ -87,6 +90,8 @@ impl<'a> ValueMask<'a> {
         scan.aliased();
         let Scan { mut secrets, variables, .. } = scan;
         secrets.extend(find_private_keys(text));
+        secrets.extend(comments::find_named(text));
+        secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
         secrets.extend(find_behind_flags(text));
         let mut siblings = Siblings::new(text);
         secrets.extend(variables.into_iter().filter(|span| siblings.name_one(span)));
@@ -124,14 +129,15 @@ impl<'a> ValueMask<'a> {
     }
 }
 
-/// Arguments on lines of their own behind a flag that is called after a secret.
+/// Arguments on lines of their own behind a flag that is called after a secret, or that a program takes one behind.
 fn find_behind_flags(text: &str) -> Vec<Range<usize>> {
-    let items: Vec<&str> = lines_of(text)
-        .map(|line| line.trim().strip_prefix("- ").unwrap_or_default())
-        .map(|item| item.trim_matches(['"', '\'']))
+    let lines: Vec<Option<&str>> = lines_of(text)
+        .map(|line| line.trim().strip_prefix("- "))
+        .map(|item| item.map(|item| item.trim_matches(['"', '\''])))
         .collect();
-    let found = find_in_arguments(&items);
-    found.into_iter().map(|(_, found)| span_in(text, found.text)).collect()
+    let lists = lines.split(Option::is_none).map(|list| list.iter().flatten().copied().collect());
+    let found = lists.flat_map(|list: Vec<&str>| find_in_arguments(&list));
+    found.map(|(_, found)| span_in(text, found.text)).collect()
 }
 
 /// Whether a part of a file gives a variable a name that is given to secrets.

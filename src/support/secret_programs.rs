@@ -21,7 +21,12 @@ const PROGRAMS: &[Program] = &[
     Program { name: "redis-cli", flags: &["-a"], apart: true, behind_colon: false },
     Program { name: "ldap", flags: &["-w"], apart: true, behind_colon: false },
     Program { name: "sqlcmd", flags: &["-P"], apart: true, behind_colon: false },
-    Program { name: "curl", flags: &["-u", "-U", "--user"], apart: true, behind_colon: true },
+    Program {
+        name: "curl",
+        flags: &["-u", "-U", "--user", "--proxy-user"],
+        apart: true,
+        behind_colon: true,
+    },
 ];
 
 impl Program {
@@ -29,6 +34,11 @@ impl Program {
     pub(super) fn of(word: &str) -> Option<&'static Self> {
         let name = word.rsplit('/').next().unwrap_or_default();
         PROGRAMS.iter().find(|program| name.starts_with(program.name))
+    }
+
+    /// Whether both are one program.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 
     /// The secret in an argument, or in the next one.

@@ -141,7 +141,7 @@ fn source_names(text: &str) -> impl Iterator<Item = SecretMatch<'_>> {
     const LONGEST: usize = 512;
     let find = |(at, _): (usize, &str)| {
         let before = tail(text.get(..at)?, LONGEST);
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | '/');
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'');
         let user = before.rsplit(is_end).next()?;
         let (_name, password) = user.split_once(':')?;
         (!is_reference(password)).then_some(SecretMatch {
@@ -191,20 +191,23 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
     let mut found = find_pairs(text);
     found.extend(find_authorized(text));
     found.extend(find_in_netrc(text));
-    if !["=", "--", "-p", " -"].iter().any(|sign| text.contains(sign)) {
+    if !text.contains(['=', '-']) {
         return found;
     }
     let mut words = split_words(text).peekable();
-    let mut program = None;
+    let mut programs: Vec<&Program> = Vec::new();
     let mut values = Values { text, plain_end: 0, given_end: 0 };
     while let Some(word) = words.next() {
-        program = Program::of(word).or(program);
+        // A word may only look like a program: what the others take is looked for, too.
+        programs
+            .extend(Program::of(word).filter(|one| !programs.iter().any(|known| known.is(one))));
         let value = if word.contains('=') {
             assigned_start(word).and_then(|at| values.next(span_in(text, word).start + at))
         } else if is_secret_flag(word) {
             words.peek().copied().filter(|next| !next.starts_with('-'))
         } else {
-            program.and_then(|program| program.secret(word, words.peek().copied()))
+            let next = words.peek().copied();
+            programs.iter().find_map(|program| program.secret(word, next))
         };
         found.extend(value.filter(|value| is_given(value)).map(argument));
     }
@@ -215,7 +218,9 @@ pub fn find_assigned(text: &str) -> Vec<SecretMatch<'_>> {
 fn assigned_start(word: &str) -> Option<usize> {
     let mut name_start = 0;
     for (at, _) in word.match_indices('=') {
-        if word.get(name_start..at).is_some_and(is_secret_flag_or_name) {
+        // Of a URL the name of the first parameter stands behind its `?`.
+        let name = word.get(name_start..at).and_then(|name| name.rsplit('?').next());
+        if name.is_some_and(is_secret_flag_or_name) {
             return Some(at + 1);
         }
         name_start = at + 1;
@@ -381,8 +386,9 @@ pub fn find_in_arguments<'a>(arguments: &[&'a str]) -> Vec<(usize, SecretMatch<'
 }
 
 /// The passwords in a `.netrc`: `machine example.com login me password x`.
-fn find_in_netrc(text: &str) -> Vec<SecretMatch<'_>> {
-    let mut words = text.split_whitespace().skip_while(|word| *word != "machine");
+pub(super) fn find_in_netrc(text: &str) -> Vec<SecretMatch<'_>> {
+    let mut words =
+        text.split_whitespace().skip_while(|word| !matches!(*word, "machine" | "default"));
     let mut found = Vec::new();
     while let Some(word) = words.next() {
         if word == "password" {
@@ -398,8 +404,7 @@ fn argument(text: &str) -> SecretMatch<'_> {
 
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |c: char| {
-        c.is_whitespace()
-            || matches!(c, ',' | ';' | '&' | '?' | '|' | '"' | '\'' | '`' | '(' | '[' | '{')
+        c.is_whitespace() || matches!(c, ',' | ';' | '&' | '|' | '"' | '\'' | '`' | '(' | '[' | '{')
     };
     text.split(is_end).filter(|word| !word.is_empty())
 }

@@ -211,6 +211,10 @@ mod tests {
                 json!({"a": format!("redis-cli -a {MASK} ping"), "b": format!("me:{MASK}@tcp(db:3306)/app")}),
             ),
             (
+                json!({"a": "mysql -u ldap_sync -phunter2; tool --password Ab?cd9", "b": "X=me:a=b/c@tcp(db)/app"}),
+                json!({"a": format!("mysql -u ldap_sync -p{MASK}; tool --password {MASK}"), "b": format!("X=me:{MASK}@tcp(db)/app")}),
+            ),
+            (
                 json!({".netrc": "machine a.example.com\n  login me\n  password hunter2\n"}),
                 json!({".netrc": format!("machine a.example.com\n  login me\n  password {MASK}\n")}),
             ),

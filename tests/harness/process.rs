@@ -121,12 +121,10 @@ impl Home {
         self.run(self.command_by(by), variables, None).await
     }
 
-    /// Runs until it listens, and is killed the moment it says the word. From then on it yields to
-    /// everybody, so that on a busy machine too its killer is faster than its next words.
+    /// Runs until it listens, and is killed the moment it says the word: on a busy machine it may say
+    /// and do more before its killer has read it.
     pub(crate) async fn start_doomed(&self, word: &str) -> Process {
-        let process = self.run(self.command(), &[], Some(word.to_owned())).await;
-        process.yields();
-        process
+        self.run(self.command(), &[], Some(word.to_owned())).await
     }
 
     async fn run(
@@ -326,16 +324,6 @@ impl Process {
         let by = format!("--{what}={limit}");
         let set = Command::new("prlimit").args(["--pid", &self.id(), &by]).status();
         assert!(set.unwrap().success(), "{by}");
-    }
-
-    /// Every other process goes before it; one that has died meanwhile is left alone.
-    fn yields(&self) {
-        // Linux keeps a priority for each thread, and new threads have their maker's.
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id()));
-        let names = threads.into_iter().flatten().flatten().map(|thread| thread.file_name());
-        let mut renice = Command::new("renice");
-        renice.args(["-n", "19", "-p", &self.id()]).args(names);
-        renice.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     }
 
     fn signal(&self, name: &str) {

@@ -33,6 +33,8 @@ async fn killed_at(point: &str) -> bool {
     let id = shop.deploys("prod-cluster-1", "v1").await;
     process.dead().await;
     if github.told(id).contains(&"success".to_owned()) {
+        assert_each_once(point, &github.told(id));
+        github.settled();
         return false;
     }
     let process = home.start().await;
@@ -40,14 +42,18 @@ async fn killed_at(point: &str) -> bool {
     let ours = process.deployments().await[0]["id"].as_str().unwrap().to_owned();
     process.ended(&ours).await;
     let told = github.told(id);
-    let mut once = told.clone();
-    once.dedup();
-    assert_eq!(told, once, "{point}");
+    assert_each_once(point, &told);
     assert_eq!(told.last().unwrap(), "success", "{point}: {told:?}");
     assert_eq!(home.manifests().commits(), 1, "{point}");
     process.kill();
     github.settled();
     true
+}
+
+fn assert_each_once(point: &str, told: &[String]) {
+    let mut once = told.to_vec();
+    once.dedup();
+    assert_eq!(told, once, "{point}");
 }
 
 fn home(github: &World) -> Home {

@@ -267,7 +267,10 @@ impl Resolver<'_> {
         }
         self.check_globs(path, &globs);
         // What it would have matched is not known: no cluster is said to have no repository.
-        Globs::parse(globs).unwrap_or_default()
+        Globs::parse(globs).unwrap_or_else(|error| {
+            self.bad_glob(path, &error);
+            Globs::default()
+        })
     }
 
     fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[Manifests]) {

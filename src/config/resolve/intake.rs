@@ -25,8 +25,11 @@ impl Resolver<'_> {
         let mut globs = globs.unwrap_or_default();
         self.repository_globs(&globs);
         globs.extend(self.organizations(&organizations.unwrap_or_default()));
-        let one_by_one = Repositories::matching(globs.iter().map(String::as_str));
-        one_by_one.unwrap_or_else(|_| Repositories::any())
+        let all = Repositories::matching(globs.iter().map(String::as_str));
+        all.unwrap_or_else(|error| {
+            self.bad_glob("forge.github.repositories", &error);
+            Repositories::any()
+        })
     }
 
     fn repository_globs(&mut self, globs: &[String]) {
@@ -67,7 +70,10 @@ impl Resolver<'_> {
         }
         self.check_globs("forge.github.environments", &globs);
         let all = Environments::matching(globs.iter().map(String::as_str));
-        all.unwrap_or_else(|_| Environments::any())
+        all.unwrap_or_else(|error| {
+            self.bad_glob("forge.github.environments", &error);
+            Environments::any()
+        })
     }
 
     /// How often lost events are looked for; `None` for never.
