@@ -267,8 +267,8 @@ impl Resolver<'_> {
         }
         self.check_globs(path, &globs);
         // What it would have matched is not known: no cluster is said to have no repository.
-        Globs::parse(globs).unwrap_or_else(|error| {
-            self.bad_glob(path, &error);
+        Globs::parse(&globs).unwrap_or_else(|error| {
+            self.bad_globs(path, &globs, &error);
             Globs::default()
         })
     }

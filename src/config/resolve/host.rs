@@ -185,6 +185,13 @@ impl Resolver<'_> {
         }
     }
 
+    /// Globs that can be compiled one by one may be too many together.
+    pub(super) fn bad_globs(&mut self, path: &str, globs: &[String], error: &GlobError) {
+        if globs.iter().all(|glob| check_glob(glob).is_ok()) {
+            self.bad_glob(path, error);
+        }
+    }
+
     pub(super) fn bad_glob(&mut self, path: &str, error: &GlobError) {
         let message = format!("this glob cannot be read: {}", error.kind());
         self.report.wrong(path, message, "use `*`, `?`, `[a-z]` and `{one,two}`");

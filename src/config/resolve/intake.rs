@@ -27,7 +27,7 @@ impl Resolver<'_> {
         globs.extend(self.organizations(&organizations.unwrap_or_default()));
         let all = Repositories::matching(globs.iter().map(String::as_str));
         all.unwrap_or_else(|error| {
-            self.bad_glob("forge.github.repositories", &error);
+            self.bad_globs("forge.github.repositories", &globs, &error);
             Repositories::any()
         })
     }
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         self.check_globs("forge.github.environments", &globs);
         let all = Environments::matching(globs.iter().map(String::as_str));
         all.unwrap_or_else(|error| {
-            self.bad_glob("forge.github.environments", &error);
+            self.bad_globs("forge.github.environments", &globs, &error);
             Environments::any()
         })
     }
