@@ -344,9 +344,21 @@ async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
     argocd.settled();
 }
 
+/// How often a process may be faster than its killer.
+const TRIES: usize = 20;
+
 /// The process dies between the push and its record, and somebody pushes before the next one looks.
 #[tokio::test]
 async fn after_a_crash_the_push_is_told_although_the_record_names_a_later_commit() {
+    let mut tries = 0;
+    while !dies_before_its_record().await {
+        tries += 1;
+        assert!(tries < TRIES, "the process was faster each time");
+    }
+}
+
+/// False when the push was recorded before the process was dead; then it is told exactly.
+async fn dies_before_its_record() -> bool {
     let argocd = ArgoCd::start().await;
     let clusters = cluster(TARGET, &argocd).replace("{env: ARGOCD}", "{file: argocd-secret}");
     let home = Home::configured(&format!("clusters:\n{clusters}"));
@@ -367,7 +379,10 @@ async fn after_a_crash_the_push_is_told_although_the_record_names_a_later_commit
     process.ended(&ours).await;
     process.until("the event", async || argocd.came().pop()).await;
     let [came] = &argocd.came()[..] else { panic!("once: {:?}", argocd.came()) };
-    assert_eq!((came.push.paths(), came.push.before.as_str()), (pushed, ""));
+    assert_eq!(came.push.paths(), pushed);
+    let is_exact = came.push.before == "0".repeat(40);
+    assert!(is_exact || came.push.before.is_empty(), "{}", came.push.before);
     process.kill();
     argocd.settled();
+    !is_exact
 }
