@@ -69,13 +69,7 @@ pub fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
 impl<'a> ValueMask<'a> {
     /// Finds what is to be masked in a file's text.
     pub fn new(text: &'a str) -> Self {
-        let mut scan = Scan::new(text);
-        scan.lines();
-        scan.aliased();
-        let Scan { mut secrets, mut variables, .. } = scan;
-        secrets.extend(find_private_keys(text));
-        secrets.extend(comments::find_named(text));
-        secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
+        let (mut secrets, mut variables) = find_values(text);
         let of_sections = find_section_values(text);
         let SectionValues { secrets: more_secrets, variables: more_variables } = of_sections;
         secrets.extend(more_secrets);
@@ -85,13 +79,7 @@ impl<'a> ValueMask<'a> {
 
     /// Finds what is a secret by its name or form in the text of a manifest: the rest of it is for showing.
     pub fn of_manifest(text: &'a str) -> Self {
-        let mut scan = Scan::new(text);
-        scan.lines();
-        scan.aliased();
-        let Scan { mut secrets, variables, .. } = scan;
-        secrets.extend(find_private_keys(text));
-        secrets.extend(comments::find_named(text));
-        secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
+        let (mut secrets, variables) = find_values(text);
         secrets.extend(find_behind_flags(text));
         let mut siblings = Siblings::new(text);
         secrets.extend(variables.into_iter().filter(|span| siblings.name_one(span)));
@@ -127,6 +115,18 @@ impl<'a> ValueMask<'a> {
     fn looks_random(&self, span: &Range<usize>) -> bool {
         is_random(self.text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']))
     }
+}
+
+/// The secrets of a text by their form or the words in front of them, and what may be values of variables.
+fn find_values(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let mut scan = Scan::new(text);
+    scan.lines();
+    scan.aliased();
+    let Scan { mut secrets, variables, .. } = scan;
+    secrets.extend(find_private_keys(text));
+    secrets.extend(comments::find_named(text));
+    secrets.extend(find_in_netrc(text).into_iter().map(|found| span_in(text, found.text)));
+    (secrets, variables)
 }
 
 /// Arguments on lines of their own behind a flag that is called after a secret, or that a program takes one behind.

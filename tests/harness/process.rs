@@ -21,6 +21,19 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// How often a condition is looked at that nobody announces.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How often a doomed process may be faster than its killer.
+const KILLS: usize = 20;
+
+/// Tries until a process was killed in time, which the attempt says.
+pub(crate) async fn killed_in_time(attempt: impl AsyncFn() -> bool) {
+    for _ in 0..KILLS {
+        if attempt().await {
+            return;
+        }
+    }
+    panic!("the process was faster each time");
+}
+
 /// A folder in which processes run one after the other. It outlives them.
 pub(crate) struct Home {
     folder: TempDir,

@@ -13,7 +13,7 @@ use crate::harness::deployer::Deployer;
 use crate::harness::events::{Event, waml};
 use crate::harness::git::Bare;
 use crate::harness::git_host::{GitHost, TOKEN};
-use crate::harness::process::Home;
+use crate::harness::process::{Home, killed_in_time};
 
 const TARGET: &str = "prod-cluster-1";
 const SINK: &str = "argocd/prod-cluster-1";
@@ -344,17 +344,10 @@ async fn a_commit_that_is_not_here_any_more_is_told_by_its_record() {
     argocd.settled();
 }
 
-/// How often a process may be faster than its killer.
-const TRIES: usize = 20;
-
 /// The process dies between the push and its record, and somebody pushes before the next one looks.
 #[tokio::test]
 async fn after_a_crash_the_push_is_told_although_the_record_names_a_later_commit() {
-    let mut tries = 0;
-    while !dies_before_its_record().await {
-        tries += 1;
-        assert!(tries < TRIES, "the process was faster each time");
-    }
+    killed_in_time(dies_before_its_record).await;
 }
 
 /// False when the push was recorded before the process was dead; then it is told exactly.

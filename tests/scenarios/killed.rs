@@ -4,21 +4,14 @@ use the_deployer::clock::Clock;
 
 use crate::harness::events::waml;
 use crate::harness::github::World;
-use crate::harness::process::{Home, Process};
+use crate::harness::process::{Home, Process, killed_in_time};
 
 const SECRET: &str = "of-the-webhook-0123456789";
-
-/// How often a process may be faster than its killer.
-const TRIES: usize = 20;
 
 #[tokio::test]
 async fn killed_after_the_push_it_tells_each_state_once() {
     for point in ["push took", "deployment succeeded"] {
-        let mut tries = 0;
-        while !killed_at(point).await {
-            tries += 1;
-            assert!(tries < TRIES, "{point}: the process was faster each time");
-        }
+        killed_in_time(async || killed_at(point).await).await;
     }
 }
 

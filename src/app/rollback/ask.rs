@@ -17,7 +17,7 @@ use crate::model::live_history::RolledBackFrom;
 use crate::model::release::Release;
 use crate::model::revision::ManifestFile;
 use crate::model::rollback::{
-    Choice, Holds, NoChoice, Rollback, RollbackRequest, provisional_number,
+    Choice, Holds, Kept, NoChoice, Rollback, RollbackRequest, provisional_number,
 };
 use crate::model::target::Environment;
 use crate::pipeline::diff::{self, Change};
@@ -39,7 +39,9 @@ impl Backend {
     ) -> Result<RolledBack, NotRolledBack> {
         let RollbackRequest { target, app, .. } = &request;
         let manifests = self.manifests(target)?;
-        let choice = self.choose_revision(manifests, &request).await?;
+        let kept = manifests.repository.kept(target, app).await;
+        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let choice = self.choose_revision(&kept, &request).await?;
         let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
         let from = match &choice.from {
             Some(from) => self.find_deployment(from).await?,
@@ -55,7 +57,7 @@ impl Backend {
         {
             return Err(NotRolledBack::Against(message));
         }
-        let files = read_files(&manifests.repository, (target, app), &choice.to).await;
+        let files = read_files(&manifests.repository, (target, app), &choice.to, &kept).await;
         let (now, then, former) =
             files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         check_reserved_names(&self.world, target, app, &then)
@@ -92,12 +94,10 @@ impl Backend {
     /// A rollback's own id stands for the revision that it made live.
     async fn choose_revision(
         &self,
-        manifests: &Manifests,
+        kept: &Kept,
         request: &RollbackRequest,
     ) -> Result<Choice, NotRolledBack> {
         let RollbackRequest { target, app, to, .. } = request;
-        let kept = manifests.repository.kept(target, app).await;
-        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
         let past = self.live_history(target, app).await?;
         let named = match to {
             Some(to) => self.find_deployment(to).await?,
@@ -296,13 +296,13 @@ async fn read_files(
     repository: &ManifestRepository,
     (target, app): (&TargetName, &AppKey),
     to: &DeployId,
+    kept: &Kept,
 ) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
     let latest = layout::latest_folder(target, app).to_string();
     let folder = layout::revision_folder(target, app, to).to_string();
     let now = repository.files_beside(&latest).await?;
     let then = repository.files_beside(&folder).await?;
-    let kept = repository.kept(target, app).await?;
-    let former = data::former_disks(repository, (target, app), &kept, &now).await?;
+    let former = data::former_disks(repository, (target, app), kept, &now).await?;
     Ok((now, then, former))
 }
 
