@@ -134,6 +134,19 @@ impl App {
     /// # Errors
     /// The first part that cannot be built.
     pub async fn build(settings: Settings, clock: Clock) -> Result<Self, StartError> {
+        let limits = admission::limits(&settings);
+        Self::build_within(settings, clock, limits).await
+    }
+
+    /// The same, with bounds on requests of the caller's choice: nobody waits for the usual ones.
+    ///
+    /// # Errors
+    /// As [`App::build`].
+    pub async fn build_within(
+        settings: Settings,
+        clock: Clock,
+        limits: server::Limits,
+    ) -> Result<Self, StartError> {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let open_files = server::descriptors::raise();
@@ -212,7 +225,7 @@ impl App {
             tokens: admission::tokens(&settings)?,
             pages: admission::pages(&settings),
             admission: admission::others(&settings)?,
-            limits: admission::limits(&settings),
+            limits,
             closing: closing.clone(),
             instance,
         });

@@ -23,6 +23,7 @@ mod outbound;
 mod pipeline;
 mod notify;
 mod scenarios;
+mod server;
 mod service;
 mod slack;
 mod store;

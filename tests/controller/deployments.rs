@@ -1,280 +1,256 @@
 //! How a deployment ends.
 
-use the_deployer::controller::inbox::Received;
-use the_deployer::controller::job::Did;
-use the_deployer::controller::outside::Remedy;
-use the_deployer::model::deployment::{ForgeState, Stage, State};
-use the_deployer::model::event::{Event, Unused};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::harness::requests::{delivery, request};
-use crate::harness::service::run_test;
-use crate::harness::world::Point;
+use the_deployer::model::deployment::{Stage, State};
 
-const RETRY: Remedy = Remedy::Retry { after: None };
+use crate::controller::acts::{
+    PLANS, TARGET, WELL, app, asks_for_branches, locks, meanwhile, pushes, unlocks,
+};
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+use crate::harness::fault::Bug;
+use crate::harness::git_host::Access;
+use crate::harness::github::Fault;
 
 #[tokio::test]
 async fn an_event_becomes_manifests() {
-    run_test(async |service| {
-        let id = service.ask("web", 1).await;
-        service.wait(2);
-        assert_eq!(service.step().await, Some(Did::Succeeded));
-        service.settle().await;
+    let deployer = Deployer::start().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.clock.advance(Duration::from_secs(2));
+    deployer.settle().await;
 
-        let done = service.deployment(&id).await;
-        assert_eq!(done.state, State::Succeeded);
-        assert_eq!(done.app.unwrap().to_string(), "shop/web");
-        assert_eq!(done.template.as_deref(), Some("backend@latest"));
-        assert_eq!(done.summary, "v1 is in the manifest repository, commit 00000000");
-        assert!(done.pushed.unwrap().changed);
-        let stages: Vec<_> = done.stages.iter().map(|time| time.stage).collect();
-        assert_eq!(stages, [Stage::Queue, Stage::Fetch, Stage::Render, Stage::Push]);
-        assert_eq!(done.stages[0].micros, 2_000_000);
-        assert_eq!(service.world.pushes(), [1]);
-        let told = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
-        assert_eq!(service.world.told(1), told);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_same_event_again_changes_nothing() {
-    run_test(async |service| {
-        let id = service.ask("web", 1).await;
-        service.settle().await;
-        let event = Event::Deployment(request("web", "prod", 1));
-        let again = service.controller.inbox().receive(&delivery(9), &event).await.unwrap();
-        assert_eq!(again, Received::Known(id));
-        assert_eq!(service.step().await, None);
-        assert_eq!(service.world.pushes(), [1]);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_ping_and_an_event_of_no_use_are_taken() {
-    run_test(async |service| {
-        let reason = "event \"push\" is not used".to_owned();
-        let ignored = Event::Ignored { why: Unused::Kind, reason };
-        for event in [Event::Ping, ignored] {
-            let received = service.controller.inbox().receive(&delivery(1), &event).await;
-            assert_eq!(received.unwrap(), Received::Nothing);
-        }
-    })
-    .await;
+    let done = deployer.deployment(id).await;
+    assert_eq!(done.state, State::Succeeded);
+    assert_eq!(done.app.unwrap().to_string(), "devx/shop");
+    assert_eq!(done.template.as_deref(), Some("backend-default@latest"));
+    let pushed = done.pushed.unwrap();
+    assert!(pushed.changed);
+    let commit = pushed.commit.short();
+    assert_eq!(commit, &deployer.manifests().tip()[..commit.len()]);
+    let summary = format!("v1 is in the manifest repository, commit {commit}");
+    assert!(done.summary.starts_with(&summary), "{}", done.summary);
+    let stages: Vec<_> = done.stages.iter().map(|time| time.stage).collect();
+    let planning = [Stage::Facts, Stage::Merge, Stage::Default, Stage::Validate, Stage::Render];
+    assert_eq!(stages, [&[Stage::Queue, Stage::Fetch], &planning[..], &[Stage::Push]].concat());
+    assert_eq!(done.stages[0].micros, 2_000_000);
+    assert_eq!(pushes(&deployer).await, [id]);
+    assert_eq!(deployer.github.told(id), WELL);
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_waml_that_breaks_a_rule_fails_with_its_violations() {
-    run_test(async |service| {
-        service.world.lock().broken.insert(1);
-        let id = service.ask("web", 1).await;
-        assert_eq!(service.step().await, Some(Did::Failed));
-        let failed = service.deployment(&id).await;
-        assert_eq!((failed.state, failed.violations.len()), (State::Failed, 1));
-        assert_eq!(failed.app.unwrap().to_string(), "shop/web", "what is known is kept");
-        service.settle().await;
-        let last = service.world.lock().told.last().cloned().unwrap();
-        assert_eq!(last, (1, ForgeState::Failure, "port 80 is not served [ports-map]".to_owned()));
-        assert!(service.world.pushes().is_empty());
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let shop = deployer.github.repository("example/shop");
+    shop.commit(&waml("shop").replace("number: 8000", "number: 80000"));
+    let id = shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    let failed = deployer.deployment(id).await;
+    assert_eq!(failed.state, State::Failed);
+    assert!(!failed.violations.is_empty());
+    let (state, description, _) = deployer.github.statuses(id).pop().unwrap();
+    assert_eq!(state, "failure");
+    let first = failed.violations[0].to_string();
+    assert!(first.contains("must be a whole number from 1 to 65535"), "{first}");
+    assert_eq!(description[..100], first[..100]);
+    assert_eq!(pushes(&deployer).await, [0; 0]);
+    // One that a rule of the platform refuses is known by its app.
+    let lock = locks(&deployer, "an incident").await;
+    let locked = app(&deployer, "shop").deploys(TARGET, "v2").await;
+    deployer.settle().await;
+    let locked = deployer.deployment(locked).await;
+    assert_eq!((locked.state, locked.violations.len()), (State::Failed, 1));
+    assert_eq!(locked.app.unwrap().to_string(), "devx/shop", "what is known is kept");
+    unlocks(&deployer, &lock).await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn while_the_forge_is_down_a_deployment_waits_and_says_so() {
-    run_test(async |service| {
-        service.world.lock().forge_down = Some(RETRY);
-        let id = service.ask("web", 1).await;
-        assert_eq!(service.step().await, Some(Did::PutOff));
-        assert_eq!(service.step().await, None, "not before its time");
-        let waiting = service.deployment(&id).await;
-        assert_eq!(waiting.state, State::Queued);
-        assert!(waiting.summary.contains("the forge does not answer"), "{}", waiting.summary);
-        service.wait(1);
-        assert_eq!(service.step().await, Some(Did::PutOff));
-        service.world.lock().forge_down = None;
-        service.wait(1);
-        assert_eq!(service.step().await, None, "the second delay is longer");
-        service.wait(1);
-        assert_eq!(service.step().await, Some(Did::Succeeded));
-        assert_eq!(service.deployment(&id).await.attempts, 3);
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.github.down_for(Duration::from_secs(3));
+    let step = async || deployer.hands().step().await.unwrap();
+    assert!(step().await);
+    assert!(!step().await, "not before its time");
+    let waiting = deployer.deployment(id).await;
+    assert_eq!(waiting.state, State::Queued);
+    assert!(waiting.summary.starts_with("attempt 2 at "), "{}", waiting.summary);
+    assert!(waiting.summary.contains("502"), "{}", waiting.summary);
+    deployer.clock.advance(Duration::from_secs(1));
+    assert!(step().await);
+    deployer.clock.advance(Duration::from_secs(1));
+    assert!(!step().await, "the second delay is longer");
+    deployer.clock.advance(Duration::from_secs(1));
+    assert!(step().await);
+    let done = deployer.deployment(id).await;
+    assert_eq!((done.state, done.attempts), (State::Succeeded, 3));
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn while_one_waits_for_the_forge_others_go_on() {
-    run_test(async |service| {
-        service.world.lock().forge_down = Some(RETRY);
-        service.ask("web", 1).await;
-        assert_eq!(service.step().await, Some(Did::PutOff));
-        service.world.lock().forge_down = None;
-        service.ask("api", 2).await;
-        assert_eq!(service.step().await, Some(Did::Succeeded));
-        service.wait(1);
-        service.settle().await;
-        assert_eq!(service.world.pushes(), [2, 1]);
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let first = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "GET example/shop/contents", Fault::BadGateway);
+    deployer.works().await;
+    assert_eq!(deployer.deployment(first).await.state, State::Queued);
+    let second = app(&deployer, "cart").deploys(TARGET, "v1").await;
+    deployer.works().await;
+    assert_eq!(deployer.deployment(second).await.state, State::Succeeded);
+    deployer.settle().await;
+    assert_eq!(pushes(&deployer).await, [second, first]);
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn what_never_gets_better_is_given_up_in_the_end() {
-    run_test(async |service| {
-        service.world.lock().forge_down = Some(RETRY);
-        let id = service.ask("web", 1).await;
-        let mut attempts = 0;
-        while service.state(&id).await != State::Failed {
-            attempts += u32::from(service.step().await.is_some());
-            service.wait(60);
-        }
-        assert_eq!(attempts, 20);
-        let reason = "given up after 20 attempts: the forge does not answer";
-        assert_eq!(service.deployment(&id).await.summary, reason);
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.github.down_for(Duration::from_hours(6));
+    deployer.settle().await;
+    let given_up = deployer.deployment(id).await;
+    assert_eq!((given_up.state, given_up.attempts), (State::Failed, 20));
+    let summary = &given_up.summary;
+    assert!(summary.starts_with("given up after 20 attempts: "), "{summary}");
+    assert!(summary.contains("502"), "{summary}");
+    assert_eq!(deployer.github.told(id), ["error"]);
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_refused_push_fails_at_once_with_its_reason() {
-    run_test(async |service| {
-        service.world.lock().push_refused = Some(Remedy::GiveUp);
-        let id = service.ask("web", 1).await;
-        assert_eq!(service.step().await, Some(Did::Failed));
-        assert_eq!(service.deployment(&id).await.summary, "the branch is protected");
-        service.settle().await;
-        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Error));
-        service.world.lock().push_refused = None;
-        service.ask("web", 2).await;
-        assert_eq!(service.step().await, Some(Did::Succeeded), "the lane is free again");
-    })
-    .await;
+    let mut deployer = Deployer::prepared().await;
+    deployer.pushes_to_host().await;
+    deployer.starts().await;
+    let hook = deployer.manifests().0.join("hooks/update");
+    deployer.manifests().hook("update", "echo 'main is frozen until Monday' >&2; exit 1");
+    let shop = app(&deployer, "shop");
+    let id = shop.deploys(TARGET, "v1").await;
+    deployer.works().await;
+    let failed = deployer.deployment(id).await;
+    assert_eq!((failed.state, failed.attempts), (State::Failed, 1));
+    assert!(failed.summary.contains("main is frozen until Monday"), "{}", failed.summary);
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(id).last().unwrap(), "error");
+    std::fs::remove_file(hook).unwrap();
+    let next = shop.deploys(TARGET, "v2").await;
+    deployer.settle().await;
+    assert_eq!(deployer.deployment(next).await.state, State::Succeeded, "the lane is free again");
+    assert_eq!(pushes(&deployer).await, [next]);
+    deployer.settled().await;
+}
+
+/// A program whose git host lets nobody push while this is set.
+async fn on_a_host_that_may_refuse() -> (Deployer, Arc<AtomicBool>) {
+    let mut deployer = Deployer::prepared().await;
+    deployer.pushes_to_host().await;
+    deployer.starts().await;
+    let closed = Arc::new(AtomicBool::new(true));
+    let shared = Arc::clone(&closed);
+    deployer.host().guarded_by(move |_, _, access| {
+        let refused = access == Access::Push && shared.load(Ordering::SeqCst);
+        if refused { 403 } else { 200 }
+    });
+    (deployer, closed)
 }
 
 /// A host says 403 also while it is not itself.
 #[tokio::test]
 async fn a_refusal_that_may_not_be_meant_is_got_over() {
-    run_test(async |service| {
-        // What failed for another reason before takes nothing of its time.
-        service.world.lock().forge_down = Some(Remedy::Retry { after: None });
-        let id = service.ask("web", 1).await;
-        for _ in 0..8 {
-            assert_eq!(service.step().await, Some(Did::PutOff));
-            service.wait(300);
-        }
-        service.world.lock().forge_down = None;
-        service.world.lock().push_refused = Some(Remedy::Doubt);
-        for pause in [15, 15, 30] {
-            assert_eq!(service.step().await, Some(Did::PutOff));
-            let summary = service.deployment(&id).await.summary;
-            assert!(summary.contains("refused, and tried again until "), "{summary}");
-            assert!(summary.ends_with("UTC: the branch is protected"), "{summary}");
-            assert_eq!(service.step().await, None, "not at once");
-            service.wait(pause);
-        }
-        service.world.lock().push_refused = None;
-        assert_eq!(service.step().await, Some(Did::Succeeded));
-    })
-    .await;
+    let (deployer, closed) = on_a_host_that_may_refuse().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    // What failed for another reason before takes nothing of its time.
+    deployer.github.down_for(Duration::from_mins(8 * 5));
+    let step = async || deployer.hands().step().await.unwrap();
+    for _ in 0..8 {
+        assert!(step().await);
+        deployer.clock.advance(Duration::from_mins(5));
+    }
+    for pause in [15, 15, 30] {
+        assert!(step().await);
+        let summary = deployer.deployment(id).await.summary;
+        assert!(summary.contains("refused, and tried again until "), "{summary}");
+        assert!(summary.contains("403"), "{summary}");
+        assert!(!step().await, "not at once");
+        deployer.clock.advance(Duration::from_secs(pause));
+    }
+    closed.store(false, Ordering::SeqCst);
+    assert!(step().await);
+    assert_eq!(deployer.deployment(id).await.state, State::Succeeded);
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_refusal_that_lasts_for_minutes_is_meant() {
-    run_test(async |service| {
-        service.world.lock().push_refused = Some(Remedy::Doubt);
-        let id = service.ask("web", 1).await;
-        let mut tries = 1;
-        while service.step().await == Some(Did::PutOff) {
-            tries += 1;
-            service.wait(if tries < 4 { 30 } else { 120 });
-        }
-        assert_eq!(tries, 5);
-        let summary = service.deployment(&id).await.summary;
-        assert_eq!(summary, "refused again and again for 4 minutes: the branch is protected");
-        service.settle().await;
-        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Error));
-        service.world.lock().push_refused = None;
-    })
-    .await;
+    let (deployer, _closed) = on_a_host_that_may_refuse().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    let mut tries = 0;
+    while deployer.hands().step().await.unwrap() {
+        tries += 1;
+        deployer.clock.advance(Duration::from_secs(if tries < 3 { 30 } else { 120 }));
+    }
+    assert_eq!(tries, 5);
+    let failed = deployer.deployment(id).await;
+    assert_eq!(failed.state, State::Failed);
+    let summary = failed.summary;
+    assert!(summary.starts_with("refused again and again for 4 minutes: "), "{summary}");
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(id).last().unwrap(), "error");
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn an_unchanged_result_succeeds_without_a_push() {
-    run_test(async |service| {
-        service.world.lock().alike.extend([1, 2]);
-        service.ask("web", 1).await;
-        service.settle().await;
-        let second = service.ask("web", 2).await;
-        service.settle().await;
-        let done = service.deployment(&second).await;
-        assert_eq!(done.state, State::Succeeded);
-        assert!(!done.pushed.unwrap().changed);
-        assert!(done.summary.starts_with("nothing to change for v2"), "{}", done.summary);
-        assert_eq!(service.world.pushes(), [1]);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn of_those_that_wait_only_the_newest_is_pushed() {
-    run_test(async |service| {
-        for n in 1..=3 {
-            service.ask("web", n).await;
-        }
-        service.settle().await;
-        assert_eq!(service.world.pushes(), [3]);
-        assert_eq!(service.world.told(1), [ForgeState::Queued, ForgeState::Inactive]);
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let shop = app(&deployer, "shop");
+    let first = shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    let second = shop.deploys(TARGET, "v1").await;
+    deployer.settle().await;
+    let done = deployer.deployment(second).await;
+    assert_eq!(done.state, State::Succeeded);
+    assert!(!done.pushed.unwrap().changed);
+    assert!(done.summary.starts_with("nothing to change for v1"), "{}", done.summary);
+    assert_eq!(pushes(&deployer).await, [first]);
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn one_that_is_overtaken_while_it_plans_is_not_pushed() {
-    run_test(async |service| {
-        service.world.hold_at(Point::Plan);
-        let older = service.ask("web", 1).await;
-        let (did, _newer) = tokio::join!(service.step(), async {
-            service.world.reached().await;
-            let newer = service.ask("web", 2).await;
-            service.world.go_on();
-            newer
-        });
-        assert_eq!(did, Some(Did::Superseded));
-        assert_eq!(service.state(&older).await, State::Superseded);
-        service.settle().await;
-        assert_eq!(service.world.pushes(), [2]);
-        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Inactive));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn one_that_has_begun_to_push_is_finished_before_the_newer_one() {
-    run_test(async |service| {
-        service.world.hold_at(Point::BeforeWrite);
-        service.ask("web", 1).await;
-        let (did, ()) = tokio::join!(service.step(), async {
-            service.world.reached().await;
-            service.ask("web", 2).await;
-            service.world.go_on();
-        });
-        assert_eq!(did, Some(Did::Succeeded));
-        service.settle().await;
-        assert_eq!(service.world.pushes(), [1, 2]);
-    })
-    .await;
+    let mut deployer = Deployer::prepared().await;
+    asks_for_branches(&mut deployer);
+    deployer.starts().await;
+    let shop = app(&deployer, "shop");
+    let older = shop.deploys(TARGET, "v1").await;
+    let mut newer = 0;
+    meanwhile(&deployer, PLANS, async || newer = shop.deploys(TARGET, "v2").await).await;
+    assert_eq!(deployer.deployment(older).await.state, State::Superseded);
+    deployer.settle().await;
+    assert_eq!(pushes(&deployer).await, [newer]);
+    assert_eq!(deployer.github.told(older).last().unwrap(), "inactive");
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_fault_in_the_planner_fails_that_deployment_and_no_other() {
-    run_test(async |service| {
-        service.world.lock().cursed.insert(1);
-        let cursed = service.ask("web", 1).await;
-        service.ask("api", 2).await;
-        service.settle().await;
-        assert_eq!(service.state(&cursed).await, State::Failed);
-        assert_eq!(service.world.pushes(), [2]);
-        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Error));
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let cursed = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    let other = app(&deployer, "cart").deploys(TARGET, "v1").await;
+    let bug = Bug::at("facts begins");
+    deployer.works().await;
+    assert!(bug.happened());
+    drop(bug);
+    let failed = deployer.deployment(cursed).await;
+    assert_eq!((failed.state, failed.attempts), (State::Failed, 1));
+    assert_eq!(failed.summary, "a fault in the-deployer itself; its log has the details");
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(cursed).last().unwrap(), "error");
+    assert_eq!(pushes(&deployer).await, [other]);
+    deployer.settled().await;
 }

@@ -1,72 +1,98 @@
 //! What an operator reads: logs and metrics.
 
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
-use the_deployer::controller::metrics::Metrics;
-use the_deployer::controller::outside::Remedy;
-use the_deployer::controller::{Controller, Settings};
+use std::time::Duration;
+
+use the_deployer::model::deployment::State;
+use the_deployer::store::Filter;
 use tracing::Level;
 
-use crate::harness::database::run_on_both;
+use crate::controller::acts::{TARGET, app};
+use crate::harness::deployer::Deployer;
+use crate::harness::github::Fault;
 use crate::harness::log::Log;
-use crate::harness::service::{Service, run_test};
+use crate::harness::process::client;
 
 #[tokio::test]
 async fn every_line_about_a_deployment_names_it() {
-    run_test(async |service| {
-        let log = Log::of("the_deployer", Level::INFO);
-        let id = service.ask("web", 1).await;
-        service.world.lock().forge_down = Some(Remedy::Retry { after: None });
-        service.step().await;
-        service.world.lock().forge_down = None;
-        service.wait(1);
-        service.settle().await;
-        let text = log.text();
-        for line in text.lines() {
-            assert!(line.contains(&format!("deployment={id}")), "{line}");
-        }
-        let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
-        assert_eq!((said("deployment accepted"), said("deployment succeeded")), (1, 1));
-        assert_eq!(said("the forge does not answer"), 1, "a failure is logged once");
-        assert_eq!((said("fetch begins"), said("fetch took")), (2, 2));
-        assert_eq!((said("push begins"), said("push took")), (1, 1));
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let shop = app(&deployer, "shop");
+    let log = Log::of("the_deployer", Level::INFO);
+    let id = shop.deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "GET contents", Fault::BadGateway);
+    deployer.settle().await;
+    let ours = deployer.deployment(id).await.id;
+    let text = log.text();
+    let lines = text.lines().filter(|line| {
+        let words = ["deployment ", "begins", "took", "put off"];
+        words.iter().any(|word| line.contains(word))
+    });
+    let mut about = 0;
+    for line in lines {
+        about += 1;
+        assert!(line.contains(&format!("deployment={ours}")), "{line}");
+    }
+    assert!(about >= 12, "{text}");
+    let said = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((said("deployment accepted"), said("deployment succeeded")), (1, 1));
+    assert_eq!((said("put off"), said("502")), (1, 1), "a failure is logged once\n{text}");
+    assert_eq!((said("fetch begins"), said("fetch took")), (2, 2));
+    assert_eq!((said("push begins"), said("push took")), (1, 1));
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn metrics_tell_of_stages_outcomes_and_what_waits() {
-    run_on_both(async |db| {
-        let service = Service::new(db);
-        let mut registry = Registry::default();
-        let controller = Controller::new(
-            service.db.store.clone(),
-            service.clock.clone(),
-            service.world.clone(),
-            Settings::default(),
-            Metrics::new(&mut registry),
-        );
-        service.ask("web", 1).await;
-        controller.step().await.unwrap();
-        service.ask("web", 2).await;
-        service.wait(30);
-        controller.measure().await.unwrap();
-        let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
-        for line in [
-            "stage_duration_seconds_count{stage=\"fetch\"} 1",
-            "attempts_total{outcome=\"succeeded\"} 1",
-            "queue_depth{state=\"queued\"} 1",
-            "queue_depth{state=\"running\"} 0",
-            "queue_oldest_seconds 30",
-            "outbox_depth{state=\"unsent\"} 4",
-            "outbox_waiting{family=\"forge\"} 4",
-            "outbox_parked{family=\"forge\"} 0",
-            "outbox_oldest_seconds{family=\"forge\"} 30",
-            "outbox_closed_until_timestamp_seconds{family=\"forge\"} 0",
-        ] {
-            assert!(text.contains(line), "no {line} in\n{text}");
+    let mut deployer = Deployer::prepared().await;
+    // One is deployed, one is being read, and one waits behind it; GitHub wants to hear of none yet.
+    deployer.github.fails(1, "POST statuses", Fault::Wait(403, 600));
+    let running = deployer.runs().await;
+    let shop = app(&deployer, "shop");
+    let done = shop.deploys(TARGET, "v1").await;
+    let all = async || {
+        let page = running.store.deployments(&Filter::default(), None, 9).await.unwrap();
+        page.deployments
+    };
+    while all().await.iter().any(|one| one.state != State::Succeeded) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    deployer.github.fails(1, "GET contents", Fault::Held);
+    let met = deployer.github.met("GET contents");
+    let read = shop.deploys(TARGET, "v2").await;
+    met.await;
+    let waits = shop.deploys(TARGET, "v3").await;
+    deployer.clock.advance(Duration::from_secs(30));
+    let lines = [
+        "stage_duration_seconds_count{stage=\"fetch\"} 1",
+        "attempts_total{outcome=\"succeeded\"} 1",
+        "queue_depth{state=\"queued\"} 1",
+        "queue_depth{state=\"running\"} 1",
+        "queue_oldest_seconds 30",
+        "outbox_depth{state=\"unsent\"} 10",
+        "outbox_waiting{family=\"forge\"} 10",
+        "outbox_parked{family=\"forge\"} 0",
+        "outbox_oldest_seconds{family=\"forge\"} 30",
+        "outbox_closed_until_timestamp_seconds{family=\"forge\"} 1795240600",
+    ];
+    let url = format!("http://{}/metrics", running.address);
+    let mut text = String::new();
+    for _ in 0..500 {
+        text = client().get(&url).send().await.unwrap().text().await.unwrap();
+        if lines.iter().all(|line| text.contains(line)) {
+            break;
         }
-    })
-    .await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for line in lines {
+        assert!(text.contains(line), "no {line} in\n{text}");
+    }
+    deployer.github.lets_go();
+    running.stop.cancel();
+    running.ended().await;
+    deployer.clock.advance(Duration::from_mins(10));
+    deployer.starts().await;
+    deployer.settle().await;
+    for (id, end) in [(done, "inactive"), (read, "inactive"), (waits, "success")] {
+        assert_eq!(deployer.github.told(id).last().unwrap(), end);
+    }
+    deployer.settled().await;
 }

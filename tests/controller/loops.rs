@@ -1,190 +1,156 @@
-//! Workers side by side, and their end.
+//! The loops themselves: what wakes them, how they end, and how long one worker has a deployment.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use the_deployer::controller::job::Did;
-use the_deployer::controller::{Controller, Settings};
-use the_deployer::model::deployment::{ForgeState, State};
-use the_deployer::model::event::Event;
-use tokio::task::JoinHandle;
+use sqlx::{Connection as _, Row as _};
+use the_deployer::app::App;
+use the_deployer::model::deployment::{Deployment, State};
+use the_deployer::model::id::DeployId;
+use the_deployer::store::{Filter, Store};
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
-use crate::harness::requests::{at, delivery, request};
-use crate::harness::service::{Service, run_test};
-use crate::harness::world::{Point, World};
-
-fn run(controller: Controller<World>) -> (CancellationToken, JoinHandle<()>) {
-    let stop = CancellationToken::new();
-    let running = tokio::spawn({
-        let stop = stop.clone();
-        async move { controller.run(stop).await }
-    });
-    (stop, running)
-}
+use crate::controller::acts::{TARGET, app};
+use crate::harness::deployer::Deployer;
+use crate::harness::github::Fault;
+use crate::harness::log::Log;
+use crate::harness::process::Held;
+use crate::harness::requests::at;
 
 /// Until the condition holds; a test that waits for ever is stopped here.
 async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     let wait = async {
         while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), wait).await.expect(what);
 }
 
-async fn nothing_to_do(service: &Service) -> bool {
-    let depth = service.db.store.depth().await.unwrap();
-    depth.queued + depth.running + depth.unsent == 0
+/// The newest deployment, as another connection to the database sees it.
+async fn newest(store: &Store) -> Deployment {
+    let all = store.deployments(&Filter::default(), None, 1).await.unwrap();
+    all.deployments.into_iter().next().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_hundred_deployments_over_ten_lanes_keep_their_order_with_two_processes() {
-    run_test(async |service| {
-        let (stop, first) = run(service.controller.clone());
-        let (other_stop, second) =
-            run(service.another(Settings { name: "other".to_owned(), ..Settings::default() }));
-        for n in 0..100 {
-            service.ask(&format!("app{}", n % 10), n).await;
-        }
-        until("all are done", async || nothing_to_do(service).await).await;
-        stop.cancel();
-        other_stop.cancel();
-        first.await.unwrap();
-        second.await.unwrap();
-
-        let mut lanes: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for (_, lane, forge_id) in service.world.lock().pushed.clone() {
-            lanes.entry(lane).or_default().push(forge_id);
-        }
-        assert_eq!(lanes.len(), 10);
-        for (lane, pushes) in lanes {
-            assert!(pushes.is_sorted_by(|a, b| a < b), "{lane}: {pushes:?}");
-            assert!(*pushes.last().unwrap() >= 90, "{lane}: the newest is live");
-        }
-        for n in 0..100 {
-            let told = service.world.told(n);
-            let end = told.last().unwrap();
-            assert!(matches!(end, ForgeState::Success | ForgeState::Inactive), "{n}: {told:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+/// By the timer alone each would be taken a second after the one before it has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_is_worked_on_without_waiting_for_the_timer() {
-    run_test(async |service| {
-        let patient = Settings { poll: Duration::from_hours(1), ..Settings::default() };
-        let controller = service.another(patient);
-        let (stop, running) = run(controller.clone());
-        let event = Event::Deployment(request("web", "prod", 1));
-        controller.inbox().receive(&delivery(1), &event).await.unwrap();
-        until("it is done", async || nothing_to_do(service).await).await;
-        stop.cancel();
-        running.await.unwrap();
-    })
-    .await;
+    let mut deployer = Deployer::prepared().await;
+    let running = deployer.runs().await;
+    let mut quickest = Duration::MAX;
+    for n in 0..20 {
+        app(&deployer, "shop").deploys(TARGET, &format!("v{n}")).await;
+        let asked = Instant::now();
+        until("it is taken", async || newest(&running.store).await.attempts > 0).await;
+        quickest = quickest.min(asked.elapsed());
+        until("it is done", async || newest(&running.store).await.finished_at.is_some()).await;
+        if quickest < Duration::from_millis(400) {
+            break;
+        }
+    }
+    assert!(quickest < Duration::from_millis(400), "each waited for the timer: {quickest:?}");
+    running.stop.cancel();
+    running.ended().await;
+    deployer.starts().await;
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_a_running_deployment_end() {
-    run_test(async |service| {
-        service.world.hold_at(Point::BeforeWrite);
-        let id = service.ask("web", 1).await;
-        let (stop, running) = run(service.controller.clone());
-        service.world.reached().await;
-        stop.cancel();
-        service.world.go_on();
-        running.await.unwrap();
-        assert_eq!(service.state(&id).await, State::Succeeded);
-        assert_eq!(service.world.told(1).last(), Some(&ForgeState::Success), "told at once");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_shutdown_gives_back_what_does_not_end_in_time() {
-    run_test(async |service| {
-        service.world.hold_at(Point::Fetch);
-        let id = service.ask("web", 1).await;
-        let hasty = Settings { grace: Duration::ZERO, ..Settings::default() };
-        let (stop, running) = run(service.another(hasty));
-        service.world.reached().await;
-        stop.cancel();
-        running.await.unwrap();
-        assert_eq!(service.state(&id).await, State::Queued);
-        service.settle().await;
-        assert_eq!(service.state(&id).await, State::Succeeded, "another takes it at once");
-        // A status that was on its way is told by another sender when its lease has ended.
-        service.wait(61);
-    })
-    .await;
+async fn a_shutdown_lets_a_running_deployment_end_and_tells_of_it() {
+    let mut deployer = Deployer::prepared().await;
+    deployer.pushes_to_host().await;
+    let held = Held::first_push(&deployer.manifests(), "pre-receive");
+    let running = deployer.runs().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    held.reached().await;
+    running.stop.cancel();
+    held.let_go();
+    running.ended().await;
+    assert_eq!(deployer.github.told(id).last().unwrap(), "success", "told at once");
+    deployer.starts().await;
+    let done = deployer.deployment(id).await;
+    assert_eq!((done.state, done.attempts), (State::Succeeded, 1));
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_shutdown_begins_nothing_new() {
-    run_test(async |service| {
-        let id = service.ask("web", 1).await;
-        let (stop, running) = (CancellationToken::new(), service.controller.clone());
-        stop.cancel();
-        running.run(stop).await;
-        assert_eq!(service.state(&id).await, State::Queued);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_attempt_that_never_ends_is_stopped_and_made_again() {
-    run_test(async |service| {
-        service.world.hold_at(Point::Fetch);
-        let id = service.ask("web", 1).await;
-        let hasty = Settings { longest_job: Duration::from_millis(1), ..Settings::default() };
-        service.another(hasty).step().await.unwrap();
-        let waiting = service.deployment(&id).await;
-        assert_eq!(waiting.state, State::Queued);
-        assert!(waiting.summary.contains("took longer"), "{}", waiting.summary);
-        service.wait(1);
-        service.settle().await;
-        assert_eq!(service.state(&id).await, State::Succeeded);
-    })
-    .await;
+    let mut deployer = Deployer::start().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.dies();
+    let app = App::build(deployer.settings(), deployer.clock.clone()).await.unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    app.run(stop).await.unwrap();
+    deployer.starts().await;
+    let waiting = deployer.deployment(id).await;
+    assert_eq!((waiting.state, waiting.attempts), (State::Queued, 0));
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 /// A third of it is enough for a statement on a busy machine, and short enough to wait for.
-const LIVELY: Duration = Duration::from_millis(900);
+const LIVELY: &str = "1s";
+
+/// A deployment whose worker waits for GitHub's answer, with a short lease.
+async fn lively() -> (Deployer, i64) {
+    let mut deployer = Deployer::prepared().await;
+    deployer.variable("THE_DEPLOYER_LIMITS_LEASE", LIVELY);
+    deployer.starts().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "GET contents", Fault::Held);
+    (deployer, id)
+}
+
+/// When the lease on a deployment ends; in milliseconds.
+async fn lease_end(deployer: &Deployer, id: &DeployId) -> i64 {
+    let mut connection = deployer.another_connection().await;
+    let query = sqlx::query("SELECT due_at FROM deployments WHERE id = $1").bind(id.as_str());
+    let due_at = query.fetch_one(&mut connection).await.unwrap().get(0);
+    connection.close().await.unwrap();
+    due_at
+}
 
 #[tokio::test]
 async fn a_lease_is_kept_while_an_attempt_goes_on() {
-    run_test(async |service| {
-        service.world.hold_at(Point::Fetch);
-        let id = service.ask("web", 1).await;
-        let lively = Settings { lease: LIVELY, ..Settings::default() };
-        let lively = service.another(lively);
-        let working = tokio::spawn(async move { lively.step().await.unwrap() });
-        service.world.reached().await;
-        let first_end = service.db.lease_end(&id).await;
-        service.clock.advance(Duration::from_millis(20));
-        until("it is renewed", async || service.db.lease_end(&id).await > first_end).await;
-        service.world.go_on();
-        assert_eq!(working.await.unwrap(), Some(Did::Succeeded));
-    })
-    .await;
+    let (deployer, id) = lively().await;
+    let ours = deployer.deployment(id).await.id;
+    let met = deployer.github.met("GET contents");
+    let (worked, ()) = tokio::join!(deployer.hands().step(), async {
+        met.await;
+        let first_end = lease_end(&deployer, &ours).await;
+        deployer.clock.advance(Duration::from_millis(20));
+        until("it is renewed", async || lease_end(&deployer, &ours).await > first_end).await;
+        deployer.github.lets_go();
+    });
+    assert!(worked.unwrap());
+    let done = deployer.deployment(id).await;
+    assert_eq!((done.state, done.attempts), (State::Succeeded, 1));
+    deployer.settle().await;
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_worker_that_was_taken_for_dead_stops() {
-    run_test(async |service| {
-        service.world.hold_at(Point::Fetch);
-        service.ask("web", 1).await;
-        let lively = Settings { lease: LIVELY, ..Settings::default() };
-        let lively = service.another(lively);
-        let working = tokio::spawn(async move { lively.step().await.unwrap() });
-        service.world.reached().await;
+    let (deployer, id) = lively().await;
+    let met = deployer.github.met("GET contents");
+    let log = Log::of("the_deployer", Level::WARN);
+    let (worked, ()) = tokio::join!(deployer.hands().step(), async {
+        met.await;
         // However often it renews its lease: by the heir's clock it ended long ago.
-        let heir = service.db.store.claim("heir", at(3600), Duration::ZERO).await.unwrap();
-        assert_eq!(working.await.unwrap(), Some(Did::Lost));
+        let heir = deployer.hands().store().claim("heir", at(3600), Duration::ZERO).await.unwrap();
         assert_eq!(heir.unwrap().deployment.attempts, 2);
-        service.wait(3600);
-    })
-    .await;
+    });
+    assert!(worked.unwrap(), "it stopped by itself: GitHub has not answered yet");
+    assert!(log.text().contains("another worker took over, this attempt stops"), "{}", log.text());
+    deployer.github.lets_go();
+    assert_eq!(deployer.deployment(id).await.state, State::Running);
+    deployer.clock.advance(Duration::from_hours(1));
+    deployer.settle().await;
+    let done = deployer.deployment(id).await;
+    assert_eq!((done.state, done.attempts), (State::Succeeded, 3));
+    deployer.settled().await;
 }

@@ -1,207 +1,130 @@
-//! The forge is told.
+//! The forge and others are told.
 
 use std::time::Duration;
 
-use the_deployer::controller::Settings;
-use the_deployer::controller::outbox::rates::Rates;
-use the_deployer::controller::outside::Remedy;
-use the_deployer::model::deployment::ForgeState;
-use the_deployer::model::notice::{Audience, Family};
-use the_deployer::support::rate_limit::Rate;
+use jiff::SignedDuration;
+use the_deployer::model::deployment::State;
+use the_deployer::model::notice::Sink;
 
-use crate::harness::database::run_on_both;
-use crate::harness::requests::{at, delivery, id, request};
-use crate::harness::service::{Service, run_test};
-
-const TOLD: [ForgeState; 3] = [ForgeState::Queued, ForgeState::InProgress, ForgeState::Success];
-
-#[tokio::test]
-async fn while_the_forge_takes_no_statuses_deployments_go_on_and_it_hears_of_them_later() {
-    run_test(async |service| {
-        service.world.lock().reports_refused = Some(Remedy::Retry { after: None });
-        service.ask("web", 1).await;
-        service.settle().await;
-        assert_eq!(service.world.pushes(), [1]);
-        assert_eq!(service.world.told(1), []);
-        service.world.lock().reports_refused = None;
-        service.wait(1);
-        service.settle().await;
-        assert_eq!(service.world.told(1), TOLD);
-    })
-    .await;
-}
+use crate::controller::acts::{TARGET, WELL, app};
+use crate::harness::deployer::Deployer;
+use crate::harness::fault::Bug;
+use crate::harness::receiver::{Receiver, SECRET};
 
 #[tokio::test]
 async fn a_right_that_is_given_later_is_in_time() {
-    run_test(async |service| {
-        service.world.lock().reports_refused = Some(Remedy::GiveUp);
-        service.ask("web", 1).await;
-        for _ in 0..5 {
-            service.settle().await;
-            service.wait(60);
-        }
-        service.world.lock().reports_refused = None;
-        service.settle().await;
-        assert_eq!(service.world.told(1), [ForgeState::Success], "how it stands by now");
-    })
-    .await;
+    let deployer = Deployer::start_as_app().await;
+    let shop = app(&deployer, "shop");
+    deployer.github.forbids("example", "deployments");
+    let id = shop.deploys(TARGET, "v1").await;
+    deployer.works_for(SignedDuration::from_mins(5)).await;
+    assert_eq!(deployer.deployment(id).await.state, State::Succeeded);
+    assert_eq!(deployer.github.told(id), [""; 0]);
+    deployer.github.allows("example", "deployments", "write");
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(id), ["success"], "how it stands by now");
+    deployer.settled().await;
+}
+
+/// An hour, as before, would have lost every status of that night. It may be two days.
+#[tokio::test]
+async fn a_nights_outage_loses_nothing() {
+    const HOURS: i64 = 8;
+    let deployer = Deployer::start().await;
+    let mut ids = Vec::new();
+    for name in ["shop", "cart"] {
+        ids.push(app(&deployer, name).deploys(TARGET, "v1").await);
+    }
+    while deployer.hands().step().await.unwrap() {}
+    let before = deployer.github.seen().len();
+    let night = SignedDuration::from_hours(HOURS);
+    deployer.github.down_for(night.unsigned_abs());
+    deployer.works_for(night - SignedDuration::from_secs(1)).await;
+    let tries = deployer.github.seen().len() - before;
+    let most = usize::try_from(night.as_mins()).unwrap() + 20;
+    assert!(tries <= most, "about one try a minute for all: {tries}");
+    deployer.settle().await;
+    for id in ids {
+        assert_eq!(deployer.github.told(id), ["success"]);
+    }
+    deployer.settled().await;
+}
+
+/// A program that tells a warehouse of everything, too; not started yet.
+async fn with_warehouse() -> (Deployer, Receiver) {
+    let mut deployer = Deployer::prepared().await;
+    let receiver = Receiver::start(&deployer.clock).await;
+    let url = receiver.url();
+    deployer.configure(|config| {
+        format!(
+            "{config}notify:\n  webhooks:\n  - \
+             {{name: warehouse, url: \"{url}\", secret: {{env: SIGNING}}}}\n"
+        )
+    });
+    deployer.variable("SIGNING", SECRET);
+    (deployer, receiver)
 }
 
 #[tokio::test]
-async fn a_status_that_the_forge_refuses_is_left_with_its_reason() {
-    run_on_both(async |db| {
-        let service = Service::new(db);
-        service.world.lock().reports_refused = Some(Remedy::Reject);
-        let id = service.ask("web", 1).await;
-        service.settle().await;
-        let told = service.db.store.statuses(&id).await.unwrap();
-        assert_eq!(told.len(), 3);
-        assert!(told.iter().all(|t| t.parked.as_deref() == Some("no right to write statuses")));
-        assert_eq!(service.db.store.depth().await.unwrap().unsent, 0, "nobody tries again");
-    })
-    .await;
-}
-
-/// A limit is reached while two hundred wait: one is refused, and nobody else tries before the time.
-#[tokio::test]
-async fn a_limit_with_two_hundred_waiting_burns_no_attempts() {
-    run_test(async |service| {
-        let mut ids = vec![];
-        for n in 0..200 {
-            ids.push(service.ask(&format!("app{n}"), n).await);
-        }
-        let wish = Duration::from_secs(90);
-        service.world.lock().reports_refused = Some(Remedy::Retry { after: Some(wish) });
-        for _ in 0..8 {
-            service.settle().await;
-            assert_eq!(service.world.lock().refused, 1, "it was told to wait");
-            service.wait(10);
-        }
-        service.world.lock().reports_refused = None;
-        service.settle().await;
-        assert_eq!(service.world.lock().told.len(), 0, "and ten seconds are left");
-        service.wait(10);
-        service.settle().await;
-        for (id, n) in ids.iter().zip(0..) {
-            assert_eq!(service.world.told(n), [ForgeState::Success], "{id}");
-        }
-    })
-    .await;
-}
-
-/// Two days at least; an hour as before would have lost every status of that night.
-#[tokio::test]
-async fn a_days_outage_loses_nothing() {
-    run_test(async |service| {
-        service.world.lock().reports_refused = Some(Remedy::Retry { after: None });
-        for n in 0..3 {
-            service.ask(&format!("app{n}"), n).await;
-        }
-        for _ in 0..24 * 60 {
-            service.settle().await;
-            service.wait(60);
-        }
-        assert!(service.world.lock().refused <= 24 * 60 + 20, "about one try a minute for all");
-        service.world.lock().reports_refused = None;
-        service.settle().await;
-        service.wait(300);
-        service.settle().await;
-        for n in 0..3 {
-            assert_eq!(service.world.told(n), [ForgeState::Success]);
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn one_that_is_down_holds_up_no_other() {
-    run_on_both(async |db| {
-        let events = Audience { events: vec!["dw".to_owned()], ..Audience::default() };
-        let store = db.store.clone().telling(events);
-        let service = Service::new(db.with(store));
-        service.world.lock().down = vec![Family::Forge];
-        service.ask("web", 1).await;
-        service.settle().await;
-        assert_eq!(service.world.told(1), TOLD, "the warehouse has a record without gaps");
-        service.world.lock().down = vec![Family::Events("dw".to_owned())];
-        service.wait(60);
-        service.ask("api", 2).await;
-        service.settle().await;
-        assert_eq!(service.world.told(1).len(), TOLD.len() + 1, "how it stands at the forge");
-        assert_eq!(service.world.told(2), TOLD);
-        service.world.lock().down.clear();
-        service.wait(60);
-        service.settle().await;
-        assert_eq!(service.world.told(2).len(), 2 * TOLD.len());
-        assert_eq!(service.db.store.depth().await.unwrap().unsent, 0);
-    })
-    .await;
+async fn while_github_is_down_others_hear_of_everything() {
+    let (mut deployer, warehouse) = with_warehouse().await;
+    deployer.starts().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    assert!(deployer.hands().step().await.unwrap());
+    deployer.github.down_for(Duration::from_mins(10));
+    deployer.works().await;
+    assert_eq!(warehouse.kinds().last().unwrap(), "service.deployed", "a record without gaps");
+    assert_eq!(warehouse.kinds().len(), 4);
+    assert_eq!(deployer.github.told(id), [""; 0]);
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(id), ["success"], "how it stands at the forge");
+    deployer.settled().await;
+    warehouse.settled();
 }
 
 /// Somebody who is configured no more is not waited for.
 #[tokio::test]
 async fn messages_for_somebody_who_is_configured_no_more_are_not_kept_for_ever() {
-    run_on_both(async |db| {
-        let former = Audience { events: vec!["dw".to_owned()], ..Audience::default() };
-        let before = db.store.clone().telling(former);
-        let asked = request("web", "prod", 1);
-        let _new = before.accept(&delivery(1), &asked, &id(1), at(0)).await.unwrap();
-        let service = Service::new(db);
-        service.settle().await;
-        assert_eq!(service.db.store.depth().await.unwrap().unsent, 0);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn one_message_may_ask_for_later_without_holding_up_the_others() {
-    run_test(async |service| {
-        service.world.lock().not_before.insert(1, at(30));
-        service.ask("web", 1).await;
-        service.ask("api", 2).await;
-        service.settle().await;
-        assert_eq!((service.world.told(1).len(), service.world.told(2).len()), (0, 3));
-        service.wait(30);
-        service.settle().await;
-        assert_eq!(service.world.told(1), [ForgeState::Success]);
-    })
-    .await;
+    let (mut deployer, warehouse) = with_warehouse().await;
+    deployer.starts().await;
+    let id = app(&deployer, "shop").deploys(TARGET, "v1").await;
+    deployer.dies();
+    deployer.configure(|config| config.split("notify:").next().unwrap().to_owned());
+    deployer.starts().await;
+    deployer.settle().await;
+    assert_eq!(deployer.github.told(id), WELL);
+    let ours = deployer.deployment(id).await.id;
+    let all = deployer.hands().store().messages(&ours).await.unwrap();
+    let theirs: Vec<_> =
+        all.into_iter().filter(|one| matches!(one.sink, Sink::Events(_))).collect();
+    assert!(!theirs.is_empty());
+    for one in theirs {
+        assert!(one.skipped.is_some(), "{one:?}");
+    }
+    assert_eq!(warehouse.came().len(), 0);
+    deployer.settled().await;
 }
 
 #[tokio::test]
 async fn a_fault_in_a_sender_is_that_messages_failure_and_no_others() {
-    run_test(async |service| {
-        service.world.lock().unspeakable.insert(1);
-        service.ask("web", 1).await;
-        service.ask("api", 2).await;
-        service.settle().await;
-        assert_eq!((service.world.told(1).len(), service.world.told(2).len()), (0, 3));
-        service.world.lock().unspeakable.clear();
-        service.wait(1);
-        service.settle().await;
-        assert_eq!(service.world.told(1), TOLD);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_pace_is_kept_by_the_clock() {
-    run_on_both(async |db| {
-        let service = Service::new(db);
-        let forge = Rate { burst: 5, every: Duration::from_secs(1) };
-        let rates = Rates { forge, ..Rates::default() };
-        let paced = service.another(Settings { rates, ..Settings::default() });
-        for n in 1..=10 {
-            service.ask(&format!("app{n}"), n).await;
-        }
-        let mut sent = vec![];
-        for _ in 0..7 {
-            let before = service.world.lock().told.len();
-            while paced.send().await.unwrap() > 0 {}
-            sent.push(service.world.lock().told.len() - before);
-            service.wait(1);
-        }
-        assert_eq!(sent, [5, 1, 1, 1, 1, 1, 0]);
-    })
-    .await;
+    let deployer = Deployer::start().await;
+    let mut ids = Vec::new();
+    for name in ["shop", "cart"] {
+        ids.push(app(&deployer, name).deploys(TARGET, "v1").await);
+    }
+    while deployer.hands().step().await.unwrap() {}
+    // GitHub has answered, and nothing of that is written down.
+    let bug = Bug::at("asked GitHub");
+    deployer.works().await;
+    assert!(bug.happened());
+    drop(bug);
+    let told = ids.iter().map(|id| deployer.github.told(*id)).collect::<Vec<_>>();
+    assert!(told.iter().any(|told| told == &WELL), "{told:?}");
+    let unsent = deployer.hands().store().depth().await.unwrap().unsent;
+    assert!((1..=3).contains(&unsent), "one, and what comes after it: {unsent}");
+    deployer.settle().await;
+    for id in ids {
+        assert_eq!(deployer.github.told(id), WELL, "each once");
+    }
+    deployer.settled().await;
 }

@@ -28,11 +28,6 @@ impl Database {
         Self { store, url, _folder: folder }
     }
 
-    /// The same database, as that store sees it.
-    pub(crate) fn with(self, store: Store) -> Self {
-        Self { store, ..self }
-    }
-
     /// The same database, opened again: another process, or the same one restarted.
     pub(crate) async fn reopened(&self) -> Store {
         Store::open(&SecretString::from(self.url.clone())).await.unwrap()
@@ -114,5 +109,27 @@ pub(crate) async fn run_on_both(test: impl AsyncFn(Database)) {
     test(Database::sqlite().await).await;
     if let Some(url) = postgres::fresh_database().await {
         test(Database::open(url, tempfile::tempdir().unwrap()).await).await;
+    }
+}
+
+impl Url {
+    /// Changes what is there by hand.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let mut connection = self.connect().await;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    /// How many rows a table has.
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        let mut connection = self.connect().await;
+        let sql = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}"));
+        let count = sqlx::query(sql).fetch_one(&mut connection).await.unwrap().get(0);
+        connection.close().await.unwrap();
+        count
+    }
+
+    async fn connect(&self) -> sqlx::AnyConnection {
+        sqlx::AnyConnection::connect(&self.for_driver()).await.unwrap()
     }
 }

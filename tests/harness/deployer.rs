@@ -3,24 +3,31 @@
 //! moves the clock where something waits.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use sqlx::Connection as _;
 use tempfile::TempDir;
-use the_deployer::app::App;
 use the_deployer::app::hands::Hands;
+use the_deployer::app::{App, StartError};
 use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
 use the_deployer::model::deployment::Deployment;
-use the_deployer::store::Filter;
+use the_deployer::server::Limits;
+use the_deployer::store::{Filter, Store};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
+use crate::harness::database::Url;
 use crate::harness::git::Bare;
+use crate::harness::git_host::{self, GitHost};
 use crate::harness::github::{Credentials, World};
 use crate::harness::postgres;
 use crate::harness::requests::at;
 
-const SECRET: &str = "of-the-webhook-0123456789";
+pub(crate) const SECRET: &str = "of-the-webhook-0123456789";
 
 const STORAGE: &str = "THE_DEPLOYER_STORAGE_URL";
 
@@ -34,7 +41,10 @@ pub(crate) struct Deployer {
     folder: TempDir,
     config: String,
     variables: BTreeMap<String, String>,
+    limits: Option<Limits>,
     hands: Option<Hands>,
+    /// Where its manifests are, unless they are embedded.
+    host: Option<(GitHost, Bare)>,
 }
 
 /// Runs the scenario on a fresh SQLite, and on PostgreSQL where that is installed; at its end
@@ -66,6 +76,24 @@ async fn on(database: Option<String>, scenario: impl AsyncFn(&mut Deployer)) {
     deployer.settled().await;
 }
 
+/// The program with all its loops, on a database that a test can look into.
+pub(crate) struct Running {
+    pub(crate) store: Store,
+    pub(crate) stop: CancellationToken,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    life: JoinHandle<Result<(), StartError>>,
+}
+
+impl Running {
+    /// Until it has ended by itself; it was told to stop.
+    pub(crate) async fn ended(self) {
+        let ended = tokio::time::timeout(Duration::from_mins(1), self.life).await;
+        ended.expect("it goes on").unwrap().unwrap();
+        self.store.close().await;
+    }
+}
+
 impl Deployer {
     /// Running, with everything as it is by default but for the forge; by a token.
     pub(crate) async fn start() -> Self {
@@ -88,25 +116,93 @@ impl Deployer {
         let variables =
             variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let folder = TempDir::new().unwrap();
-        Self { github, clock, folder, config, variables, hands: None }
+        Self { github, clock, folder, config, variables, limits: None, hands: None, host: None }
     }
 
     /// Running, as an App.
     pub(crate) async fn start_as_app() -> Self {
         let mut deployer = Self::prepared().await;
-        let Credentials { id, key } = deployer.github.app();
-        let key = deployer.file("app.pem", &key);
-        deployer.configure(|config| {
+        deployer.acts_as_app();
+        deployer.starts().await;
+        deployer
+    }
+
+    /// From its start on it is an App at GitHub.
+    pub(crate) fn acts_as_app(&mut self) {
+        let Credentials { id, key } = self.github.app();
+        let key = self.file("app.pem", &key);
+        self.configure(|config| {
             let app = format!("app: {{id: \"{id}\", private_key: {{file: {key}}}}}");
             config.replace("token: {env: GITHUB_TOKEN}", &app)
         });
-        deployer.starts().await;
-        deployer
     }
 
     /// Another text of the configuration.
     pub(crate) fn configure(&mut self, change: impl FnOnce(&str) -> String) {
         self.config = change(&self.config);
+    }
+
+    /// Bounds on requests that a test can wait for.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.limits = Some(limits);
+    }
+
+    /// Its manifests are on a git host of its own, which has hooks and can refuse.
+    pub(crate) async fn pushes_to_host(&mut self) {
+        let host = GitHost::start().await;
+        let bare = host.create("m.git");
+        let url = host.url("m.git");
+        self.configure(|config| {
+            format!(
+                "{config}manifests:\n  repositories:\n  - \
+                 {{name: fleet, url: \"{url}\", token: {{env: GIT_TOKEN}}}}\n"
+            )
+        });
+        self.variable("GIT_TOKEN", git_host::TOKEN);
+        self.host = Some((host, bare));
+    }
+
+    /// The git host of its manifests.
+    pub(crate) fn host(&self) -> &GitHost {
+        &self.host.as_ref().expect("its manifests are embedded").0
+    }
+
+    /// Its database is where other processes can have it too: a start takes nothing over before its
+    /// lease has ended.
+    pub(crate) fn shares_database(&mut self) {
+        let path = self.folder.path().join("shared.db");
+        self.variable(STORAGE, &format!("sqlite:{}", path.display()));
+    }
+
+    /// Another process beside it, on the same database and the same git host; events go on coming here.
+    pub(crate) async fn another(&self) -> Hands {
+        let settings = self.settings_in("state-of-another");
+        App::build(settings, self.clock.clone()).await.unwrap().hands().unwrap()
+    }
+
+    /// Runs with all its loops until it is stopped, in place of doing what a test says; from now on
+    /// GitHub's events come here.
+    pub(crate) async fn runs(&self) -> Running {
+        self.runs_with(|_| {}).await
+    }
+
+    /// The same with settings that a configuration may not have, so that a test need not wait for long.
+    pub(crate) async fn runs_with(&self, change: impl FnOnce(&mut Settings)) -> Running {
+        assert!(self.hands.is_none(), "it runs already");
+        let mut settings = self.settings();
+        change(&mut settings);
+        let database = settings.storage.url.clone();
+        let app = self.built(settings).await;
+        let address = app.address().unwrap();
+        self.github.hooks_to(&format!("http://{address}/webhooks/github"), SECRET);
+        let stop = CancellationToken::new();
+        let life = tokio::spawn(app.run(stop.clone()));
+        Running { store: Store::open(&database).await.unwrap(), stop, address, life }
+    }
+
+    /// Where it listens: `http://HOST:PORT`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.hands().address())
     }
 
     /// Of the environment that it starts in.
@@ -129,7 +225,7 @@ impl Deployer {
     /// Starts, on what an earlier life left; from now on GitHub's events come here.
     pub(crate) async fn starts(&mut self) {
         assert!(self.hands.is_none(), "it runs already");
-        let app = App::build(self.settings(), self.clock.clone()).await.unwrap();
+        let app = self.built(self.settings()).await;
         let hands = app.hands().unwrap();
         let url = format!("http://{}/webhooks/github", hands.address());
         self.github.hooks_to(&url, SECRET);
@@ -138,10 +234,14 @@ impl Deployer {
 
     /// What it is started with.
     pub(crate) fn settings(&self) -> Settings {
+        self.settings_in("state")
+    }
+
+    fn settings_in(&self, home: &str) -> Settings {
         let sources = Sources {
             file: Some(("config.yaml".to_owned(), self.config.clone())),
             variables: self.variables.clone(),
-            home: self.folder.path().join("state"),
+            home: self.folder.path().join(home),
         };
         let loaded = sources.load().unwrap_or_else(|rejection| panic!("{rejection:?}"));
         loaded.settings
@@ -200,8 +300,11 @@ impl Deployer {
         self.hands.as_ref().expect("it runs")
     }
 
-    /// The embedded manifest repository.
+    /// The manifest repository.
     pub(crate) fn manifests(&self) -> Bare {
+        if let Some((_, bare)) = &self.host {
+            return bare.clone();
+        }
         Bare(self.folder.path().join("state/manifests.git"))
     }
 
@@ -306,5 +409,60 @@ impl Deployer {
         );
         self.manifests().assert_sound();
         self.github.settled();
+    }
+}
+
+impl Deployer {
+    /// Where its database is, to look into and to change by hand.
+    pub(crate) fn database(&self) -> Url {
+        let sqlite = || format!("sqlite:{}", self.folder.path().join("state/state.db").display());
+        Url::of(self.postgresql().map_or_else(sqlite, str::to_owned))
+    }
+}
+
+impl Deployer {
+    /// A connection of somebody else to its database: `BEGIN IMMEDIATE` on it keeps an SQLite from writes.
+    pub(crate) async fn another_connection(&self) -> sqlx::AnyConnection {
+        sqlx::AnyConnection::connect(&self.database().for_driver()).await.unwrap()
+    }
+
+    /// Without GitHub, not started yet: service repositories are in a folder, and deployments are
+    /// asked for here. Events may come nevertheless, signed as always.
+    pub(crate) async fn prepared_local() -> Self {
+        let mut deployer = Self::prepared().await;
+        deployer.configure(|config| {
+            let (server, _) = config.split_once("forge:\n").unwrap();
+            format!("{server}forge:\n  local: {{webhook_secret: {{env: WEBHOOK_SECRET}}}}\n")
+        });
+        deployer
+    }
+
+    /// A service repository where there is no GitHub, made if it is not there.
+    pub(crate) fn service_repository(&self, name: &str) -> Bare {
+        let folder = self.folder.path().join("state/repos").join(format!("{name}.git"));
+        if folder.join("HEAD").is_file() { Bare(folder) } else { Bare::create(&folder) }
+    }
+}
+
+/// A program that another test starts has whatever this process has open until it is itself, so that
+/// the lock on the folder of a life that is over may be held for a moment longer; in milliseconds.
+const UNTIL_IT_IS_ITSELF: u64 = 10_000;
+
+impl Deployer {
+    async fn built(&self, settings: Settings) -> App {
+        for _ in 0..UNTIL_IT_IS_ITSELF {
+            let (settings, clock) = (settings.clone(), self.clock.clone());
+            let app = match self.limits {
+                Some(limits) => App::build_within(settings, clock, limits).await,
+                None => App::build(settings, clock).await,
+            };
+            match app {
+                Err(StartError::Part { part: "the storage folder", cause })
+                    if cause.contains("is in use by another") => {}
+                app => return app.unwrap(),
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("the storage folder stays in use");
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod deployer;
 pub(crate) mod developer; // a working folder, and bart in it
 pub(crate) mod device; // GitHub's device flow
 pub(crate) mod events;
+pub(crate) mod fault; // a bug of the program's own
 pub(crate) mod floods; // answers of a hostile registry
 pub(crate) mod git;
 pub(crate) mod git_host;
@@ -14,7 +15,6 @@ pub(crate) mod github;
 pub(crate) mod link; // a connection that can be cut
 #[path = "../../src/support/log.rs"]
 pub(crate) mod log;
-pub(crate) mod lost;
 pub(crate) mod memory; // how much of it something takes
 pub(crate) mod postgres;
 pub(crate) mod process;
@@ -25,14 +25,12 @@ pub(crate) mod registry;
 pub(crate) mod requests;
 pub(crate) mod rollbacks;
 pub(crate) mod secrets;
-pub(crate) mod service;
 pub(crate) mod slack;
 pub(crate) mod sshd;
 pub(crate) mod tap; // the way to the database
 pub(crate) mod terminal; // what a program draws
 pub(crate) mod tls;
 pub(crate) mod wire; // between bart and a service
-pub(crate) mod world;
 
 /// Whether a program is not installed, which is said; where all tests are required, that is a failure.
 #[expect(clippy::print_stderr, reason = "who reads the tests' output must see what was left out")]

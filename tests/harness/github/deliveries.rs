@@ -31,6 +31,8 @@ pub(crate) enum Webhooks {
     Unheard,
     /// It is kept until it is released.
     Held,
+    /// It is delivered, and the answer does not come in time: it stands among the failed deliveries.
+    Unanswered,
 }
 
 /// Where events go.
@@ -57,6 +59,8 @@ pub(super) struct Event {
     name: String,
     payload: String,
     redelivery: bool,
+    /// Its answer comes too late.
+    unanswered: bool,
 }
 
 /// One delivery, and how it went.
@@ -99,10 +103,16 @@ pub(super) fn tell(state: &mut State, repo: i64, name: &str, mut body: Json) {
     }
     let number = state.next_id();
     let guid = format!("72d3162e-cc78-11e3-81ab-{number:012}");
-    let event = Event { guid, name: name.to_owned(), payload: body.to_string(), redelivery: false };
     let hook = state.hook.as_mut().unwrap();
+    let event = Event {
+        guid,
+        name: name.to_owned(),
+        payload: body.to_string(),
+        redelivery: false,
+        unanswered: hook.mode == Webhooks::Unanswered,
+    };
     match hook.mode {
-        Webhooks::Delivered => hook.outgoing.push(event),
+        Webhooks::Delivered | Webhooks::Unanswered => hook.outgoing.push(event),
         Webhooks::Doubled => hook.outgoing.extend([event.clone(), event]),
         Webhooks::Held => hook.held.push(event),
         Webhooks::Unheard => {}
@@ -114,7 +124,7 @@ pub(super) fn tell(state: &mut State, repo: i64, name: &str, mut body: Json) {
 }
 
 fn record(state: &mut State, event: Event, (status_code, status, answer): Outcome) {
-    let Event { guid, name, payload, redelivery } = event;
+    let Event { guid, name, payload, redelivery, unanswered: _ } = event;
     let id = state.next_id();
     let delivered_at = state.now();
     let event = name;
@@ -199,6 +209,7 @@ impl Post {
             .header("X-Hub-Signature-256", sign(secret, &event.payload))
             .body(event.payload.clone());
         match request.send().await {
+            Ok(_) if event.unanswered => (504, "timed out".to_owned(), String::new()),
             Ok(answer) => {
                 let status = answer.status();
                 let words = if status.is_success() {
@@ -252,7 +263,7 @@ pub(super) fn one(state: &State, id: &str) -> Answered {
 /// `POST /app/hook/deliveries/ID/attempts`: the event goes out again, with the same guid.
 pub(super) fn again(state: &mut State, id: &str) -> Answered {
     let Delivery { guid, event: name, payload, .. } = find(state, id)?.clone();
-    let event = Event { guid, name, payload, redelivery: true };
+    let event = Event { guid, name, payload, redelivery: true, unanswered: false };
     let hook = state.hook.as_mut().ok_or_else(Answer::not_found)?;
     hook.outgoing.push(event);
     Ok(Answer::json(202, &json!({})))

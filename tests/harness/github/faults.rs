@@ -37,6 +37,8 @@ pub(crate) enum Fault {
     SilentAfter,
     /// Nothing is done, and no answer comes, ever.
     SilentBefore,
+    /// It is kept waiting, and worked on when what is held is let go.
+    Held,
 }
 
 /// What is to happen to a request.
@@ -52,6 +54,8 @@ pub(super) enum Verdict {
     Cut,
     /// It is not answered, and nothing is done.
     Silence,
+    /// It is looked at again when what is held is let go.
+    Hold,
 }
 
 #[derive(Default)]
@@ -145,6 +149,7 @@ fn verdict(fault: Fault, line: &str, key: &str, limits: &mut Limits, now: Timest
         Fault::CutBefore => Verdict::Cut,
         Fault::SilentAfter => Verdict::Work { delay: EVER, cut: true },
         Fault::SilentBefore => Verdict::Silence,
+        Fault::Held => Verdict::Hold,
     }
 }
 

@@ -40,6 +40,12 @@ impl World {
         self.state().access.levels.insert((login.to_owned(), id), level);
     }
 
+    /// They may nothing there any more.
+    pub(crate) fn takes_back(&self, login: &str, repository: &str) {
+        let id = self.repository(repository).id;
+        self.state().access.levels.remove(&(login.to_owned(), id));
+    }
+
     /// They are in a team, which comes to be if it is not there.
     pub(crate) fn joins(&self, login: &str, team: &str) {
         self.state().access.teams.entry(team.to_owned()).or_default().insert(login.to_owned());

@@ -36,6 +36,8 @@ pub(super) struct Hub {
     pub(super) origin: String,
     /// Counts requests that were worked on.
     pub(super) changes: watch::Sender<u64>,
+    /// Changes when what is held is let go.
+    pub(super) gate: watch::Sender<()>,
 }
 
 /// Serves until it is aborted.
@@ -72,19 +74,25 @@ async fn answer(
 
 /// The answer; `None` when the connection is cut instead.
 async fn work(hub: &Hub, call: &Call) -> Option<Answer> {
-    let (answer, delay) = {
-        let mut state = hub.state.lock().unwrap();
-        let done = done(&mut state, call);
-        hub.post.send_what_came_of_it(&mut state);
-        done
-    };
-    hub.changes.send_modify(|count| *count += 1);
-    tokio::time::sleep(delay).await;
-    answer
+    loop {
+        let mut gate = hub.gate.subscribe();
+        let done = {
+            let mut state = hub.state.lock().unwrap();
+            let done = done(&mut state, call);
+            hub.post.send_what_came_of_it(&mut state);
+            done
+        };
+        hub.changes.send_modify(|count| *count += 1);
+        if let Some((answer, delay)) = done {
+            tokio::time::sleep(delay).await;
+            return answer;
+        }
+        gate.changed().await.unwrap();
+    }
 }
 
-/// Everything between a request and its answer, at one moment.
-fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
+/// Everything between a request and its answer, at one moment; nothing where it is held.
+fn done(state: &mut State, call: &Call) -> Option<(Option<Answer>, Duration)> {
     let now = state.now();
     catch_up(state);
     let line = format!("{} {}", call.method, call.path.join("/"));
@@ -99,6 +107,7 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
                 (None, Duration::ZERO, true)
             }
             Verdict::Silence => (None, EVER, true),
+            Verdict::Hold => return None,
             Verdict::Refuse(refusal) => (Some(refusal), Duration::ZERO, false),
             Verdict::Work { delay, cut } => (Some(routed(state, call, who)), delay, cut),
         },
@@ -112,7 +121,7 @@ fn done(state: &mut State, call: &Call) -> (Option<Answer>, Duration) {
         answer.headers.extend(headers);
         answer.with("date", date).with("x-github-request-id", "0401:2BD3:1")
     };
-    (answer.filter(|_| !cut).map(with_headers), delay)
+    Some((answer.filter(|_| !cut).map(with_headers), delay))
 }
 
 /// Works on what was to be done late, and is due.

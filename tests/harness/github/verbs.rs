@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::github::World;
 use crate::harness::github::deliveries;
-use crate::harness::github::deployments::{self, Deployment};
+use crate::harness::github::deployments::{self, Deployment, Status};
 use crate::harness::github::pulls::{self, Pull};
 use crate::harness::github::repositories::add_commit;
 use crate::harness::github::state::State;
@@ -172,6 +172,30 @@ impl Repository<'_> {
             }
         }
         self.world.delivered().await;
+    }
+
+    /// An event of it that nothing here makes, with what GitHub adds to each.
+    pub(crate) async fn sends(&self, event: &str, body: Json) {
+        deliveries::tell(&mut self.world.state(), self.id, event, body);
+        self.world.delivered().await;
+    }
+
+    /// Another tool gives one of its deployments a status.
+    pub(crate) fn another_tool_tells(&self, deployment: i64, state: &str, log_url: &str) {
+        let mut world = self.world.state();
+        let id = world.next_id();
+        let created_at = world.now().to_string();
+        let repo = world.repo_mut(self.id);
+        let found = repo.deployments.iter_mut().find(|one| one.id == deployment).unwrap();
+        found.statuses.push(Status {
+            id,
+            state: state.to_owned(),
+            description: String::new(),
+            log_url: log_url.to_owned(),
+            environment_url: String::new(),
+            creator: "octocat".to_owned(),
+            created_at,
+        });
     }
 
     /// Where a branch is.

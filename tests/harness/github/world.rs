@@ -36,8 +36,8 @@ impl World {
         let of_the_deployer = Grant::Personal { login: "deployer-bot".to_owned() };
         state.grants.insert(TOKEN.to_owned(), of_the_deployer);
         let state = Arc::new(Mutex::new(state));
-        let changes = watch::Sender::new(0);
-        let hub = Hub { post: Post::new(Arc::clone(&state)), state, origin, changes };
+        let (changes, gate) = (watch::Sender::new(0), watch::Sender::new(()));
+        let hub = Hub { post: Post::new(Arc::clone(&state)), state, origin, changes, gate };
         let server = tokio::spawn(server::serve(listener, hub.clone()));
         Self { hub, server, looked_at: AtomicBool::new(false) }
     }
@@ -126,6 +126,17 @@ impl World {
             let pending = || hub.state.lock().unwrap().faults.is_ordered(&words);
             hub.changes.subscribe().wait_for(|_| !pending()).await.unwrap();
         }
+    }
+
+    /// Ends when there have been so many requests with all these words in their line.
+    pub(crate) async fn asked(&self, times: usize, words: &str) {
+        let enough = |_: &u64| self.count(words) >= times;
+        self.hub.changes.subscribe().wait_for(enough).await.unwrap();
+    }
+
+    /// What meets [`Fault::Held`] is worked on now.
+    pub(crate) fn lets_go(&self) {
+        self.hub.gate.send_replace(());
     }
 
     /// Answers 502 to everything, until the clock has moved so far.

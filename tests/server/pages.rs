@@ -1,0 +1,326 @@
+//! Pages: what they say, who may see them, and what a browser may do with them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use serde_json::Value;
+use tracing::Level;
+
+use super::reading::{asking_for, with_three};
+use super::shop::{FOLDER, TARGET, ask_as, asks, asks_with, deploys, recovers};
+use super::world::{Answer, get, request, send};
+use crate::harness::deployer::Deployer;
+use crate::harness::events::waml;
+use crate::harness::log::Log;
+use crate::harness::receiver::{Does, Receiver, SECRET};
+
+/// What a browser asks for.
+async fn browse(deployer: &Deployer, path: &str, authorization: Option<&str>) -> Answer {
+    let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let request = request(deployer, Method::GET, path).header("accept", accept);
+    send(match authorization {
+        Some(authorization) => request.header("authorization", authorization),
+        None => request,
+    })
+    .await
+}
+
+fn page(answer: &Answer, status: u16) -> &str {
+    assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+    assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    assert_eq!(answer.headers["referrer-policy"], "no-referrer");
+    assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    let policy = answer.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    for never in ["<script", " style=\"", " onclick", "{{", "{%"] {
+        assert!(!answer.text.contains(never), "{never} in {}", answer.text);
+    }
+    assert_eq!(answer.text.matches("<h1").count(), 1);
+    &answer.text
+}
+
+/// Each part stands in the text, after the one before it.
+fn follow(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let (_, after) =
+            rest.split_once(part).unwrap_or_else(|| panic!("{part} is missing in\n{text}"));
+        rest = after;
+    }
+}
+
+/// Not started yet, with a receiver that takes no event: each is given up.
+pub(super) async fn with_receiver() -> (Deployer, Receiver) {
+    let mut deployer = Deployer::prepared().await;
+    let receiver = Receiver::start(&deployer.clock).await;
+    receiver.will(std::iter::repeat_n(Does::Answers(400, ""), 10));
+    let webhook = format!(
+        "notify:\n  webhooks:\n  - {{name: warehouse, url: \"{}\", secret: {{env: SIGNING}}, \
+         events: [pipelinerun.finished]}}\n",
+        receiver.url()
+    );
+    deployer.configure(|config| format!("{config}{webhook}"));
+    deployer.variable("SIGNING", SECRET);
+    (deployer, receiver)
+}
+
+/// The shop is deployed, then edited by hand; the id of its revision.
+pub(super) async fn edited(deployer: &Deployer) -> String {
+    let id = deploys(deployer, "v1").await;
+    let file = format!("{FOLDER}/latest/service.yaml");
+    let text = deployer.manifests().files()[&file].clone();
+    let text = text.replacen("kind: Service\n", "kind: Service # <b>\n", 1);
+    deployer.manifests().somebody_writes(&file, &text);
+    id
+}
+
+/// The page of the newest deployment.
+async fn newest(deployer: &Deployer) -> String {
+    let id = deployer.deployments().await.pop().unwrap().id;
+    format!("/deployments/{id}")
+}
+
+#[tokio::test]
+async fn a_deployment_that_goes_on_is_looked_at_again_unless_its_reader_holds_it_still() {
+    let (mut deployer, _receiver) = with_receiver().await;
+    deployer.starts().await;
+    asks(&deployer, "v1").await;
+    let path = newest(&deployer).await;
+    let shown = browse(&deployer, &path, None).await;
+    let text = page(&shown, 200);
+    let commit = deployer.github.repository("example/shop").tip("main");
+    let commit = format!("{}/example/shop/commit/{commit}", deployer.github.url());
+    for part in [
+        "http-equiv=\"refresh\" content=\"3\"",
+        ">queued</span> waiting for a worker",
+        "example/shop <span class=\"to\">to</span> prod-cluster-1",
+        &commit,
+        "octocat",
+        "2026-11-21 05:46:41 UTC",
+        "waits to be sent",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert!(text.find("deployment status") < text.find("webhook warehouse"));
+    let still = browse(&deployer, &format!("{path}?refresh=off"), None).await;
+    assert!(!page(&still, 200).contains("http-equiv"));
+    deployer.settle().await;
+    let ended = browse(&deployer, &path, None).await;
+    let text = page(&ended, 200);
+    assert!(!text.contains("http-equiv") && text.contains(">succeeded</span>"), "{text}");
+    let given_up = "given up: the webhook warehouse does not take this event: it answered 400";
+    assert!(text.contains(given_up) && !text.contains("waits to be sent"), "{text}");
+    assert!(text.find("deployment status") < text.find("webhook warehouse"));
+    deployer.github.settled();
+}
+
+#[tokio::test]
+async fn what_is_wrong_comes_first_with_its_place_and_a_way_out() {
+    let deployer = Deployer::start().await;
+    let text = waml("shop").replace("servicePort: 8000", "servicePort: 80");
+    let text = text.replace("  ingress:", "  slo: {requestClass: low}\n  ingress:");
+    let text = text.replace("hostPrefix: shop", "hostPrefix: <b>");
+    asks_with(&deployer, "v1", &text).await;
+    deployer.settle().await;
+    let shown = browse(&deployer, &newest(&deployer).await, None).await;
+    let text = page(&shown, 200);
+    assert!(!text.contains("http-equiv"), "it has ended");
+    let commit = deployer.github.repository("example/shop").tip("main");
+    let line = format!("{}/example/shop/blob/{commit}/.weave.yaml#L13", deployer.github.url());
+    follow(
+        text,
+        &[
+            ">failed</span> 2 violations; first: .weave.yaml:13:26: `&#60;b&#62;.prod-cluster-1.internal` is not",
+            "2 violations</h2>",
+            &line,
+            ".weave.yaml:13:26",
+            "<code>&#60;b&#62;.prod-cluster-1.internal</code> is not a legal host name",
+            ".weave.yaml:13:76",
+            "no service has the port 80",
+            "ingress[0].paths[0].servicePort",
+            "there is no such port",
+            "write <code>servicePort: 8000</code> for <code>http</code> of shop",
+            "1 warning</h2>",
+            ".weave.yaml:12:23",
+            "<code>defaults[0].slo.requestClass</code> does nothing",
+            "overridden everywhere",
+            ">What</h2>",
+            ">fetch<",
+            " ms</td>",
+            "Who was told",
+        ],
+    );
+    assert!(!text.contains("<b>"), "nothing of theirs is HTML");
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn what_somebody_edited_by_hand_is_shown_as_a_diff_and_not_as_html() {
+    let stop = format!(
+        "clusters:\n- {{name: {TARGET}, environment: development, domain: example.com, \
+         policies: {{hand_edits: stop}}}}\n"
+    );
+    for (sentence, policy, refused) in [
+        ("This deployment replaced them", "", false),
+        ("and nothing was replaced.", &*stop, false),
+        ("Nothing was replaced, because the push failed", "", true),
+    ] {
+        let mut deployer = Deployer::prepared().await;
+        deployer.configure(|config| format!("{config}{policy}"));
+        if refused {
+            deployer.pushes_to_host().await;
+        }
+        deployer.starts().await;
+        let base = edited(&deployer).await;
+        if refused {
+            // Our clone gets to know the edit by another app.
+            let cart = deployer.github.repository("example/cart");
+            cart.commit(&waml("cart"));
+            cart.deploys(TARGET, "v1").await;
+            deployer.settle().await;
+            deployer.manifests().hook("pre-receive", "echo 'not today' >&2; exit 1");
+        }
+        deploys(&deployer, "v2").await;
+        let shown = browse(&deployer, &newest(&deployer).await, None).await;
+        let text = page(&shown, 200);
+        follow(
+            text,
+            &[
+                "Edited by hand</h2>",
+                sentence,
+                "service.yaml (changed)",
+                "Somebody <span",
+                &base,
+                "<span class=\"name\">--- a/service.yaml</span>",
+                "<span class=\"old\">-kind: Service</span>\n\
+                 <span class=\"new\">+kind: Service # &#60;b&#62;</span>",
+            ],
+        );
+        let replaced = text.contains("This deployment replaced");
+        assert_eq!(replaced, sentence.contains("This deployment"), "{text}");
+        deployer.settled().await;
+    }
+}
+
+#[tokio::test]
+async fn the_newest_are_listed_with_links_to_their_logs() {
+    let deployer = Deployer::start().await;
+    assert!(page(&browse(&deployer, "/", None).await, 200).contains("There are none here"));
+    let ids = with_three(&deployer).await;
+    let shown = browse(&deployer, "/?limit=2", None).await;
+    let text = page(&shown, 200);
+    let link = |id: &str| format!("href=\"/deployments/{id}\"");
+    assert_eq!(text.matches("href=\"/deployments/2").count(), 2);
+    follow(text, &[&link(&ids[0]), &link(&ids[1])]);
+    let shown = browse(&deployer, &format!("/?limit=1&target={TARGET}"), None).await;
+    let older = format!("/?limit=1&target={TARGET}&cursor={}", ids[0]);
+    assert!(page(&shown, 200).contains(&older.replace('&', "&#38;")), "{}", shown.text);
+    let rest = browse(&deployer, &older, None).await;
+    let text = page(&rest, 200);
+    assert_eq!(text.matches("href=\"/deployments/2").count(), 1);
+    assert!(text.contains(&link(&ids[2])), "{text}");
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn what_went_wrong_is_a_page_for_people_and_a_problem_for_programs() {
+    let deployer = Deployer::start().await;
+    for (path, status, name) in [
+        ("/deployments/20261121-054812123-000000", 404, "not-found"),
+        ("/deployments/%3Cscript%3E", 400, "bad-request"),
+        ("/?tagret=x", 400, "bad-request"),
+        ("/nothing", 404, "not-found"),
+    ] {
+        let shown = browse(&deployer, path, None).await;
+        let text = page(&shown, status);
+        assert!(text.contains(&status.to_string()), "{text}");
+        get(&deployer, path).await.problem(status, name);
+    }
+    let api = browse(&deployer, "/api/v1/deployments/x", None).await;
+    api.problem(400, "bad-request");
+    deployer.hands().store().close().await;
+    for path in ["/", "/deployments/20261121-054812123-000000"] {
+        let down = browse(&deployer, path, None).await;
+        assert!(page(&down, 503).contains("come again"));
+        assert_eq!(down.headers["retry-after"], "5");
+    }
+    recovers(deployer).await;
+}
+
+fn basic(login: &str) -> String {
+    format!("Basic {}", STANDARD.encode(login))
+}
+
+#[tokio::test]
+async fn a_browser_gives_a_token_as_the_password() {
+    let log = Log::of("", Level::TRACE);
+    let deployer = asking_for("t0ken:text", "token").await;
+    asks(&deployer, "v1").await;
+    let first = newest(&deployer).await;
+    for right in [&basic("me:t0ken:text"), &basic(":t0ken:text"), "Bearer t0ken:text"] {
+        page(&browse(&deployer, &first, Some(right)).await, 200);
+        page(&browse(&deployer, "/", Some(right)).await, 200);
+    }
+    for wrong in [&basic("me:t0ken"), &basic("t0ken:text"), "Basic §", "Basic", "Bearer t0ken", ""]
+    {
+        for path in [&*first, "/", "/deployments/x", "/deployments/20261121-054812123-000000"] {
+            let refused = browse(&deployer, path, Some(wrong)).await;
+            assert!(page(&refused, 401).contains("as the password"), "{path} {wrong}");
+            assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"the-deployer\"");
+        }
+    }
+    assert!(!log.text().contains("t0ken:tex"), "{}", log.text());
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn the_data_behind_a_page_is_for_who_may_see_the_page_by_the_same_password() {
+    for pages in ["token", "open"] {
+        let deployer = asking_for("t0ken", pages).await;
+        asks(&deployer, "v1").await;
+        let first = newest(&deployer).await;
+        let login = basic("me:t0ken");
+        let shown = browse(&deployer, &first, Some(&login)).await;
+        let link = format!("{first}/json");
+        assert!(page(&shown, 200).contains(&format!("href=\"{link}\"")), "{}", shown.text);
+        let data = browse(&deployer, &link, Some(&login)).await;
+        assert_eq!((data.status.as_u16(), &data.json()["target"]), (200, &TARGET.into()));
+        let of_api = ask_as(&deployer, "t0ken", &format!("/api/v1{first}"), &Value::Null).await;
+        assert_eq!(data.json(), of_api.json());
+        let refused = browse(&deployer, &link, None).await;
+        assert_eq!(refused.status, 401);
+        assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"the-deployer\"");
+        deployer.settle().await;
+        deployer.settled().await;
+    }
+}
+
+/// A page elsewhere can make its visitor's browser send a password along; it must be of no use.
+#[tokio::test]
+async fn an_operator_may_open_the_pages_and_the_api_stays_closed_and_takes_no_password() {
+    let deployer = asking_for("t0ken", "open").await;
+    asks(&deployer, "v1").await;
+    page(&browse(&deployer, &newest(&deployer).await, None).await, 200);
+    get(&deployer, "/api/v1/deployments").await.problem(401, "unauthorized");
+    let login = basic("me:t0ken");
+    let refused = browse(&deployer, "/api/v1/deployments", Some(&login)).await;
+    refused.problem(401, "unauthorized");
+    assert_eq!(refused.headers["www-authenticate"], "Bearer");
+    deployer.settle().await;
+    deployer.settled().await;
+}
+
+#[tokio::test]
+async fn the_policy_is_that_of_the_style_sheet_in_the_page() {
+    use sha2::{Digest, Sha256};
+    let deployer = Deployer::start().await;
+    let shown = browse(&deployer, "/", None).await;
+    let style = shown.text.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    let hash = STANDARD.encode(Sha256::digest(style));
+    let policy = shown.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains(&format!("'sha256-{hash}'")), "{policy}");
+    deployer.settled().await;
+}
