@@ -4,76 +4,63 @@
 mod admission; // who may call, and see the pages
 mod audience; // who is told, and how fast
 mod access; // as whom we come to git repositories
-mod backend; // what the server asks of the program
-mod builds; // what could be deployed
 pub mod backup; // the embedded database, copied and put back
 mod code_host; // where service repositories are
 mod deployed; // what is deployed where, as the store knows it
-pub mod facts; // what rules must know of the world, asked at once
 pub mod hands; // the program without its loops
-mod health; // whether what the service writes to takes writes
 mod home; // the storage folder, for one process at a time
-pub mod operator; // what an operator does to the database by hand
-mod intake; // what comes in is counted, and some of it is a hint
-mod limits; // what people are told while the code host limits us
-mod outside; // what a job asks of the world
-mod plan; // what a deployment would do
-mod planning; // what deployments, previews and dry runs share
 pub mod prepare; // manifest repositories before their first deployment
-mod preview; // what a pull request would change
+mod previews; // the loop of previews
 mod pushes; // what Prometheus may ask about the writers
-mod problem; // adapters' errors in a job's words
 pub mod rebuild; // the record, made again of what others know
 mod repositories; // the manifest repositories, opened as configured
-mod readiness; // whether something is ready, not asked too often
-mod removal; // an app taken off a target
 mod retention; // old deployments are deleted
-mod rollback; // a former revision made live again
 pub mod signing; // whether commits can be signed
-mod sweeps; // what the search for lost events asks of the forge
-mod tell; // who is told what became of a deployment
-mod templates; // the templates in use, kept current
+mod sweeps; // the search for lost events
+mod webhook; // what a webhook must satisfy
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::backend::Backend;
 use crate::app::code_host::{forge, forge_url};
 pub use crate::app::deployed::{Deployed, deployed};
-use crate::app::facts::Gatherer;
-use crate::app::health::Health;
 use crate::app::home::Home;
-use crate::app::intake::Intake;
-use crate::app::outside::{Manifests, World};
-use crate::app::planning::Planners;
-use crate::app::tell::slack::Line;
-use crate::app::templates::InUse;
-pub use crate::app::templates::at_revision as templates_at_revision;
 use crate::clock::Clock;
 use crate::config::settings::Settings;
 use crate::controller::metrics::Metrics;
 use crate::controller::previews::Previews;
-use crate::controller::sweep::{Hints, Sweeps};
+use crate::controller::sweep::Sweeps;
 use crate::controller::{self, Controller};
+use crate::deployments::facts::Gatherer;
+use crate::deployments::health::Health;
+use crate::deployments::hints::Hints;
+use crate::deployments::ledger::Ledger;
+use crate::deployments::planning::Planners;
+use crate::deployments::tell::slack::Line;
+pub use crate::deployments::templates::at_revision as templates_at_revision;
+use crate::deployments::templates::{InUse, TemplatesError};
+use crate::deployments::{Deployments, Manifests, facts, removal, tell};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::model::violation::Rejection;
 use crate::server::connections::{ConnectionMetrics, Connections};
+use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
 use crate::store::Store;
 use crate::telemetry;
 
 /// The whole program, built and not yet running.
 pub struct App {
-    controller: Controller<World>,
+    controller: Controller,
     /// None while previews are off.
-    previews: Option<Previews<World>>,
+    previews: Option<Previews>,
     /// Absent where nothing is looked for.
-    sweeps: Option<Sweeps<World>>,
+    sweeps: Option<Sweeps>,
     templates: InUse,
     index: facts::IndexMetrics,
     router: axum::Router,
@@ -81,7 +68,7 @@ pub struct App {
     closing: CancellationToken,
     listener: TcpListener,
     store: Store,
-    world: World,
+    deployments: Deployments,
     grace: Duration,
     home: Home,
     retention_days: Option<u32>,
@@ -103,6 +90,15 @@ pub enum StartError {
     /// The templates are broken.
     #[error("the templates are broken: {0}")]
     Templates(Rejection),
+}
+
+impl From<TemplatesError> for StartError {
+    fn from(error: TemplatesError) -> Self {
+        match error {
+            TemplatesError::Unusable(cause) => Self::of("the templates")(cause),
+            TemplatesError::Broken(rejection) => Self::Templates(rejection),
+        }
+    }
 }
 
 impl StartError {
@@ -164,19 +160,25 @@ impl App {
         }
         let forge = forge(&settings, &clock).map_err(StartError::of("the forge"))?;
         crate::waml::document::prepare();
-        let templates =
-            InUse::start(&settings.templates, (&client, &forge), clock.clone(), &registry).await?;
+        let git = repositories::templates(&settings.templates, &client, &forge);
+        let templates = InUse::start(&settings.templates, git, clock.clone(), &registry).await?;
         let manifests = repositories::open(&settings, &client, &forge, &clock).await?;
         registry.register(|registry| pushes::register(registry, &manifests));
         let listener = bind(settings.server.listen)?;
-        let webhook = intake::webhook(&settings).map_err(StartError::of("the webhook's secret"))?;
+        let webhook = webhook::of(&settings).map_err(StartError::of("the webhook's secret"))?;
         let by_name =
             manifests.iter().map(|one| (one.name.clone(), one.repository.clone())).collect();
         let gatherer = gatherer(&settings, &clock, &forge, &store, &manifests)?;
-        let world = World {
+        let instance = clock.deploy_id().to_string();
+        let deployments = Deployments {
+            wake: Arc::default(),
             forge,
+            code_host: code_host::told(&settings.forge),
+            forge_hour: Arc::default(),
+            hints: Hints::default(),
             templates: templates.clone(),
             facts: gatherer,
+            ledger: Ledger::new(store.clone(), clock.clone(), settings.clusters.clone()),
             store: store.clone(),
             receivers: tell::events::receivers(&settings.event_webhooks, &direct),
             argocd: tell::argocd::hooks(&settings.argocd, &direct),
@@ -187,40 +189,23 @@ impl App {
             previews: settings.webhook.rules.previews.unwrap_or_default(),
             forge_url: forge_url(&settings.forge),
             external_url: settings.server.external_url.clone(),
-            clock: clock.clone(),
+            clock,
             planners: Planners::new(),
+            health: Arc::new(Health::new(&instance, &settings.storage.folder)),
         };
         let index = registry.register(facts::IndexMetrics::new);
-        let instance = clock.deploy_id().to_string();
-        let previews = preview::all(&settings, &instance, &world, &registry);
-        let controller = Controller::new(
-            store.clone(),
-            clock,
-            world.clone(),
-            loops(&settings, &instance),
-            metrics,
-        );
-        let hints = Hints::default();
-        let sweeps =
-            sweeps::of(&settings, &instance, &world, controller.inbox(), &registry, &hints);
-        let backend = Backend {
-            inbox: controller.inbox(),
-            controller: controller.clone(),
-            previews: previews.clone(),
-            store: store.clone(),
-            world: world.clone(),
-            health: Health::new(&instance, &settings.storage.folder),
-            intake: registry.register(|registry| Intake::new(registry, hints.clone())),
-            registry,
-            code_host: code_host::told(&settings.forge),
-        };
+        let previews = previews::of(&settings, &instance, &deployments, &registry);
+        let controller = Controller::new(deployments.clone(), loops(&settings, &instance), metrics);
+        let sweeps = sweeps::of(&settings, &instance, &deployments, &registry);
         let connections = Connections::new(
             admission::connections(&settings, open_files),
-            backend.registry.register(ConnectionMetrics::new),
+            registry.register(ConnectionMetrics::new),
         );
         let closing = CancellationToken::new();
         let router = server::router(State {
-            backend,
+            deployments: deployments.clone(),
+            deliveries: registry.register(DeliveryCounter::new),
+            metrics: registry,
             webhook,
             tokens: admission::tokens(&settings)?,
             pages: admission::pages(&settings),
@@ -241,7 +226,7 @@ impl App {
             closing,
             listener,
             store,
-            world,
+            deployments,
             grace: settings.server.shutdown_grace,
             home,
             retention_days: settings.storage.retention_days,
@@ -274,7 +259,7 @@ impl App {
             closing,
             listener,
             store,
-            world,
+            deployments,
             grace,
             home,
             retention_days,
@@ -285,12 +270,12 @@ impl App {
             stopping.cancelled().await;
             closing.cancel();
         });
-        let indexing = tokio::spawn(world.facts.clone().keep_index(index, stop.clone()));
+        let indexing = tokio::spawn(deployments.facts.clone().keep_index(index, stop.clone()));
         let pruning = tokio::spawn({
-            let (store, clock) = (store.clone(), world.clock.clone());
+            let (store, clock) = (store.clone(), deployments.clock.clone());
             retention::keep(store, clock, retention_days, stop.clone())
         });
-        let records = tokio::spawn(removal::keep_records(world, store.clone(), stop.clone()));
+        let records = tokio::spawn(removal::keep_records(deployments, stop.clone()));
         let loops = tokio::spawn({
             let stop = stop.clone();
             async move { controller.run(stop).await }
@@ -307,7 +292,7 @@ impl App {
             let stop = stop.clone();
             async move { templates.keep_current(stop).await }
         });
-        let previewing = tokio::spawn(preview::keep(previews, stop.clone()));
+        let previewing = tokio::spawn(previews::keep(previews, stop.clone()));
         let stopped =
             server::serve::serve(listener, router, connections, stop.clone(), grace).await;
         stop.cancel();

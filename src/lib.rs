@@ -14,7 +14,8 @@ pub mod forge; // CODE HOSTS: GitHub, local
 pub mod notify; // PEOPLE AND PROGRAMS ARE TOLD
 pub mod store; // DURABLE STATE
 pub mod facts; // THE WORLD, ASKED: registries, secret stores
-pub mod controller; // THE LOOPS: inbox, queue, jobs, outbox
+pub mod deployments; // USE CASES, one file each
+pub mod controller; // THE LOOPS that call them: queue, jobs, outbox
 pub mod dashboard; // PAGES
 pub mod api; // THE WORDS OF THE HTTP API, for the service and for bart
 pub mod server; // HTTP

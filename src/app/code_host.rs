@@ -3,12 +3,12 @@
 use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
 use crate::clock::Clock;
 use crate::config::settings::{self, Settings};
+use crate::deployments::create::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
 use crate::forge::github::auth::Now;
 use crate::forge::github::client::{Credentials, GitHub};
 use crate::forge::local::Local;
-use crate::server::ports::CodeHost;
 
 /// The code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {

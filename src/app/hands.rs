@@ -8,11 +8,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::home::Home;
-use crate::app::outside::World;
-use crate::app::{App, StartError, removal};
+use crate::app::{App, StartError};
 use crate::controller::Controller;
 use crate::controller::previews::Previews;
 use crate::controller::sweep::{Report, Sweeps};
+use crate::deployments::Deployments;
 use crate::server;
 use crate::store::{Store, StoreError};
 
@@ -20,11 +20,11 @@ use crate::store::{Store, StoreError};
 /// was under way stays as it is in the database.
 #[must_use = "it ends when it is dropped"]
 pub struct Hands {
-    controller: Controller<World>,
-    previews: Option<Previews<World>>,
-    world: World,
+    controller: Controller,
+    previews: Option<Previews>,
+    deployments: Deployments,
     store: Store,
-    sweeps: Option<Sweeps<World>>,
+    sweeps: Option<Sweeps>,
     address: SocketAddr,
     serving: JoinHandle<()>,
     _home: Home,
@@ -45,7 +45,7 @@ impl App {
             connections,
             listener,
             store,
-            world,
+            deployments,
             grace,
             home,
             ..
@@ -54,7 +54,16 @@ impl App {
             let stop = CancellationToken::new();
             let _ = server::serve::serve(listener, router, connections, stop, grace).await;
         });
-        Ok(Hands { controller, previews, world, store, sweeps, address, serving, _home: home })
+        Ok(Hands {
+            controller,
+            previews,
+            deployments,
+            store,
+            sweeps,
+            address,
+            serving,
+            _home: home,
+        })
     }
 }
 
@@ -75,7 +84,7 @@ impl Hands {
     /// # Errors
     /// [`StoreError`]
     pub async fn turn(&self) -> Result<usize, StoreError> {
-        let mut done = removal::keep_records_once(&self.world, &self.store).await?;
+        let mut done = crate::deployments::removal::keep_records_once(&self.deployments).await?;
         while self.step().await? {
             done += 1;
         }

@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::outside::Manifests;
+use crate::deployments::Manifests;
 use crate::git::writer::{Done, ManifestRepository};
 
 /// Reads the writers' counters when it is asked.

@@ -6,20 +6,21 @@ use crate::app::StartError;
 use crate::app::access;
 use crate::app::boxed;
 use crate::app::code_host::people;
-use crate::app::outside::Manifests;
-use crate::app::readiness::Readiness;
 use crate::clock::Clock;
 use crate::config::settings::{self, Settings};
+use crate::deployments::Manifests;
+use crate::deployments::readiness::Readiness;
 use crate::forge::Forge;
 use crate::forge::github::auth::permission::Access;
+use crate::git::follow;
 use crate::git::writer::{self, ManifestRepository};
 use crate::model::ssh::SshAddress;
 use crate::pipeline::application::Source;
 
 /// A server that says nothing for so long has lost us.
-pub(super) const GIT_SILENCE: Duration = Duration::from_mins(1);
+const GIT_SILENCE: Duration = Duration::from_mins(1);
 /// A first clone of a large repository takes minutes.
-pub(super) const GIT_TOTAL: Duration = Duration::from_mins(10);
+const GIT_TOTAL: Duration = Duration::from_mins(10);
 
 /// Opens them all; the embedded one is made if it is not there.
 pub(super) async fn open(
@@ -47,6 +48,25 @@ pub(super) async fn open(
         });
     }
     Ok(opened)
+}
+
+/// What follows the branch that templates come from.
+pub(super) fn templates(
+    settings: &settings::Templates,
+    client: &reqwest::Client,
+    forge: &Forge,
+) -> Option<follow::Settings> {
+    let settings::Templates::Repository(one) = settings else { return None };
+    Some(follow::Settings {
+        url: one.url.clone(),
+        branch: one.branch.clone(),
+        clone_dir: one.clone_dir.clone(),
+        tokens: access::tokens(&one.access, Access::Read, forge),
+        ssh: access::ssh(&one.access),
+        client: client.clone(),
+        silence: GIT_SILENCE,
+        total: GIT_TOTAL,
+    })
 }
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read

@@ -52,11 +52,11 @@ pub(super) struct Audit {
 
 impl Audit {
     pub(super) async fn run(self) -> Outcome {
-        let operator = open(&self.source).await?;
+        let ledger = open(&self.source).await?;
         let Self { source: _, by, act, target, app, since, until, limit, output } = self;
         let search = Search { by, act, target, app, since, until, before: None, limit };
-        let found = operator.audited(&search).await.map_err(failed)?;
-        operator.close().await;
+        let found = ledger.audited(&search).await.map_err(failed)?;
+        ledger.close().await;
         let is_more = found.next.is_some();
         match output {
             data @ (Format::Json | Format::Yaml) => {

@@ -7,13 +7,16 @@ use super::config::Source;
 use super::error::{CliError, Outcome};
 use super::keep_back::columns;
 use super::output::{self, Format, GOOD};
-use super::owners::{app, failed, open, open_for};
+use super::owners::{app, open, open_for, unusable};
 use super::table::table;
 use super::times::{self, Times};
 use crate::api::locks::{LockPage, LockSummary};
-use crate::app::operator::{AUDIT, Operator, OperatorAction, Unlocked};
+use crate::deployments::AUDIT;
+use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
+use crate::model::audit::{By, Via};
 use crate::model::id::{AppKey, TargetName};
-use crate::model::lock::{Lock as Placed, LockId, LockScope};
+use crate::model::lock::{Lock as Placed, LockFilter, LockId, LockScope};
+use crate::store::{Moved, Reply};
 use crate::support::text::refuse_invisible;
 use crate::telemetry::{self, LogFormat};
 
@@ -84,6 +87,24 @@ pub(super) struct Who {
     by: String,
 }
 
+/// Who acts, and why.
+#[derive(Debug, Clone)]
+pub(super) struct OperatorAction {
+    by: String,
+    reason: String,
+}
+
+impl OperatorAction {
+    fn by(&self) -> By {
+        By { name: self.by.clone(), via: Via::Operator, from: None, request: None }
+    }
+
+    /// The same, of an app's owner.
+    pub(super) fn moved(self) -> Moved {
+        Moved { by: self.by, reason: self.reason }
+    }
+}
+
 impl Who {
     /// The act; and from now on its line is in the log.
     pub(super) fn act(&self) -> Result<OperatorAction, CliError> {
@@ -103,15 +124,15 @@ impl Who {
 impl Lock {
     pub(super) async fn run(self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open_for(&self.source, self.target.as_ref()).await?;
-        let until = self.until(&operator)?;
-        let scope = self.scope()?;
-        let shown = scope.to_string();
-        let id = operator.lock(scope, &act, until).await.map_err(failed)?;
-        operator.close().await;
+        let ledger = open_for(&self.source, self.target.as_ref()).await?;
+        let (by, reason) = (act.by(), act.reason);
+        let request = LockRequest { scope: self.scope()?, reason, ends: self.ends() };
+        let placed = ledger.lock(request, by, &Reply::without_key()).await.map_err(not_locked)?;
+        ledger.close().await;
+        let (id, Placed { scope, until, .. }) = placed;
         let until =
             until.map_or_else(String::new, |at| format!(", ends {}", Times::system().ahead(at)));
-        output::print(&format!("{GOOD}locked{GOOD:#} {shown}{until}: {id}\n"))
+        output::print(&format!("{GOOD}locked{GOOD:#} {scope}{until}: {id}\n"))
     }
 
     fn scope(&self) -> Result<LockScope, CliError> {
@@ -125,57 +146,59 @@ impl Lock {
         })
     }
 
-    fn until(&self, operator: &Operator) -> Result<Option<Timestamp>, CliError> {
-        let now = operator.after(SignedDuration::ZERO);
-        // A time beyond the calendar is none: the lock would never end, which nobody asked for.
-        let beyond =
-            || CliError::usage("--for is too long; a lock without it stays until `unlock`");
-        let until = match self.lasting {
-            Some(lasting) => Some(operator.after(lasting).ok_or_else(beyond)?),
-            None => self.until,
-        };
-        if until.is_some() && until <= now {
-            return Err(CliError::usage("the lock would end before it begins"));
+    fn ends(&self) -> Option<Ends> {
+        self.lasting.map(Ends::After).or(self.until.map(Ends::At))
+    }
+}
+
+fn not_locked(error: NotLocked) -> CliError {
+    match error {
+        NotLocked::Unmeant(_) => CliError::usage(error.to_string()),
+        NotLocked::TooLong => {
+            CliError::usage("--for is too long; a lock without it stays until `unlock`")
         }
-        Ok(until)
+        NotLocked::TooMany | NotLocked::Fault(_) => {
+            CliError::io(format!("cannot place another lock: {error}"))
+        }
     }
 }
 
 impl Unlock {
     pub(super) async fn run(self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open(&self.source).await?;
-        let unlocked = operator.unlock(&self.id, &act).await.map_err(failed)?;
-        operator.close().await;
+        let ledger = open(&self.source).await?;
+        let (by, reason) = (act.by(), act.reason);
+        let unlocked = ledger.unlock(&self.id, reason, by, &Reply::without_key()).await;
+        ledger.close().await;
         match unlocked {
-            Unlocked::Yes(Placed { scope, .. }) => {
-                output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n"))
-            }
-            gone => Err(CliError::refused(why_gone(&self.id, gone))
+            Ok(Placed { scope, .. }) => output::print(&format!("{GOOD}unlocked{GOOD:#} {scope}\n")),
+            Err(NotUnlocked::Fault(fault)) => Err(unusable(&fault)),
+            Err(gone) => Err(CliError::refused(why_gone(&gone))
                 .hint("`the-deployer locks` lists those that are placed")),
         }
     }
 }
 
 /// Why a lock is not there to be taken away.
-fn why_gone(id: &LockId, found: Unlocked) -> String {
-    match found {
-        Unlocked::Before { lock: _, by, at, why } => {
-            format!(
-                "there is no lock {id} any more: {by} took it away, {}: {why}",
-                Times::system().ago(at)
-            )
+fn why_gone(gone: &NotUnlocked) -> String {
+    match gone {
+        NotUnlocked::Gone { id, by, at, why } => {
+            let ago = Times::system().ago(*at);
+            format!("there is no lock {id} any more: {by} took it away, {ago}: {why}")
         }
-        Unlocked::RanOut(_) => format!("there is no lock {id} any more: it ran out by itself"),
-        Unlocked::Yes(_) | Unlocked::NotThere => format!("there is no lock {id}"),
+        NotUnlocked::RanOut(id) => {
+            format!("there is no lock {id} any more: it ran out by itself")
+        }
+        NotUnlocked::Unknown(_) | NotUnlocked::Fault(_) => gone.to_string(),
     }
 }
 
 impl Locks {
     pub(super) async fn run(&self) -> Outcome {
-        let operator = open(&self.source).await?;
-        let locks = operator.locks().await.map_err(failed)?;
-        operator.close().await;
+        let ledger = open(&self.source).await?;
+        let locks = ledger.locks(&LockFilter::default()).await;
+        let locks = locks.map_err(|fault| unusable(&fault))?;
+        ledger.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
                 let locks = locks.into_iter().map(|(id, lock)| LockSummary::new(&id, lock));

@@ -9,10 +9,11 @@ use super::locks::Who;
 use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
-use crate::app::operator::{Operator, Owned};
 use crate::clock::Clock;
+use crate::deployments::ledger::Ledger;
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
-use crate::waml::suggest;
+use crate::model::target::Clusters;
+use crate::store::{Owned, StoreError};
 
 /// Shows whose apps are, and gives them to other repositories.
 ///
@@ -69,9 +70,9 @@ impl Owners {
 
 impl List {
     async fn run(&self) -> Outcome {
-        let operator = open(&self.source).await?;
-        let owned = operator.owners(self.target.as_ref()).await.map_err(failed)?;
-        operator.close().await;
+        let ledger = open(&self.source).await?;
+        let owned = ledger.owners(self.target.as_ref()).await.map_err(failed)?;
+        ledger.close().await;
         match self.output {
             data @ (Format::Json | Format::Yaml) => {
                 output::data(data, &owned.iter().map(as_json).collect::<Vec<_>>())
@@ -85,17 +86,17 @@ impl List {
 impl Move {
     async fn run(&self) -> Outcome {
         let act = self.who.act()?;
-        let operator = open_for(&self.source, Some(&self.target)).await?;
-        let from = operator.move_owner(&self.target, &self.app, &self.to, &act).await;
+        let ledger = open_for(&self.source, Some(&self.target)).await?;
+        let from = ledger.move_owner(&self.target, &self.app, &self.to, &act.moved()).await;
         let from = from.map_err(failed)?.map_or("nobody".to_owned(), String::from);
-        operator.close().await;
+        ledger.close().await;
         let Self { app, target, to, .. } = self;
         output::print(&format!("{GOOD}moved{GOOD:#} {app} on {target} from {from} to {to}\n"))
     }
 }
 
 /// The database of the configuration.
-pub(super) async fn open(source: &Source) -> Result<Operator, CliError> {
+pub(super) async fn open(source: &Source) -> Result<Ledger, CliError> {
     open_for(source, None).await
 }
 
@@ -104,24 +105,29 @@ pub(super) async fn open(source: &Source) -> Result<Operator, CliError> {
 pub(super) async fn open_for(
     source: &Source,
     target: Option<&TargetName>,
-) -> Result<Operator, CliError> {
-    let Some(target) = target else {
-        let storage = source.load_storage(Format::Text)?;
-        return Operator::open(&storage, Clock::system()).await.map_err(failed);
+) -> Result<Ledger, CliError> {
+    let (storage, clusters) = if target.is_some() {
+        let settings = source.load_for_record(Format::Text)?.settings;
+        (settings.storage, settings.clusters)
+    } else {
+        (source.load_storage(Format::Text)?, Clusters::any())
     };
-    let settings = source.load_for_record(Format::Text)?.settings;
-    let clusters = &settings.clusters;
-    if clusters.find(target).is_none() {
-        let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
-        let error = CliError::usage(format!("the configuration has no cluster `{target}`"));
-        return Err(error.hint(suggest::hint(target.as_str(), known)));
+    let ledger = Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(failed)?;
+    if let Some(Err((unknown, hint))) = target.map(|target| ledger.check_target(target)) {
+        return Err(CliError::usage(unknown).hint(hint));
     }
-    Operator::open(&settings.storage, Clock::system()).await.map_err(failed)
+    Ok(ledger)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]
-pub(super) fn failed(error: crate::app::StartError) -> CliError {
-    CliError::io(error.to_string()).hint("name the service's own configuration with --config")
+pub(super) fn failed(error: StoreError) -> CliError {
+    unusable(&error)
+}
+
+/// The database does not do what it should.
+pub(super) fn unusable(error: &dyn std::error::Error) -> CliError {
+    CliError::io(format!("cannot use the database: {error}"))
+        .hint("name the service's own configuration with --config")
 }
 
 /// `NAMESPACE/APP`

@@ -11,8 +11,8 @@ use tracing::Instrument as _;
 use crate::controller::Parts;
 use crate::controller::jobs::deploy::{self, Reached};
 use crate::controller::outcome::{self, Next, Trouble};
-use crate::controller::outside::{Outside, Problem, Remedy};
-use crate::controller::stages::Stages;
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::store::{Claim, End, Ending, Findings, Held, MOST_DEATHS, StoreError};
 use crate::support::lease::Lease;
@@ -57,7 +57,7 @@ impl Did {
     }
 }
 
-impl<O: Outside> Parts<O> {
+impl Parts {
     /// Works on a claim until it is recorded what became of it.
     pub(super) async fn job(
         &self,
@@ -73,7 +73,7 @@ impl<O: Outside> Parts<O> {
         );
         let did = Box::pin(self.attended(leased, stop)).instrument(span).await?;
         self.metrics.attempt(did.as_str());
-        self.wake.outbox.ring();
+        self.deployments.wake.outbox();
         Ok(did)
     }
 
@@ -176,7 +176,8 @@ impl<O: Outside> Parts<O> {
 
     fn stages(&self, claim: &Claim) -> Stages {
         let deployment = &claim.deployment;
-        let stages = Stages::new(deployment.id.clone(), self.clock.clone(), self.metrics.clone());
+        let stages =
+            Stages::new(deployment.id.clone(), self.clock.clone(), self.metrics.stages.clone());
         let waited = self.clock.now().duration_since(deployment.received_at);
         stages.took(Stage::Queue, u64::try_from(waited.as_micros()).unwrap_or(0));
         stages

@@ -5,17 +5,16 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::deployments::stages::StageDurations;
 use crate::forge::delivery::Limited;
-use crate::model::deployment::Stage;
 use crate::store::{Depth, Waiting};
 
 /// The metrics of the loops. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    stages: Family<StageLabel, Histogram, fn() -> Histogram>,
+    pub(super) stages: StageDurations,
     attempts: Family<OutcomeLabel, Counter>,
     reports: Family<ReportLabel, Counter>,
     queue: Family<StateLabel, Gauge>,
@@ -51,11 +50,6 @@ struct ReportLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StageLabel {
-    stage: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
 }
@@ -64,10 +58,6 @@ struct OutcomeLabel {
 struct StateLabel {
     state: &'static str,
 }
-
-/// In seconds: merging takes microseconds, a push up to some seconds, a queue any time.
-const BUCKETS: [f64; 14] =
-    [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0, 60.0];
 
 impl Metrics {
     /// Metrics that the registry knows.
@@ -79,7 +69,7 @@ impl Metrics {
             "stage_duration",
             "How long a stage of a deployment took",
             Unit::Seconds,
-            stages,
+            stages.0,
         );
         registry.register("attempts", "Attempts at deployments, by how they ended", attempts);
         registry.register("reports", "Messages, by who was told and what became of it", reports);
@@ -104,7 +94,7 @@ impl Metrics {
     /// Metrics that nobody asks for.
     pub fn unregistered() -> Self {
         Self {
-            stages: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            stages: StageDurations::default(),
             attempts: Family::default(),
             reports: Family::default(),
             queue: Family::default(),
@@ -113,12 +103,6 @@ impl Metrics {
             senders: Senders::default(),
             limited: Family::default(),
         }
-    }
-
-    pub(super) fn stage(&self, stage: Stage, micros: u64) {
-        let label = StageLabel { stage: stage.as_str() };
-        let seconds = std::time::Duration::from_micros(micros).as_secs_f64();
-        self.stages.get_or_create(&label).observe(seconds);
     }
 
     pub(super) fn attempt(&self, outcome: &'static str) {

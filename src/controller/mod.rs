@@ -1,40 +1,35 @@
 //! THE LOOPS: events come in, deployments are worked off, the forge is told.
 //!
 //! ```text
-//! webhook ─► inbox ─► store ◄─ worker ─► jobs/deploy: fetch → plan → push
+//! webhook ─► accept ─► store ◄─ worker ─► jobs/deploy: fetch → plan → push
 //!                       ▲                    └─ outcome: end it, or try again when
 //!                       └─ outbox ─► forge, Slack, webhooks: a sender each
 //! ```
 //!
 //! Everything durable is in the store; a loop that dies loses nothing. Loops wake one another
-//! by signals without data, and by a timer where a signal is lost. Knows neither the forge nor the
-//! templates nor git: they are handed in as [`outside::Outside`].
+//! by signals without data, and by a timer where a signal is lost. What a step does is a use case of
+//! [`Deployments`].
 
-pub mod inbox; // an event becomes a deployment
 pub mod job; // one claimed deployment: lease, panic, shutdown
 mod jobs; // what is done with it
 pub mod metrics;
 pub mod outbox; // everybody is told
 pub mod outcome; // every end and every failure: what happens next, pure
-pub mod outside; // what a job needs of the world
 pub mod previews; // pull requests are previewed, beside the deployments
-pub mod stages; // how long each stage took, and its log lines
 pub mod sweep; // events that were lost are found
 mod worker; // the loops
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
-use crate::controller::inbox::Inbox;
 use crate::controller::metrics::Metrics;
+use crate::controller::outbox::Senders;
 use crate::controller::outbox::answer::OutboxRetryPolicies;
 use crate::controller::outbox::rates::Rates;
-use crate::controller::outbox::{HOUR_HAS_ROOM, Senders};
-use crate::controller::outside::Outside;
+use crate::deployments::Deployments;
 use crate::store::Store;
 use crate::support::retry::RetryPolicy;
 
@@ -82,60 +77,30 @@ impl Default for Settings {
 }
 
 /// All loops of this process. Clones share them.
-pub struct Controller<O: Outside>(Arc<Parts<O>>);
+pub struct Controller(Arc<Parts>);
 
-struct Parts<O> {
+struct Parts {
     store: Store,
     clock: Clock,
-    outside: O,
+    deployments: Deployments,
     settings: Settings,
     metrics: Metrics,
-    wake: Arc<Wake>,
+    senders: Senders,
     /// Held by who works on a deployment whose attempt died: one at a time, so that it is known of
     /// which the process dies.
     suspect: Semaphore,
-    /// Until when the forge's hour is used up, in milliseconds since the epoch, as it was counted last.
-    hour_used_up_until: AtomicI64,
 }
 
-/// Signals that there may be something to do; which, is in the store.
-#[derive(Debug, Default)]
-struct Wake {
-    workers: Notify,
-    outbox: Senders,
-}
-
-impl<O: Outside> Controller<O> {
-    /// Loops over this store and this world; nothing runs before [`Controller::run`].
-    pub fn new(
-        store: Store,
-        clock: Clock,
-        outside: O,
-        settings: Settings,
-        metrics: Metrics,
-    ) -> Self {
-        let (wake, suspect) = (Arc::default(), Semaphore::new(1));
-        let hour_used_up_until = AtomicI64::new(HOUR_HAS_ROOM);
-        Self(Arc::new(Parts {
-            store,
-            clock,
-            outside,
-            settings,
-            metrics,
-            wake,
-            suspect,
-            hour_used_up_until,
-        }))
-    }
-
-    /// Where events are handed in.
-    pub fn inbox(&self) -> Inbox {
-        let parts = &self.0;
-        Inbox::new(parts.store.clone(), parts.clock.clone(), Arc::clone(&parts.wake))
+impl Controller {
+    /// Loops over these use cases; nothing runs before [`Controller::run`].
+    pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
+        let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
+        let (senders, suspect) = (Senders::default(), Semaphore::new(1));
+        Self(Arc::new(Parts { store, clock, deployments, settings, metrics, senders, suspect }))
     }
 }
 
-impl<O: Outside> Clone for Controller<O> {
+impl Clone for Controller {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::controller::outside::{Problem, Remedy, Written};
+use crate::deployments::outcome::{Problem, Remedy, object_taken, route_taken};
+use crate::git::writer::Written;
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
 use crate::model::facts::ObjectName;
 use crate::model::id::{AppKey, ImageTag};
@@ -211,19 +212,6 @@ pub(super) fn claimed(revision: &Revision, conflict: &ClaimConflict) -> Problem 
         ClaimConflict::Object { object, app } => object_taken(object, app),
     };
     Problem { remedy: Remedy::Reject, message }
-}
-
-/// Another app's route is in the way of one that the manifests make live.
-pub(crate) fn route_taken(route: &Route) -> String {
-    let Route { host, path, app, .. } = route;
-    format!(
-        "`{app}` has `{host}{path}` by now, and both cannot be live: take it out of one of them first"
-    )
-}
-
-/// Another app of the namespace has an object of that name.
-pub(crate) fn object_taken(object: &ObjectName, app: &AppKey) -> String {
-    format!("{object} is `{app}`'s by now, and only one of them can have it: choose another name")
 }
 
 /// What a write left behind.

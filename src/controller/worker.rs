@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::job::{Did, Leased};
 use crate::controller::outbox::Sender;
-use crate::controller::outside::Outside;
 use crate::controller::{Controller, Parts, Settings};
 use crate::store::{LongestDelays, StoreError};
 use crate::support::lease::Lease;
@@ -24,7 +23,7 @@ const CLAIMED_AT_ONCE: usize = 4;
 /// How often it is asked whether a clock was set back: an app that waits for no reason waits this long.
 const TIMES_LOOKED_AT: Duration = Duration::from_mins(1);
 
-impl<O: Outside> Controller<O> {
+impl Controller {
     /// Runs the loops until `stop`; then nothing new begins, running deployments may end within
     /// the grace period or are given back, and the forge is told what is left to tell.
     pub async fn run(&self, stop: CancellationToken) {
@@ -54,7 +53,7 @@ impl<O: Outside> Controller<O> {
             while workers.try_join_next().is_some() {}
             match self.0.claim(&self.0.settings.name, free.len(), stop).await {
                 Ok(claims) if claims.is_empty() => {
-                    self.0.wait(&self.0.wake.workers, stop).await;
+                    self.0.wait(&self.0.deployments.wake.workers, stop).await;
                 }
                 Ok(claims) => {
                     for (leased, place) in claims.into_iter().zip(free) {
@@ -117,24 +116,19 @@ impl<O: Outside> Controller<O> {
         }
     }
 
-    /// Until when even ends have to wait, because the forge's hour is used up.
-    pub fn hour_used_up_until(&self) -> Option<Timestamp> {
-        self.0.hour_used_up_until(self.0.clock.now())
-    }
-
     /// Brings the gauges up to date.
     pub async fn measure(&self) -> Result<(), StoreError> {
         self.0.measure().await
     }
 }
 
-impl<O: Outside> Parts<O> {
+impl Parts {
     /// Everybody who is to be told; asks until the database answers.
     async fn known_senders(&self, stop: &CancellationToken) -> Vec<Arc<Sender>> {
         loop {
             match self.senders().await {
                 Ok(senders) => return senders,
-                Err(_) if stop.is_cancelled() => return self.wake.outbox.all(),
+                Err(_) if stop.is_cancelled() => return self.senders.all(),
                 Err(error) => {
                     tracing::error!(%error, "messages could not be read");
                     self.pause(stop).await;
@@ -150,7 +144,7 @@ impl<O: Outside> Parts<O> {
             self.pause(stop).await;
         }
         // The next of its lane can be claimed now.
-        self.wake.workers.notify_one();
+        self.deployments.wake.workers.notify_one();
     }
 
     async fn step(&self, name: &str, stop: &CancellationToken) -> Result<Option<Did>, StoreError> {
@@ -177,7 +171,7 @@ impl<O: Outside> Parts<O> {
             return Ok(Vec::new());
         }
         if !claims.is_empty() {
-            self.wake.outbox.ring();
+            self.deployments.wake.outbox();
         }
         let leased = |claim| Leased { claim, lease: Lease::asked_for(asked_at, length) };
         Ok(claims.into_iter().map(leased).collect())
@@ -185,9 +179,10 @@ impl<O: Outside> Parts<O> {
 
     /// Tells one family until `stop`, and then what is left to tell.
     async fn send(&self, sender: &Sender, stop: &CancellationToken) {
+        let mut bell = self.deployments.wake.messages();
         while !stop.is_cancelled() {
             match self.send_to(sender).await {
-                Ok(0) => self.wait_for(sender, stop).await,
+                Ok(0) => self.wait_for(sender, &mut bell, stop).await,
                 Ok(_) => {}
                 Err(error) => {
                     let family = sender.name();
@@ -202,13 +197,22 @@ impl<O: Outside> Parts<O> {
     }
 
     /// Until its bell rings or the timer does; a door that opens sooner is waited for.
-    async fn wait_for(&self, sender: &Sender, stop: &CancellationToken) {
+    async fn wait_for(
+        &self,
+        sender: &Sender,
+        bell: &mut watch::Receiver<()>,
+        stop: &CancellationToken,
+    ) {
         let now = self.clock.now();
         let opens = sender.next(now).duration_since(now).try_into().unwrap_or(Duration::ZERO);
         let pause =
             if opens.is_zero() { self.settings.poll } else { opens.min(self.settings.poll) };
         let pause = first(tokio::time::sleep(pause), stop.cancelled());
-        first(sender.bell.notified(), pause).await;
+        let rings = async {
+            // It rings as long as there are use cases.
+            let _closed = bell.changed().await;
+        };
+        first(rings, pause).await;
     }
 
     async fn measure_now_and_then(&self, stop: &CancellationToken) {
@@ -229,7 +233,7 @@ impl<O: Outside> Parts<O> {
             let of = waiting.iter().find(|one| one.family.to_string() == name);
             self.metrics.outbox(&name, of, sender.closed_until(now), now);
         }
-        self.metrics.limited(self.outside.limited(), self.count_forge_hour(now).await?);
+        self.metrics.limited(self.deployments.forge.limited(), self.count_forge_hour(now).await?);
         Ok(())
     }
 

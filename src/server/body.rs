@@ -13,7 +13,7 @@ use crate::forge::github::webhook::signature::{self, BadSignature, Verifier};
 use crate::server::auth::{peer, subscriber};
 use crate::server::body_budget::HeldBody;
 use crate::server::connections::{Connection, Phase};
-use crate::server::ports::{Backend, Delivery};
+use crate::server::deliveries::Delivery;
 use crate::server::problem::{Kind, Problem};
 use crate::server::{Limits, Shared, Webhook};
 
@@ -23,19 +23,16 @@ const SLOW_FOR: Duration = Duration::from_secs(4);
 const PACE: u64 = 16 * 1024;
 
 /// What will tell whether the body is GitHub's.
-pub(super) fn verifier<B: Backend>(
-    shared: &Shared<B>,
-    headers: &HeaderMap,
-) -> Result<Verifier, Problem> {
+pub(super) fn verifier(shared: &Shared, headers: &HeaderMap) -> Result<Verifier, Problem> {
     let Webhook { secret, previous, rules: _ } = &shared.state.webhook;
     let header = headers.get(signature::HEADER).and_then(|value| value.to_str().ok());
     let verifier = Verifier::begin(previous.iter().chain([secret]), header);
-    verifier.map_err(|error| bad_signature(&shared.state.backend, error))
+    verifier.map_err(|error| bad_signature(shared, error))
 }
 
 /// The raw body, once it is known to be GitHub's; nothing of it, where it is not to be kept.
-pub(super) async fn signed<B: Backend>(
-    shared: &Shared<B>,
+pub(super) async fn signed(
+    shared: &Shared,
     parts: &Parts,
     body: Body,
     mut verifier: Verifier,
@@ -50,7 +47,7 @@ pub(super) async fn signed<B: Backend>(
     enter(&parts.extensions, Phase::Reading);
     let address = address(shared, parts);
     let not_read = |problem| {
-        shared.state.backend.count(Delivery::NotRead);
+        shared.count(Delivery::NotRead);
         problem
     };
     let mut reader = shared.bodies.enter(&address).await.map_err(not_read)?;
@@ -83,7 +80,7 @@ pub(super) async fn signed<B: Backend>(
     if received > limits.body_bytes {
         return Err(too_large(limits.body_bytes));
     }
-    verifier.finish().map_err(|error| bad_signature(&shared.state.backend, error))?;
+    verifier.finish().map_err(|error| bad_signature(shared, error))?;
     enter(&parts.extensions, Phase::Working);
     Ok(reader.finish())
 }
@@ -96,7 +93,7 @@ fn enter(extensions: &Extensions, phase: Phase) {
 }
 
 /// Whose share of the readers' places it takes.
-fn address<B>(shared: &Shared<B>, parts: &Parts) -> String {
+fn address(shared: &Shared, parts: &Parts) -> String {
     let peer = peer(&parts.extensions);
     let origin = peer.map(|peer| shared.state.admission.proxies.origin(peer, &parts.headers));
     origin.map_or_else(String::new, subscriber)
@@ -121,9 +118,9 @@ fn too_large(limit: usize) -> Problem {
     Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes"))
 }
 
-fn bad_signature<B: Backend>(backend: &B, error: BadSignature) -> Problem {
+fn bad_signature(shared: &Shared, error: BadSignature) -> Problem {
     tracing::warn!(%error, "webhook refused");
-    backend.count(Delivery::Unsigned);
+    shared.count(Delivery::Unsigned);
     Problem::new(Kind::BadSignature, error.to_string())
 }
 

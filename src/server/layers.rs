@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::server::Shared;
 use crate::server::pages;
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 use crate::server::slots::Class;
 
@@ -26,35 +26,36 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Around all routes: an id that the log and the answer carry, an answer after a panic, and errors
 /// that people can read.
-pub(super) fn around<B: Backend>(router: Router, shared: &Arc<Shared<B>>) -> Router {
+pub(super) fn around(router: Router, shared: &Arc<Shared>) -> Router {
+    answered(router).layer(from_fn_with_state(shared.clone(), identified))
+}
+
+/// An answer after a panic too, and errors that people can read.
+fn answered(router: Router) -> Router {
     router
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| panicked()))
         .layer(from_fn(pages::readable))
-        .layer(from_fn_with_state(shared.clone(), identified::<B>))
 }
 
 /// Around routes that do work: at most so many of that class at once, each for at most so long.
-pub(super) fn bounded<B: Backend>(
-    router: Router<Arc<Shared<B>>>,
-    shared: &Arc<Shared<B>>,
+pub(super) fn bounded(
+    router: Router<Arc<Shared>>,
+    shared: &Arc<Shared>,
     class: Class,
-) -> Router<Arc<Shared<B>>> {
+) -> Router<Arc<Shared>> {
     let state = (shared.clone(), class);
     let timed = timed(router, shared);
-    timed.layer(from_fn_with_state(state, within_bounds::<B>))
+    timed.layer(from_fn_with_state(state, within_bounds))
 }
 
 /// Around routes that take their slots themselves: each request takes at most so long.
-pub(super) fn timed<B: Backend>(
-    router: Router<Arc<Shared<B>>>,
-    shared: &Arc<Shared<B>>,
-) -> Router<Arc<Shared<B>>> {
-    router.layer(from_fn_with_state(shared.clone(), in_time::<B>))
+pub(super) fn timed(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    router.layer(from_fn_with_state(shared.clone(), in_time))
 }
 
 /// A caller's own id is not taken: it would be a foreign text in our log.
-async fn identified<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+async fn identified(
+    State(shared): State<Arc<Shared>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -74,8 +75,8 @@ async fn identified<B: Backend>(
     response
 }
 
-async fn within_bounds<B: Backend>(
-    State((shared, class)): State<(Arc<Shared<B>>, Class)>,
+async fn within_bounds(
+    State((shared, class)): State<(Arc<Shared>, Class)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -85,11 +86,7 @@ async fn within_bounds<B: Backend>(
     }
 }
 
-async fn in_time<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn in_time(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let limit = shared.state.limits.request_timeout;
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         tracing::warn!(?limit, "a request took too long");
@@ -103,4 +100,45 @@ fn panicked() -> Response {
     tracing::error!("a request handler panicked");
     let detail = "a mistake in the server; its log has more under this request's id";
     Problem::new(Kind::Internal, detail).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::StatusCode;
+    use axum::http::header::{ACCEPT, CONTENT_TYPE};
+    use axum::routing::get;
+    use serde_json::Value;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// Status, content type and text of an answer.
+    async fn asked(router: &Router, path: &str, accept: &str) -> (StatusCode, String, String) {
+        let request = Request::get(path).header(ACCEPT, accept).body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let (status, kind) = (response.status(), response.headers()[CONTENT_TYPE].to_str());
+        let kind = kind.unwrap().to_owned();
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, kind, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_without_its_words_and_the_next_one_too() {
+        async fn bug() -> &'static str {
+            panic!("a bug, told to panic")
+        }
+        let router = Router::new().route("/bug", get(bug)).route("/well", get(async || "well"));
+        let router = answered(router);
+        let (status, kind, text) = asked(&router, "/bug", "*/*").await;
+        assert_eq!((status.as_u16(), kind.as_str()), (500, "application/problem+json"));
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["type"], "urn:the-deployer:problem:internal");
+        assert!(!text.contains("told to panic"), "{text}");
+        let (status, kind, text) = asked(&router, "/bug", "text/html,*/*;q=0.8").await;
+        assert_eq!((status.as_u16(), kind.as_str()), (500, "text/html; charset=utf-8"));
+        assert!(text.contains("500") && !text.contains("told to panic"), "{text}");
+        let (status, _, text) = asked(&router, "/well", "*/*").await;
+        assert_eq!((status.as_u16(), text.as_str()), (200, "well"), "it has not stopped working");
+    }
 }

@@ -1,20 +1,19 @@
 //! HTTP: events in, answers out.
 //!
 //! ```text
-//! POST /webhooks/github           signature ─▶ event ─▶ Inbox::accept ─▶ 202
-//! GET  / /deployments/{id}         Logs, as pages         (a token as password)
-//! GET  /api/v1/deployments[/{id}] Records                (bearer token, if one is configured)
-//! GET  /api/v1/apps[/…]           Apps, App              (the same)
-//! POST /api/v1/apps/…/remove      Acts                   (the same)
+//! POST /webhooks/github           signature ─▶ event ─▶ Deployments::receive ─▶ 202
+//! GET  / /deployments/{id}        pages                  (a token as password)
+//! GET  /api/v1/deployments[/{id}] what happened          (bearer token, if one is configured)
+//! GET  /api/v1/apps[/…]           what is where          (the same)
+//! POST /api/v1/apps/…/remove      what people do         (the same)
 //! GET  /api/v1/openapi.json       all of these, for programs
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
 //!
-//! Knows no store and no worker: what it needs of them are the traits in [`ports`]. Every error is
-//! an `application/problem+json`; no log line carries a body or a secret.
+//! Decides nothing: every route reads what it was asked, calls a use case of
+//! [`Deployments`](crate::deployments::Deployments), and writes the answer. Every error is an `application/problem+json`; no log line carries a body or a secret.
 
 pub mod auth; // who may call the API
-pub mod ports; // what the server needs of the rest of the program
 pub mod problem; // errors as callers see them
 pub mod serve; // listening and stopping
 
@@ -32,6 +31,7 @@ mod socket; // one client's socket
 mod body; // the body of a webhook
 mod body_budget; // how many bodies are read at once
 mod webhook; // /webhooks/github
+pub mod deliveries; // what became of webhooks
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use crate::server::api::fuzz_query;
@@ -46,17 +46,23 @@ use secrecy::SecretString;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::deployments::Deployments;
 use crate::forge::github::webhook::rules::Rules;
 use crate::server::auth::{Admission, Gate, Open, Pages, People, Tokens};
 use crate::server::body_budget::BodyBudget;
-use crate::server::ports::Backend;
+use crate::telemetry;
+
+use crate::server::deliveries::{Delivery, DeliveryCounter};
 use crate::server::slots::{Class, Slots};
 
 /// Everything that the routes need; `app` builds it.
-#[derive(Debug)]
-pub struct State<B> {
-    /// The inbox, the records and the readiness checks.
-    pub backend: B,
+pub(crate) struct State {
+    /// All use cases.
+    pub deployments: Deployments,
+    /// Counts webhooks.
+    pub deliveries: DeliveryCounter,
+    /// All metrics of the process.
+    pub metrics: telemetry::Metrics,
     /// What a webhook must satisfy.
     pub webhook: Webhook,
     /// Who may call `/api`; nobody named means everybody who can reach the listener.
@@ -139,8 +145,8 @@ impl Default for Limits {
 }
 
 /// What the handlers share.
-struct Shared<B> {
-    state: State<B>,
+struct Shared {
+    state: State,
     slots: Slots,
     bodies: Arc<BodyBudget>,
     streams: Arc<Semaphore>,
@@ -150,8 +156,14 @@ struct Shared<B> {
     gate: Gate,
 }
 
+impl Shared {
+    fn count(&self, delivery: Delivery) {
+        self.state.deliveries.count(delivery);
+    }
+}
+
 /// All routes.
-pub fn router<B: Backend>(state: State<B>) -> Router {
+pub(crate) fn router(state: State) -> Router {
     let slots = Slots::new(&state.limits);
     let bodies = Arc::new(BodyBudget::new(&state.limits));
     let streams = Arc::new(Semaphore::new(state.limits.streams));
@@ -159,16 +171,16 @@ pub fn router<B: Backend>(state: State<B>) -> Router {
     let (requests, people) = (AtomicU64::new(0), People::new());
     let open = Open::default();
     let shared = Arc::new(Shared { state, slots, bodies, streams, open, requests, people, gate });
-    let webhooks = Router::new().route("/webhooks/github", post(webhook::github::<B>));
+    let webhooks = Router::new().route("/webhooks/github", post(webhook::github));
     let api = Router::new().nest(api::BASE, api::routes(&shared));
-    let ready = Router::new().route("/readyz", get(probes::readyz::<B>));
+    let ready = Router::new().route("/readyz", get(probes::readyz));
     let working = layers::timed(webhooks, &shared)
         .merge(layers::bounded(api, &shared, Class::Api))
         .merge(layers::bounded(pages::routes(&shared), &shared, Class::Page))
         .merge(layers::bounded(ready, &shared, Class::Readiness));
     let routes = Router::new()
         .route("/healthz", get(probes::healthz))
-        .route("/metrics", get(probes::metrics::<B>))
+        .route("/metrics", get(probes::metrics))
         .merge(working)
         .nest(api::BASE, api::streams(&shared))
         .fallback(problem::unknown_route)
@@ -176,6 +188,3 @@ pub fn router<B: Backend>(state: State<B>) -> Router {
         .with_state(shared.clone());
     layers::around(routes, &shared)
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,7 +22,6 @@ use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::{deployments, query};
 use crate::server::auth::{Caller, Door, Pages, admitted};
-use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem, Shown};
 
 /// What a browser asks a person for.
@@ -31,61 +30,59 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deplo
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// All pages, for whom they are.
-pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
+pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     Router::new()
-        .route("/", get(newest::<B>))
-        .route("/deployments/{id}", get(log::<B>))
-        .layer(from_fn_with_state(shared.clone(), entered::<B>))
+        .route("/", get(newest))
+        .route("/deployments/{id}", get(log))
+        .layer(from_fn_with_state(shared.clone(), entered))
         .merge(data(shared))
 }
 
 /// What the API says, for people whom the browser has asked for their password, which the API does not take. Where
 /// pages are open to everybody these are not: they have more than a page.
-fn data<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
+fn data(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
     Router::new()
-        .route("/deployments/{id}/json", get(deployments::one::<B>))
-        .layer(from_fn_with_state(shared.clone(), signed_in::<B>))
+        .route("/deployments/{id}/json", get(deployments::one))
+        .layer(from_fn_with_state(shared.clone(), signed_in))
 }
 
 /// The newest deployments, filtered as the API's list is.
-async fn newest<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+async fn newest(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: Pairs,
 ) -> Result<Response, Problem> {
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
-    let query = query::read(&pairs).map_err(bad)?;
-    let page = shared.state.backend.deployments(&query).await.map_err(|error| unread(&error))?;
+    let query::Query { filter, before, limit } = query::read(&pairs).map_err(bad)?;
+    let store = &shared.state.deployments.store;
+    let page = store.deployments(&filter, before.as_ref(), limit).await;
+    let page = page.map_err(|error| unread(&error))?;
     let deployments = shared.seen_deployments(&caller, page.deployments).await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    let remark = shared.state.backend.remark().await;
+    let remark = shared.state.deployments.remark().await;
     html(StatusCode::OK, list::page(deployments, older, remark))
 }
 
 /// What became of one deployment.
-async fn log<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+async fn log(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
     pairs: Pairs,
 ) -> Result<Response, Problem> {
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
-    let found = shared.state.backend.log(&id).await.map_err(|error| unread(&error))?;
+    let found = shared.state.deployments.log(&id).await.map_err(|error| unread(&error))?;
     let log = found
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
     shared.may_see(&caller, &log.deployment).await?;
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    let remark = shared.state.backend.remark().await;
+    let remark = shared.state.deployments.remark().await;
     html(StatusCode::OK, deployment::page(log, still, remark))
 }
 
-async fn entered<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let admitted = match shared.state.pages {
         Pages::Open => shared.is_for_us(&request).map(|()| {
             request.extensions_mut().insert(Caller::anybody("anybody"));
@@ -96,11 +93,7 @@ async fn entered<B: Backend>(
     answered(admitted, next).await
 }
 
-async fn signed_in<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn signed_in(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let mut response = answered(admitted(&shared, request, Door::Page).await, next).await;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -169,7 +162,7 @@ fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::BadRequest, detail)
 }
 
-fn unread(error: &Fault) -> Problem {
+fn unread(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "deployments could not be read");
     Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
 }

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::api::readiness::{Readiness, ReadinessCheck};
+use crate::deployments::checks::Check;
 use crate::server::Shared;
-use crate::server::ports::{Backend, Check};
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -21,16 +21,8 @@ pub(super) async fn healthz() -> Json<Value> {
 }
 
 /// Every check with what it is waiting for; 503 while one waits.
-pub(super) async fn readyz<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Response {
-    let limit = shared.state.limits.request_timeout;
-    let checks = match tokio::time::timeout(limit, shared.state.backend.checks()).await {
-        Ok(checks) => checks,
-        Err(_) => vec![Check {
-            name: "checks".to_owned(),
-            waiting_for: Some(format!("an answer for longer than {limit:?}")),
-            note: None,
-        }],
-    };
+pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    let checks = shared.state.deployments.checks().await;
     let ready = checks.iter().all(|check| check.waiting_for.is_none());
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let checks = checks.into_iter().map(line).collect();
@@ -43,6 +35,7 @@ fn line(check: Check) -> ReadinessCheck {
 }
 
 /// All metrics.
-pub(super) async fn metrics<B: Backend>(State(shared): State<Arc<Shared<B>>>) -> Response {
-    ([(CONTENT_TYPE, METRICS_TYPE)], shared.state.backend.metrics()).into_response()
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    shared.state.deployments.templates.measure();
+    ([(CONTENT_TYPE, METRICS_TYPE)], shared.state.metrics.encode()).into_response()
 }

@@ -13,22 +13,23 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::deployments::accept::Accepted;
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
 use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
 };
 use crate::model::id::DeliveryId;
-use crate::server::ports::{Accepted, Backend, Delivery, Noted};
+use crate::server::deliveries::Delivery;
 use crate::server::problem::{Kind, Problem};
 use crate::server::slots::Class;
 use crate::server::{Shared, body};
+use crate::store::Noted;
 
 /// Takes one delivery.
-pub(super) async fn github<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn github(
+    State(shared): State<Arc<Shared>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let backend = &shared.state.backend;
     let (parts, body) = request.into_parts();
     let headers = &parts.headers;
     let verifier = body::verifier(&shared, headers)?;
@@ -42,54 +43,54 @@ pub(super) async fn github<B: Backend>(
     let event = parse(event, content_type, &body.bytes, rules);
     drop(body);
     if let Some(named) = named {
-        backend.recognize(&named).await;
+        shared.state.deployments.recognize_repository(&named).await;
     }
-    match event.map_err(|error| malformed(backend, &error))? {
+    match event.map_err(|error| malformed(&shared, &error))? {
         Event::Ping => {
-            backend.count(Delivery::Ping);
+            shared.count(Delivery::Ping);
             Ok((StatusCode::OK, Json(json!({"pong": true}))).into_response())
         }
         Event::Ignored { why, reason } => {
             tracing::info!(reason, "webhook ignored");
-            backend.count(Delivery::Ignored(why));
+            shared.count(Delivery::Ignored(why));
             Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
         }
-        Event::Push(push) => Ok(pushed(backend, &push)),
-        Event::PullRequest(request) => note(backend, request).await,
-        Event::Rerun(rerun) => make_again(backend, rerun).await,
-        Event::Refused(refusal) => Err(refused(backend, &refusal)),
-        Event::Deployment(request) => accept(backend, headers, request).await,
+        Event::Push(push) => Ok(pushed(&shared, &push)),
+        Event::PullRequest(request) => note(&shared, request).await,
+        Event::Rerun(rerun) => make_again(&shared, rerun).await,
+        Event::Refused(refusal) => Err(refused(&shared, &refusal)),
+        Event::Deployment(request) => accept(&shared, headers, request).await,
     }
 }
 
 /// The sender sees it in the answer, whoever asked for the deployment in its status.
-fn refused<B: Backend>(backend: &B, refusal: &Refusal) -> Problem {
+fn refused(shared: &Shared, refusal: &Refusal) -> Problem {
     let Refusal { repository, forge_id, field, problem } = refusal;
     tracing::warn!(%repository, forge_id, field, "webhook refused: nothing can be made of it");
-    backend.count(Delivery::Refused);
-    backend.refused(refusal);
+    shared.count(Delivery::Refused);
+    shared.state.deployments.hints.look_at(&refusal.repository);
     Problem::new(Kind::MalformedEvent, format!("{field}: {problem}"))
 }
 
 /// A push is a hint: nothing is stored, what follows the branch looks at it soon.
-fn pushed<B: Backend>(backend: &B, push: &Push) -> Response {
+fn pushed(shared: &Shared, push: &Push) -> Response {
     let Push { repository, branch, after: _ } = push;
-    if backend.pushed(push) {
+    if shared.state.deployments.notice_push(push) {
         tracing::info!(%repository, branch, "push accepted");
-        backend.count(Delivery::Hint);
+        shared.count(Delivery::Hint);
         return (StatusCode::ACCEPTED, Json(json!({"refresh": true}))).into_response();
     }
     let reason = format!("nothing here follows {branch} of {repository}");
     tracing::debug!(reason, "webhook ignored");
-    backend.count(Delivery::Ignored(Unused::Repository));
+    shared.count(Delivery::Ignored(Unused::Repository));
     (StatusCode::OK, Json(json!({"ignored": reason}))).into_response()
 }
 
-async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response, Problem> {
+async fn note(shared: &Shared, request: PullRequest) -> Result<Response, Problem> {
     let (repository, number) = (request.repository.clone(), request.number);
-    let noted = backend.note(request).await.map_err(|error| {
+    let noted = shared.state.deployments.note_pull_request(&request).await.map_err(|error| {
         tracing::error!(%repository, number, %error, "a pull request could not be stored");
-        backend.count(Delivery::NotStored);
+        shared.count(Delivery::NotStored);
         Problem::new(Kind::Unavailable, "the pull request could not be stored; deliver it again")
     })?;
     let preview = match noted {
@@ -98,53 +99,53 @@ async fn note<B: Backend>(backend: &B, request: PullRequest) -> Result<Response,
         Noted::Forgotten => "forgotten",
         Noted::Full => {
             tracing::error!(%repository, number, "too many previews wait, this one is refused");
-            backend.count(Delivery::NotStored);
+            shared.count(Delivery::NotStored);
             let detail = "too many previews wait; deliver it again later";
             return Err(Problem::new(Kind::Unavailable, detail));
         }
     };
-    backend.count(Delivery::Hint);
+    shared.count(Delivery::Hint);
     Ok((StatusCode::ACCEPTED, Json(json!({"preview": preview}))).into_response())
 }
 
 /// A preview is made again. What a deployment left on a commit is not: it says how that one ended.
-async fn make_again<B: Backend>(backend: &B, rerun: CheckRerun) -> Result<Response, Problem> {
+async fn make_again(shared: &Shared, rerun: CheckRerun) -> Result<Response, Problem> {
     let repository = rerun.repository.clone();
-    let found = backend.make_again(rerun).await.map_err(|error| {
+    let found = shared.state.deployments.repeat_previews(&rerun).await.map_err(|error| {
         tracing::error!(%repository, %error, "a wish to make a preview again could not be stored");
-        backend.count(Delivery::NotStored);
+        shared.count(Delivery::NotStored);
         Problem::new(Kind::Unavailable, "the wish could not be stored; deliver it again")
     })?;
     if found {
-        backend.count(Delivery::Hint);
+        shared.count(Delivery::Hint);
         return Ok((StatusCode::ACCEPTED, Json(json!({"preview": "waiting"}))).into_response());
     }
     let reason = format!(
         "no preview of {repository} has that check run; to plan a deployment again, deploy again"
     );
     tracing::info!(reason, "webhook ignored");
-    backend.count(Delivery::Ignored(Unused::Kind));
+    shared.count(Delivery::Ignored(Unused::Kind));
     Ok((StatusCode::OK, Json(json!({"ignored": reason}))).into_response())
 }
 
-async fn accept<B: Backend>(
-    backend: &B,
+async fn accept(
+    shared: &Shared,
     headers: &HeaderMap,
     request: DeploymentRequest,
 ) -> Result<Response, Problem> {
     let delivery = DeliveryId::parse(header(headers, "x-github-delivery")?)
         .map_err(|error| Problem::new(Kind::BadRequest, format!("X-GitHub-Delivery: {error}")))?;
     let (target, repository) = (request.target.clone(), request.release.repository.clone());
-    let accepted = backend.accept(delivery.clone(), request).await.map_err(|error| {
+    let accepted = shared.state.deployments.accept(&delivery, &request).await.map_err(|error| {
         tracing::error!(%delivery, %error, "a deployment could not be stored");
-        backend.count(Delivery::NotStored);
+        shared.count(Delivery::NotStored);
         Problem::new(Kind::Unavailable, "the deployment could not be stored; deliver it again")
     })?;
     let (id, duplicate) = match accepted {
         Accepted::New(id) => (id, false),
         Accepted::Duplicate(id) => (id, true),
     };
-    backend.count(if duplicate { Delivery::Duplicate } else { Delivery::Accepted });
+    shared.count(if duplicate { Delivery::Duplicate } else { Delivery::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");
     Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "duplicate": duplicate}))).into_response())
 }
@@ -163,8 +164,8 @@ fn unsupported() -> Problem {
 }
 
 /// The caller is told which value is wrong; the log only where it stands.
-fn malformed<B: Backend>(backend: &B, error: &Malformed) -> Problem {
-    backend.count(Delivery::Malformed);
+fn malformed(shared: &Shared, error: &Malformed) -> Problem {
+    shared.count(Delivery::Malformed);
     match error {
         Malformed::Field { field, .. } => tracing::warn!(field, "webhook refused: malformed"),
         Malformed::NoPayloadField | Malformed::NotJson { .. } | Malformed::Shape { .. } => {

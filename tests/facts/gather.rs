@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use the_deployer::app::facts::{Gatherer, Repository};
 use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
+use the_deployer::deployments::facts::{Gatherer, Repository};
 use the_deployer::forge::Forge;
 use the_deployer::forge::local::Local;
 use the_deployer::git::writer::ManifestRepository;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::shop::{SHOP, TARGET, asks_with, deploys};
-use super::world::{get, post, request, send};
+use super::shop::{TARGET, asks_with};
+use super::world::{get, post};
 use crate::harness::deployer::Deployer;
 use crate::harness::events::waml;
 

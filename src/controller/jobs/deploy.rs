@@ -4,8 +4,8 @@ use crate::controller::Parts;
 use crate::controller::job::Leased;
 use crate::controller::jobs::rollback;
 use crate::controller::outcome::{self, Trouble};
-use crate::controller::outside::{Earlier, NotPlanned, Outside, Planned, Problem, Remedy};
-use crate::controller::stages::Stages;
+use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Remedy};
+use crate::deployments::stages::Stages;
 use crate::model::deployment::{Stage, State};
 use crate::model::id::DeployId;
 use crate::store::{Claim, Ending, Findings, Held, PushTurn, StoreError};
@@ -27,8 +27,8 @@ pub(in crate::controller) enum Reached {
 }
 
 /// Makes the attempt.
-pub(in crate::controller) async fn attempt<O: Outside>(
-    parts: &Parts<O>,
+pub(in crate::controller) async fn attempt(
+    parts: &Parts,
     leased: &Leased,
     stages: &Stages,
 ) -> Result<Reached, StoreError> {
@@ -65,8 +65,8 @@ impl From<StoreError> for Stop {
 }
 
 /// The sentence: fetch, plan, ask for the turn, push.
-async fn forward<O: Outside>(
-    parts: &Parts<O>,
+async fn forward(
+    parts: &Parts,
     leased: &Leased,
     stages: &Stages,
     known: &mut Findings,
@@ -112,38 +112,30 @@ fn planned_again(what: &str, by: &str, reason: &str) -> Problem {
 
 /// What an earlier attempt pushed before it died. The plan is not made again for that: by now
 /// the templates may be others, and what is in the repository counts.
-async fn found<O: Outside>(
-    parts: &Parts<O>,
-    claim: &Claim,
-    known: &mut Findings,
-) -> Result<Option<Ending>, Stop> {
-    let earlier = parts.outside.pushed(&claim.deployment).await?;
+async fn found(parts: &Parts, claim: &Claim, known: &mut Findings) -> Result<Option<Ending>, Stop> {
+    let earlier = parts.deployments.find_earlier_push(&claim.deployment).await?;
     Ok(earlier.map(|Earlier { pushed, hand_edit }| {
         known.hand_edit = hand_edit.map(|edit| *edit);
         outcome::arrived(&claim.deployment, pushed, vec![])
     }))
 }
 
-async fn fetch<O: Outside>(
-    parts: &Parts<O>,
-    claim: &Claim,
-    stages: &Stages,
-) -> Result<Vec<u8>, Stop> {
+async fn fetch(parts: &Parts, claim: &Claim, stages: &Stages) -> Result<Vec<u8>, Stop> {
     let _going = stages.begin(Stage::Fetch);
-    Ok(parts.outside.waml(&claim.deployment.request).await?)
+    Ok(parts.deployments.fetch_waml(&claim.deployment.request).await?)
 }
 
-async fn plan<O: Outside>(
-    parts: &Parts<O>,
+async fn plan(
+    parts: &Parts,
     claim: &Claim,
     waml: Vec<u8>,
     stages: &Stages,
     known: &mut Findings,
-) -> Result<Planned<O::Extra>, Stop> {
+) -> Result<Planned, Stop> {
     if parts.store.plan_alone(claim).await? == Held::Lost {
         return Err(Stop::Lost);
     }
-    match parts.outside.plan(&claim.deployment, waml, stages).await {
+    match parts.deployments.plan_attempt(&claim.deployment, waml, stages).await {
         Ok(planned) => {
             known.app = Some(planned.revision.app.clone());
             known.template = Some(planned.template.clone());
@@ -161,10 +153,10 @@ async fn plan<O: Outside>(
     }
 }
 
-async fn push<O: Outside>(
-    parts: &Parts<O>,
+async fn push(
+    parts: &Parts,
     Leased { claim, lease }: &Leased,
-    planned: Planned<O::Extra>,
+    planned: Planned,
     stages: &Stages,
     known: &mut Findings,
 ) -> Result<Ending, Stop> {
@@ -172,7 +164,8 @@ async fn push<O: Outside>(
     let files = planned.revision.files.iter().map(|file| file.name.clone()).collect();
     let warnings = planned.warnings.clone();
     let going = stages.begin(Stage::Push);
-    let wrote = parts.outside.write(&claim.deployment, planned, parts.clock.now(), lease).await;
+    let wrote =
+        parts.deployments.write_plan(&claim.deployment, planned, parts.clock.now(), lease).await;
     drop(going);
     known.hand_edit = wrote.hand_edit.map(|edit| *edit);
     let pushed = outcome::pushed(wrote.ended?, digest, files);

@@ -6,23 +6,23 @@ use crate::controller::Parts;
 use crate::controller::job::Leased;
 use crate::controller::jobs::deploy::Stop;
 use crate::controller::outcome;
-use crate::controller::outside::{Outside, Problem, Remedy, Restored};
-use crate::controller::stages::Stages;
+use crate::deployments::outcome::{Problem, Remedy, Restored, object_taken, route_taken};
+use crate::deployments::stages::Stages;
 use crate::model::deployment::Stage;
 use crate::model::lock::Lock;
 use crate::model::rollback::Rollback;
 use crate::store::{ClaimConflict, Ending, Findings, PushTurn};
 
 /// Makes the attempt.
-pub(in crate::controller) async fn forward<O: Outside>(
-    parts: &Parts<O>,
+pub(in crate::controller) async fn forward(
+    parts: &Parts,
     leased: &Leased,
     rollback: &Rollback,
     stages: &Stages,
     known: &mut Findings,
 ) -> Result<Ending, Stop> {
     let claim = &leased.claim;
-    known.take_claims(parts.outside.rollback_claims(&claim.deployment, rollback).await?);
+    known.take_claims(parts.deployments.restore_claims(&claim.deployment, rollback).await?);
     known.stages = stages.times();
     match parts.store.begin_push(claim, known, parts.clock.now()).await? {
         PushTurn::Yes => push(parts, leased, rollback, stages, known).await,
@@ -37,8 +37,8 @@ pub(in crate::controller) async fn forward<O: Outside>(
 /// Another deployment took one of its routes or objects since they were looked at, and has it for good.
 fn claimed(conflict: &ClaimConflict) -> Stop {
     let message = match conflict {
-        ClaimConflict::Route(route) => outcome::route_taken(route),
-        ClaimConflict::Object { object, app } => outcome::object_taken(object, app),
+        ClaimConflict::Route(route) => route_taken(route),
+        ClaimConflict::Object { object, app } => object_taken(object, app),
         ClaimConflict::App | ClaimConflict::Namespace => {
             "the app belongs to another repository by now".to_owned()
         }
@@ -55,8 +55,8 @@ fn refused(lock: &Lock) -> Problem {
     Problem { remedy: Remedy::Reject, message }
 }
 
-async fn push<O: Outside>(
-    parts: &Parts<O>,
+async fn push(
+    parts: &Parts,
     Leased { claim, lease }: &Leased,
     rollback: &Rollback,
     stages: &Stages,
@@ -65,7 +65,7 @@ async fn push<O: Outside>(
     let going = stages.begin(Stage::Push);
     let now = parts.clock.now();
     let Restored { ended, hand_edit } =
-        parts.outside.roll_back(&claim.deployment, rollback, now, lease).await;
+        parts.deployments.restore_revision(&claim.deployment, rollback, now, lease).await;
     drop(going);
     known.hand_edit = hand_edit.map(|edit| *edit);
     Ok(outcome::arrived(&claim.deployment, ended?, vec![]))

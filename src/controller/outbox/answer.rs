@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::QuotaDecision;
-use crate::controller::outside::{Delivered, NotDelivered, Problem, Remedy};
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Message};
 use crate::support::retry::{LONGEST_RETRY_AFTER, RetryPolicy};

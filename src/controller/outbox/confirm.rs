@@ -11,7 +11,7 @@ use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::{HourlyQuota, QuotaDecision};
 use crate::controller::outbox::{Sender, never_ended};
-use crate::controller::outside::{EndCheck, NotDelivered, Outside, Remedy};
+use crate::deployments::outcome::{EndCheck, NotDelivered, Remedy};
 use crate::store::{Confirmation, StoreError};
 use crate::support::time::saturating_add;
 
@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_mins(1);
 /// For longer nobody tries to look.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
 
-impl<O: Outside> Parts<O> {
+impl Parts {
     /// Looks at the ends that are to be looked at now; how many those were.
     pub(super) async fn confirm_some(&self, sender: &Sender) -> Result<usize, StoreError> {
         let now = self.clock.now();
@@ -58,7 +58,7 @@ impl<O: Outside> Parts<O> {
             return self.store.confirmed(one, Some(until), None).await;
         }
         let longest = self.settings.lease / 2;
-        let checked = tokio::time::timeout(longest, self.outside.confirm(message, now)).await;
+        let checked = tokio::time::timeout(longest, self.deployments.confirm(message, now)).await;
         let checked = checked.unwrap_or_else(|_elapsed| Err(never_ended(longest)));
         let now = self.clock.now();
         let reason = checked.as_ref().err().map_or("", |error| error.problem.message.as_str());
@@ -118,7 +118,7 @@ fn next_check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::outside::Problem;
+    use crate::deployments::outcome::Problem;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(seconds).unwrap()

@@ -20,7 +20,6 @@ pub mod rates; // how fast, pure
 mod senders; // one for each family
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,13 +31,10 @@ use crate::controller::Parts;
 use crate::controller::outbox::door::Heard;
 use crate::controller::outbox::quota::HourlyQuota;
 pub(super) use crate::controller::outbox::senders::{Sender, Senders};
-use crate::controller::outside::{Delivered, NotDelivered, Outside, Problem, Remedy};
+use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::model::notice::Family;
 use crate::store::{Answer, Held, Message, StoreError, Waiting};
 use crate::support::lease::Lease;
-
-/// A time that is over, for what stands in memory while the forge's hour has room.
-pub(super) const HOUR_HAS_ROOM: i64 = 0;
 
 /// How many messages are taken at once; they must all be sent within a lease.
 const TAKEN: u32 = 8;
@@ -46,7 +42,7 @@ const TAKEN: u32 = 8;
 /// How many are on their way at once: forges limit how many requests one may have open.
 const AT_ONCE: usize = 8;
 
-impl<O: Outside> Parts<O> {
+impl Parts {
     /// Sends what may be sent now, to everybody; how many that were.
     pub(super) async fn send_some(&self) -> Result<usize, StoreError> {
         let mut sent = 0;
@@ -66,9 +62,9 @@ impl<O: Outside> Parts<O> {
     pub(super) fn senders_beside(&self, waiting: &[Waiting]) -> Vec<Arc<Sender>> {
         let waiting = waiting.iter().filter(|one| one.waiting > 0).map(|one| one.family.clone());
         for family in self.store.audience().families().into_iter().chain(waiting) {
-            self.wake.outbox.of(&family, &self.settings.rates);
+            self.senders.of(&family, &self.settings.rates);
         }
-        self.wake.outbox.all()
+        self.senders.all()
     }
 
     /// Sends what may be sent now to one family; how many were dealt with.
@@ -136,7 +132,9 @@ impl<O: Outside> Parts<O> {
         now: Timestamp,
     ) -> Result<Option<HourlyQuota>, StoreError> {
         let hourly = self.settings.rates.forge_hourly.filter(|_| *family == Family::Forge);
-        let Some(hourly) = hourly.filter(|_| self.outside.has_limits()) else { return Ok(None) };
+        let Some(hourly) = hourly.filter(|_| self.deployments.forge.names_limits()) else {
+            return Ok(None);
+        };
         let calls = self.store.forge_calls(now).await?;
         Ok(Some(HourlyQuota::new(hourly, &calls, now)))
     }
@@ -149,15 +147,8 @@ impl<O: Outside> Parts<O> {
     ) -> Result<Option<Timestamp>, StoreError> {
         let quota = self.quota(&Family::Forge, now).await?;
         let until = quota.and_then(|quota| quota.spent_until());
-        let stored = until.map_or(HOUR_HAS_ROOM, Timestamp::as_millisecond);
-        self.hour_used_up_until.store(stored, Ordering::Relaxed);
+        self.deployments.forge_hour.set(until);
         Ok(until)
-    }
-
-    /// Until when the forge's hour is used up, by the last count.
-    pub(in crate::controller) fn hour_used_up_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let stored = self.hour_used_up_until.load(Ordering::Relaxed);
-        Timestamp::from_millisecond(stored).ok().filter(|until| *until > now)
     }
 
     async fn tell(
@@ -201,7 +192,7 @@ impl<O: Outside> Parts<O> {
     /// the middle of it says no more: by now another may have told what came after.
     async fn told(&self, message: &Message, lease: &Lease) -> Result<Delivered, NotDelivered> {
         let longest = self.settings.lease / 2;
-        let telling = self.outside.tell(message, self.clock.now());
+        let telling = self.deployments.tell(message, self.clock.now());
         let telling = AssertUnwindSafe(telling).catch_unwind();
         let telling = lease.while_it_lasts(|| self.clock.moment(), telling);
         match tokio::time::timeout(longest, telling).await {

@@ -1,10 +1,9 @@
-//! The families of sinks that this process tells, each with its door and its bell.
+//! The families of sinks that this process tells, each with its door.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::Notify;
 
 use crate::controller::outbox::door::{Door, Heard};
 use crate::controller::outbox::rates::Rates;
@@ -14,8 +13,6 @@ use crate::model::notice::Family;
 #[derive(Debug)]
 pub(in crate::controller) struct Sender {
     pub(super) family: Family,
-    /// Rings when there may be something to tell.
-    pub(in crate::controller) bell: Notify,
     door: Mutex<Door>,
 }
 
@@ -36,13 +33,6 @@ impl Senders {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.values().cloned().collect()
     }
-
-    /// There may be something to tell; to whom, is in the store.
-    pub(in crate::controller) fn ring(&self) {
-        for sender in self.all() {
-            sender.bell.notify_one();
-        }
-    }
 }
 
 impl Sender {
@@ -53,7 +43,7 @@ impl Sender {
             Family::Events(_) => rates.events,
             Family::ArgoCd(_) => rates.argocd,
         };
-        Self { family, bell: Notify::new(), door: Mutex::new(Door::new(rate)) }
+        Self { family, door: Mutex::new(Door::new(rate)) }
     }
 
     /// The family's word, for metrics.

@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::controller::outcome;
-use crate::controller::outside::{Problem, Remedy};
-use crate::controller::previews::{Did, Glance, Parts, Place, Previewer};
+use crate::controller::previews::{Did, Parts};
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::preview::{Glance, Place};
 use crate::model::preview::Told;
+use crate::pipeline::preview::text;
 use crate::store::{Held, MOST_DEATHS, PreviewClaim, ShownCheck, StoreError};
 
 /// Ends an attempt in its middle.
@@ -29,7 +31,7 @@ impl From<StoreError> for Stop {
     }
 }
 
-impl<P: Previewer> Parts<P> {
+impl Parts {
     /// The attempt, with its lease kept.
     pub(super) async fn attended(&self, claim: &PreviewClaim) -> Result<Did, StoreError> {
         tokio::select! {
@@ -88,7 +90,7 @@ impl<P: Previewer> Parts<P> {
         shown: &mut Option<ShownCheck>,
     ) -> Result<Did, Stop> {
         let request = &claim.request;
-        let glance = self.outside.glance(request, shown.is_some()).await;
+        let glance = self.deployments.glance_at_pull_request(request, shown.is_some()).await;
         let told = match glance.map_err(Stop::Unshown)? {
             Glance::Nothing(reason) => {
                 tracing::info!(reason, "no preview");
@@ -106,11 +108,11 @@ impl<P: Previewer> Parts<P> {
         claim: &PreviewClaim,
         shown: &mut Option<ShownCheck>,
     ) -> Result<Told, Stop> {
-        let mut looking = Box::pin(self.outside.look(&claim.request));
+        let mut looking = Box::pin(self.deployments.preview_pull_request(&claim.request));
         let told = match tokio::time::timeout(self.settings.moment, &mut looking).await {
             Ok(told) => told,
             Err(_elapsed) => {
-                self.show(claim, shown, &self.outside.under_way(&claim.request)).await?;
+                self.show(claim, shown, &text::under_way()).await?;
                 looking.await
             }
         };
@@ -139,7 +141,11 @@ impl<P: Previewer> Parts<P> {
             return Err(Stop::Lost);
         }
         self.written_at.store(self.clock.now().as_millisecond(), Ordering::Relaxed);
-        let check = self.outside.show(&claim.request, told, place).await.map_err(Stop::Unshown)?;
+        let check = self
+            .deployments
+            .show_preview(&claim.request, told, place)
+            .await
+            .map_err(Stop::Unshown)?;
         let there = ShownCheck { head: claim.request.head.clone(), check, digest };
         self.store.preview_shown(claim, &there).await?;
         *shown = Some(there);
@@ -157,7 +163,7 @@ impl<P: Previewer> Parts<P> {
         if self.again(claim, problem).is_some() {
             return self.trouble(claim, problem).await;
         }
-        let told = self.outside.not_known(&claim.request, &problem.message);
+        let told = text::not_known(&problem.message);
         match self.show(claim, shown, &told).await {
             Ok(_) => self.end(claim, Did::Refused, &problem.message).await,
             Err(Stop::Lost) => Ok(Did::Lost),

@@ -11,72 +11,19 @@
 mod attempt; // one claimed preview
 pub mod metrics;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::clock::Clock;
-use crate::controller::outside::Problem;
 use crate::controller::previews::metrics::Metrics;
-use crate::model::event::{CheckRerun, PullRequest};
-use crate::model::preview::Told;
-use crate::store::{Noted, Store, StoreError};
+use crate::deployments::Deployments;
+use crate::store::{Store, StoreError};
 use crate::support::retry::RetryPolicy;
-
-/// What a preview needs of the world. Every call must end by itself.
-pub trait Previewer: Send + Sync + 'static {
-    /// Whether there is something to preview. `shown` says that an earlier head has a check run.
-    fn glance(
-        &self,
-        request: &PullRequest,
-        shown: bool,
-    ) -> impl Future<Output = Result<Glance, Problem>> + Send;
-
-    /// What the pull request would change.
-    fn look(&self, request: &PullRequest) -> impl Future<Output = Result<Told, Problem>> + Send;
-
-    /// What is said in the meantime.
-    fn under_way(&self, request: &PullRequest) -> Told;
-
-    /// What is said where it could not be found out.
-    fn not_known(&self, request: &PullRequest, why: &str) -> Told;
-
-    /// Shows it at the head; gives the number of the check run.
-    fn show(
-        &self,
-        request: &PullRequest,
-        told: &Told,
-        place: Place,
-    ) -> impl Future<Output = Result<i64, Problem>> + Send;
-}
-
-/// What there is to do about a pull request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Glance {
-    /// Nothing, for this reason.
-    Nothing(&'static str),
-    /// To say this, without looking closer.
-    Say(Told),
-    /// To look closer.
-    Look,
-}
-
-/// Where something is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In a new check run.
-    New,
-    /// In the one that an earlier attempt may have made, else in a new one.
-    Unsure,
-    /// In the one of that number.
-    At(i64),
-}
 
 /// How the loop behaves.
 #[derive(Debug, Clone)]
@@ -151,61 +98,33 @@ impl Did {
 }
 
 /// The loop. Clones share it.
-pub struct Previews<P>(Arc<Parts<P>>);
+pub struct Previews(Arc<Parts>);
 
-struct Parts<P> {
+struct Parts {
     store: Store,
     clock: Clock,
-    outside: P,
+    deployments: Deployments,
     settings: Settings,
     metrics: Metrics,
-    wake: Notify,
     /// When the last check run was written, in milliseconds; 0 before that.
     written_at: AtomicI64,
     /// Whether the operator was told that we may not show anything.
     refused: AtomicBool,
 }
 
-impl<P> Clone for Previews<P> {
+impl Clone for Previews {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P: Previewer> Previews<P> {
-    /// A loop over this store and this world; nothing runs before [`Previews::run`].
-    pub fn new(
-        store: Store,
-        clock: Clock,
-        outside: P,
-        settings: Settings,
-        metrics: Metrics,
-    ) -> Self {
-        let (wake, refused) = (Notify::new(), AtomicBool::new(false));
-        let written_at = AtomicI64::new(0);
-        let parts = Parts { store, clock, outside, settings, metrics, wake, written_at, refused };
+impl Previews {
+    /// A loop over these use cases; nothing runs before [`Previews::run`].
+    pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
+        let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
+        let (written_at, refused) = (AtomicI64::new(0), AtomicBool::new(false));
+        let parts = Parts { store, clock, deployments, settings, metrics, written_at, refused };
         Self(Arc::new(parts))
-    }
-
-    /// Takes a pull request in. When this returns, it cannot be lost.
-    pub async fn note(&self, request: &PullRequest) -> Result<Noted, StoreError> {
-        let parts = &self.0;
-        let noted = parts.store.note_pull_request(request, parts.clock.now()).await?;
-        let PullRequest { repository, number, head, .. } = request;
-        tracing::info!(%repository, number, head = head.short(), ?noted, "pull request noted");
-        parts.wake.notify_one();
-        Ok(noted)
-    }
-
-    /// Takes in that previews are to be made again; whether there are such. When this returns, it is on disk.
-    pub async fn make_again(&self, rerun: &CheckRerun) -> Result<bool, StoreError> {
-        let parts = &self.0;
-        let found = parts.store.repeat_previews(rerun, parts.clock.now()).await?;
-        if found > 0 {
-            tracing::info!(repository = %rerun.repository, found, "previews are made again");
-            parts.wake.notify_one();
-        }
-        Ok(found > 0)
     }
 
     /// Works one after the other until `stop`; the last may end.
@@ -241,15 +160,15 @@ impl<P: Previewer> Previews<P> {
     pub async fn renew(&self) -> Result<u64, StoreError> {
         let renewed = self.0.store.renew_previews(self.0.clock.now(), MOST_RENEWED).await?;
         if renewed > 0 {
-            self.0.wake.notify_one();
+            self.0.deployments.wake.previews.notify_one();
         }
         self.0.metrics.waiting(self.0.store.previews_waiting().await?);
         Ok(renewed)
     }
 }
 
-impl<P: Previewer> Parts<P> {
-    async fn work(&self, this: &Previews<P>, stop: &CancellationToken) {
+impl Parts {
+    async fn work(&self, this: &Previews, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             match this.step().await {
                 Ok(Some(_)) => {}
@@ -276,7 +195,7 @@ impl<P: Previewer> Parts<P> {
         last.unwrap_or_default().saturating_add(spacing).unwrap_or(Timestamp::MIN)
     }
 
-    async fn keep_renewing(&self, this: &Previews<P>, stop: &CancellationToken) {
+    async fn keep_renewing(&self, this: &Previews, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(error) = this.renew().await {
                 tracing::warn!(%error, "previews could not be looked through");
@@ -287,7 +206,7 @@ impl<P: Previewer> Parts<P> {
 
     async fn wait(&self, stop: &CancellationToken) {
         tokio::select! {
-            () = self.wake.notified() => {}
+            () = self.deployments.wake.previews.notified() => {}
             () = self.pause(self.settings.poll, stop) => {}
         }
     }

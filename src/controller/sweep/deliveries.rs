@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::outside::Problem;
 use crate::controller::sweep::decide;
-use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, may_pass};
+use crate::deployments::outcome::Problem;
 use crate::forge::delivery::HookDelivery;
 use crate::forge::github::webhook::{self, ContentType, naming};
 use crate::model::id::DeliveryId;
@@ -21,7 +20,7 @@ const REPLAYED: usize = 100;
 
 const NAME: &str = Kind::Deliveries.as_str();
 
-impl<H: Host> Parts<H> {
+impl Parts {
     pub(super) async fn deliveries(
         &self,
         run: &Sweeping,
@@ -30,7 +29,7 @@ impl<H: Host> Parts<H> {
         let (now, took) = (self.clock.now(), self.clock.stopwatch());
         let mut progress = Progress::begun(run);
         let since = decide::deliveries_since(run.position.as_deref(), run.since, now);
-        let failed = match self.host.failed_deliveries(since, LISTED).await {
+        let failed = match self.deployments.failed_deliveries(since, LISTED).await {
             Ok(failed) => failed,
             Err(problem) => return Ok(progress.stopped(problem)),
         };
@@ -71,7 +70,7 @@ impl<H: Host> Parts<H> {
         delivery: &HookDelivery,
         progress: &mut Progress,
     ) -> Result<Option<Problem>, StoreError> {
-        let outcome = match self.host.delivery(delivery.id).await {
+        let outcome = match self.deployments.delivery_content(delivery.id).await {
             Ok(content) => {
                 let (event, payload) = (&content.event, &content.payload);
                 let rules = &self.settings.rules;

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Stopwatch;
-use crate::controller::outside::Problem;
 use crate::controller::sweep::decide;
-use crate::controller::sweep::host::Host;
 use crate::controller::sweep::take::Taken;
 use crate::controller::sweep::{
     HINT_PAUSE, Kind, LONGEST_RUN_MICROS, MOST_REFUSED, Parts, Progress, Scope, may_pass,
 };
+use crate::deployments::outcome::Problem;
 use crate::forge::github::webhook::listed::{self, Listed};
 use crate::model::event::{Event, NamedRepository};
 use crate::model::id::{DeliveryId, RepoName};
@@ -58,7 +57,7 @@ impl Purse<'_> {
     }
 }
 
-impl<H: Host> Parts<H> {
+impl Parts {
     pub(super) async fn deployments(
         &self,
         run: &Sweeping,
@@ -68,15 +67,15 @@ impl<H: Host> Parts<H> {
         let mut progress = Progress::begun(run);
         let requests = self.allowance(scope);
         let mut purse = Purse { requests, took: self.clock.stopwatch(), stop };
-        let mut hints = self.hints.take().into_iter();
+        let mut hints = self.deployments.hints.take().into_iter();
         while let Some(repository) = hints.next() {
             match self.look(&repository, run, &mut purse, &mut progress).await? {
                 Looked::Whole => {}
-                Looked::Partly => self.hints.put_back(repository),
+                Looked::Partly => self.deployments.hints.put_back(repository),
                 Looked::NotNow(problem) => {
                     std::iter::once(repository)
                         .chain(hints)
-                        .for_each(|one| self.hints.put_back(one));
+                        .for_each(|one| self.deployments.hints.put_back(one));
                     return Ok(progress.stopped(problem));
                 }
             }
@@ -104,7 +103,7 @@ impl<H: Host> Parts<H> {
     /// What the run may spend. Hints get a little more than their share of time, so that whoever made
     /// a mistake sees it soon; they come from outside, so it is little.
     fn allowance(&self, scope: Scope) -> u64 {
-        let (budget, now) = (self.host.budget(), self.clock.now());
+        let (budget, now) = (self.deployments.forge.budget(), self.clock.now());
         match scope {
             Scope::Round => decide::allowance(budget, self.settings.every, now),
             Scope::Hints => match decide::allowance(budget, HINT_PAUSE, now) {
@@ -126,7 +125,7 @@ impl<H: Host> Parts<H> {
         if !purse.pay(1) {
             return Ok(Looked::Partly);
         }
-        let listed = match self.host.deployments(repository, LOOKED_AT).await {
+        let listed = match self.deployments.recent_deployments(repository, LOOKED_AT).await {
             Ok(listed) => listed,
             Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
             Err(problem) => {
@@ -142,7 +141,7 @@ impl<H: Host> Parts<H> {
             if !purse.pay(1) {
                 return Ok(Looked::Partly);
             }
-            match self.host.repository(repository).await {
+            match self.deployments.named_repository(repository).await {
                 Ok(named) => identify(&mut lost, named.as_ref()),
                 Err(problem) if may_pass(&problem) => return Ok(Looked::NotNow(problem)),
                 Err(problem) => {
@@ -220,7 +219,7 @@ impl<H: Host> Parts<H> {
         if !purse.pay(1) {
             return kept;
         }
-        match self.host.repositories(INSTALLED).await {
+        match self.deployments.installed_repositories(INSTALLED).await {
             Ok(list) => {
                 purse.requests = purse.requests.saturating_sub(list.len() as u64 / PAGE);
                 *super::lock(&self.installed) = Some((now, list.clone()));

@@ -13,7 +13,6 @@
 mod decide; // what is done with what is seen, pure
 mod deliveries; // what the forge could not deliver
 mod deployments; // deployments that nobody answered
-pub mod host; // what is asked of the code host
 pub mod metrics;
 mod take; // one of them is taken in
 
@@ -22,14 +21,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::controller::inbox::Inbox;
-use crate::controller::outside::{Problem, Remedy};
-use crate::controller::sweep::host::Host;
 use crate::controller::sweep::metrics::Metrics;
+use crate::deployments::Deployments;
+use crate::deployments::outcome::{Problem, Remedy};
 use crate::forge::github::webhook::rules::Rules;
 use crate::model::id::RepoName;
 use crate::store::{Held, LongestRests, Store, StoreError, Sweeping, Swept};
@@ -122,54 +119,22 @@ const HINT_PAUSE: Duration = Duration::from_mins(1);
 /// GitHub bears 80 writes a minute, of everybody together.
 const MOST_REFUSED: u64 = 20;
 /// So many repositories are looked at out of turn; what is more is found in the round.
-const MOST_HINTS: usize = 64;
 /// So many repositories are remembered as logged.
 const MOST_TROUBLED: usize = 1000;
 
 /// All sweeps of this process. Clones share them.
-pub struct Sweeps<H: Host>(Arc<Parts<H>>);
+pub struct Sweeps(Arc<Parts>);
 
-struct Parts<H> {
+struct Parts {
     store: Store,
     clock: Clock,
-    inbox: Inbox,
-    host: H,
+    deployments: Deployments,
     settings: Settings,
     metrics: Metrics,
-    hints: Hints,
     /// What the forge lets us see, and since when that is known.
     installed: Mutex<Option<(Timestamp, Vec<RepoName>)>>,
     /// Repositories that could not be looked at; each is logged once.
     troubled: Mutex<BTreeSet<RepoName>>,
-}
-
-/// Where to look soon. Hints are not kept: the round comes to every repository.
-#[derive(Debug, Clone, Default)]
-pub struct Hints(Arc<HintsInner>);
-
-#[derive(Debug, Default)]
-struct HintsInner {
-    repositories: Mutex<BTreeSet<RepoName>>,
-    wake: Notify,
-}
-
-impl Hints {
-    /// One of the repository's deployments needs somebody to say something about it.
-    pub fn look_at(&self, repository: &RepoName) {
-        let mut hints = lock(&self.0.repositories);
-        if hints.len() < MOST_HINTS && hints.insert(repository.clone()) {
-            self.0.wake.notify_one();
-        }
-    }
-
-    /// It was not looked at; the next run will.
-    fn put_back(&self, repository: RepoName) {
-        lock(&self.0.repositories).insert(repository);
-    }
-
-    fn take(&self) -> BTreeSet<RepoName> {
-        std::mem::take(&mut *lock(&self.0.repositories))
-    }
 }
 
 /// How much of its work a run does.
@@ -190,29 +155,12 @@ struct Progress {
     stopped: Option<Problem>,
 }
 
-impl<H: Host> Sweeps<H> {
-    /// Sweeps that take into that inbox; nothing runs before [`Sweeps::run`].
-    pub fn new(
-        store: Store,
-        clock: Clock,
-        inbox: Inbox,
-        host: H,
-        settings: Settings,
-        metrics: Metrics,
-        hints: Hints,
-    ) -> Self {
+impl Sweeps {
+    /// Sweeps that take lost events in; nothing runs before [`Sweeps::run`].
+    pub fn new(deployments: Deployments, settings: Settings, metrics: Metrics) -> Self {
+        let (store, clock) = (deployments.store.clone(), deployments.clock.clone());
         let (installed, troubled) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Parts {
-            store,
-            clock,
-            inbox,
-            host,
-            settings,
-            metrics,
-            hints,
-            installed,
-            troubled,
-        }))
+        Self(Arc::new(Parts { store, clock, deployments, settings, metrics, installed, troubled }))
     }
 
     /// Sweeps at the start and whenever it is time, until `stop`.
@@ -229,7 +177,7 @@ impl<H: Host> Sweeps<H> {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = poll => {}
-                () = parts.hints.0.wake.notified() => parts.follow_hints(&stop).await,
+                () = parts.deployments.hints.wait() => parts.follow_hints(&stop).await,
             }
         }
     }
@@ -258,7 +206,7 @@ impl<H: Host> Sweeps<H> {
     }
 }
 
-impl<H: Host> Parts<H> {
+impl Parts {
     async fn follow_hints(&self, stop: &CancellationToken) {
         let pause = async |time| {
             tokio::select! {
@@ -390,7 +338,7 @@ fn may_pass(problem: &Problem) -> bool {
     }
 }
 
-impl<H: Host> Clone for Sweeps<H> {
+impl Clone for Sweeps {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }

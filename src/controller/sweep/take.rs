@@ -1,10 +1,9 @@
 //! One lost event is taken in, or it turns out that it needs nothing.
 
-use crate::controller::inbox::Received;
-use crate::controller::outside::Problem;
 use crate::controller::sweep::decide::{self, Standing};
-use crate::controller::sweep::host::Host;
 use crate::controller::sweep::{Parts, Progress};
+use crate::deployments::accept::Accepted;
+use crate::deployments::outcome::Problem;
 use crate::model::event::{Event, Refusal};
 use crate::model::id::{DeliveryId, RepoName};
 use crate::store::StoreError;
@@ -17,7 +16,7 @@ pub(super) enum Taken {
     NotNow(Problem),
 }
 
-impl<H: Host> Parts<H> {
+impl Parts {
     /// Takes an event in as a webhook would, if nobody has answered it meanwhile.
     pub(super) async fn take(
         &self,
@@ -35,7 +34,7 @@ impl<H: Host> Parts<H> {
             }
             Event::Refused(refusal) => Ok(self.refuse(refusal, progress).await),
             Event::Push(push) => {
-                self.host.pushed(push);
+                self.deployments.notice_push(push);
                 self.receive(delivery, event, progress).await
             }
             // What is stored of it already is known by the forge's own time.
@@ -51,14 +50,14 @@ impl<H: Host> Parts<H> {
         event: &Event,
         progress: &mut Progress,
     ) -> Result<Taken, StoreError> {
-        Ok(Taken::Settled(match self.inbox.receive(delivery, event).await? {
-            Received::New(deployment) => {
+        Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
+            Some(Accepted::New(deployment)) => {
                 progress.healed += 1;
                 tracing::info!(%deployment, %delivery, "its event was lost, and is taken in now");
                 "healed"
             }
-            Received::Known(_) => "known",
-            Received::Nothing => "handed_on",
+            Some(Accepted::Duplicate(_)) => "known",
+            None => "handed_on",
         }))
     }
 
@@ -67,7 +66,7 @@ impl<H: Host> Parts<H> {
         if let Err(taken) = self.still_open(repository, *forge_id).await {
             return taken;
         }
-        match self.host.refuse(refusal).await {
+        match self.deployments.show_refusal(refusal).await {
             Ok(()) => {
                 progress.refused += 1;
                 tracing::info!(%repository, forge_id, field, "the forge shows why it is refused");
@@ -79,7 +78,7 @@ impl<H: Host> Parts<H> {
 
     /// Nothing, or why it must not be taken in.
     async fn still_open(&self, repository: &RepoName, forge_id: i64) -> Result<(), Taken> {
-        match self.host.statuses(repository, forge_id).await {
+        match self.deployments.deployment_statuses(repository, forge_id).await {
             Ok(statuses) => match decide::standing(&statuses, &self.settings.our_address) {
                 Standing::Open => Ok(()),
                 Standing::Told => Err(Taken::Settled("told")),

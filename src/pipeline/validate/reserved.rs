@@ -2,7 +2,7 @@
 //!
 //! An app in `kube-system`, or one whose service account is `default`, would act with rights that were
 //! given to somebody else. The same list bounds the cluster's AppProject (`pipeline/project.rs`), and what a
-//! rollback brings back (`app/rollback`).
+//! rollback brings back (`deployments/rollback`).
 
 use super::{Made, Report, Subject};
 use crate::model::namespaces::NamespaceRefusal;

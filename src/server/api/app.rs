@@ -7,12 +7,12 @@ use axum::{Extension, Json};
 
 use crate::api::apps::AppDetail;
 use crate::api::revisions::{RevisionDetail, RevisionList};
+use crate::deployments::app_state::NotShown;
 use crate::model::placed::Spot;
 use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
-use crate::server::ports::{Backend, NotShown};
 use crate::server::problem::{Kind, Problem};
 
 type Names = InPath<(String, String, String)>;
@@ -29,13 +29,13 @@ pub(super) fn one_operation() -> Operation {
 }
 
 /// One app on one target.
-pub(super) async fn one<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn one(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     path: Names,
 ) -> Result<Json<AppDetail>, Problem> {
     let spot = allowed(&shared, &caller, path::spot(path)?).await?;
-    let found = shared.state.backend.app(&spot).await.map_err(not_shown)?;
+    let found = shared.state.deployments.find_app(&spot).await.map_err(not_shown)?;
     let app = found.ok_or_else(|| nothing_of(&spot))?;
     Ok(Json(AppDetail::new(spot, app)))
 }
@@ -52,13 +52,13 @@ pub(super) fn revisions_operation() -> Operation {
 }
 
 /// Its revisions.
-pub(super) async fn revisions<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn revisions(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     path: Names,
 ) -> Result<Json<RevisionList>, Problem> {
     let spot = allowed(&shared, &caller, path::spot(path)?).await?;
-    let found = shared.state.backend.history(&spot).await.map_err(not_shown)?;
+    let found = shared.state.deployments.find_history(&spot).await.map_err(not_shown)?;
     Ok(Json(found.ok_or_else(|| nothing_of(&spot))?.into()))
 }
 
@@ -70,14 +70,14 @@ pub(super) fn revision_operation() -> Operation {
 }
 
 /// One of its revisions.
-pub(super) async fn revision<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn revision(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     path: InPath<(String, String, String, String)>,
 ) -> Result<Json<RevisionDetail>, Problem> {
     let (spot, id) = path::revision(path)?;
     let spot = allowed(&shared, &caller, spot).await?;
-    let found = shared.state.backend.revision(&spot, &id).await.map_err(not_shown)?;
+    let found = shared.state.deployments.find_revision(&spot, &id).await.map_err(not_shown)?;
     let revision = found.ok_or_else(|| {
         let Spot { target, app } = &spot;
         let detail = format!("{app} has no revision {id} on {target}: five are kept of each app");
@@ -86,11 +86,7 @@ pub(super) async fn revision<B: Backend>(
     Ok(Json(revision.into()))
 }
 
-async fn allowed<B: Backend>(
-    shared: &Shared<B>,
-    caller: &Caller,
-    spot: Spot,
-) -> Result<Spot, Problem> {
+async fn allowed(shared: &Shared, caller: &Caller, spot: Spot) -> Result<Spot, Problem> {
     let subject = Subject::App(spot.target.clone(), spot.app.clone());
     shared.may(caller, Scope::Read, &subject).await?;
     Ok(spot)

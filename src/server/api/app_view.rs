@@ -6,6 +6,8 @@ use crate::api::revisions::{
     RevisionDetail, RevisionFile, RevisionList, RevisionRollback, RevisionSummary,
 };
 use crate::api::rollbacks::HoldSummary;
+use crate::deployments::app_state::{AppNow, Synced};
+use crate::deployments::history::{History, Revision, RevisionFiles};
 use crate::model::deployment::Deployment;
 use crate::model::live_history::RolledBackFrom;
 use crate::model::placed::Spot;
@@ -13,7 +15,6 @@ use crate::model::revision::ManifestFile;
 use crate::model::rollback::Rollback;
 use crate::pipeline::diff;
 use crate::server::api::view;
-use crate::server::ports::{AppNow, History, Revision, RevisionFiles, Synced};
 
 impl From<RolledBackFrom> for RevisionRollback {
     fn from(from: RolledBackFrom) -> Self {

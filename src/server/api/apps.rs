@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use crate::api::apps::{self, RemovalAnswer};
+use crate::deployments::removal::{Gone, NotRemoved, Outcome};
 use crate::model::facts::LiveObject;
 use crate::model::placed::Spot;
 use crate::model::removal::{Ended, Removal, RemovalRequest, Taken, reason};
@@ -16,7 +17,6 @@ use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
-use crate::server::ports::{Backend, Gone, NotRemoved, Outcome};
 use crate::server::problem::{Kind, Problem};
 
 /// How many names a message lists.
@@ -31,8 +31,8 @@ pub(super) fn remove_operation() -> Operation {
 }
 
 /// Takes an app off a target.
-pub(super) async fn remove<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: InPath<(String, String, String)>,
@@ -46,7 +46,7 @@ pub(super) async fn remove<B: Backend>(
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let request = RemovalRequest { target, app, by, reason, with_data, dry_run };
     let reply = key.reply(|gone: &Gone| answer(StatusCode::OK, &view(gone.clone())));
-    let gone = shared.state.backend.remove(request, reply).await.map_err(refused)?;
+    let gone = shared.state.deployments.remove(request, reply).await.map_err(refused)?;
     Ok(Json(view(gone)))
 }
 

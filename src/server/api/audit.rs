@@ -14,7 +14,7 @@ use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Form, Is, Operation, Parameter};
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the audit log.
@@ -41,14 +41,14 @@ pub(super) fn operation() -> Operation {
 }
 
 /// The newest entries that pass the filters.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<AuditPage>, Problem> {
     shared.may(&caller, Scope::Admin, &Subject::Everywhere).await?;
     let search = read(&path::pairs(pairs)?).map_err(path::bad)?;
-    let found = shared.state.backend.audited(&search).await.map_err(|error| {
+    let found = shared.state.deployments.ledger.audited(&search).await.map_err(|error| {
         tracing::error!(%error, "the audit log could not be read");
         Problem::new(Kind::Unavailable, "the audit log cannot be read now; come again")
     })?;

@@ -7,15 +7,15 @@ use axum::extract::{Query, State};
 use axum::{Extension, Json};
 
 use crate::api::builds::{BuildPage, BuildSummary, BuildsRequest};
+use crate::deployments::builds::{
+    AppImage, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
+};
 use crate::model::id::{IdError, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Form, Is, Operation, Parameter};
-use crate::server::ports::{
-    AppImage, Backend, Build, Builds, BuildsOfWaml, BuildsPage, BuildsQuery, NoBuilds,
-};
 use crate::server::problem::{Kind, Problem};
 
 const DEFAULT_LIMIT: u32 = 20;
@@ -56,8 +56,8 @@ pub(super) fn operation() -> Operation {
 }
 
 /// The newest builds of an app, from the registry of its image.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Json<BuildPage>, Problem> {
@@ -69,13 +69,13 @@ pub(super) async fn list<B: Backend>(
         Some(target) => shared.may(&caller, Scope::Read, &on(target)).await?,
         None => sees_any(&shared, &caller, &query).await?,
     }
-    let image = shared.state.backend.find_image(&query).await.map_err(refused)?;
+    let image = shared.state.deployments.find_image(&query).await.map_err(refused)?;
     list_visible(&shared, &caller, &image, query.page).await
 }
 
 /// The newest builds of the app of a WAML.
-pub(super) async fn of_waml<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn of_waml(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<BuildsRequest>, JsonRejection>,
 ) -> Result<Json<BuildPage>, Problem> {
@@ -84,7 +84,8 @@ pub(super) async fn of_waml<B: Backend>(
     let on = |target: Option<TargetName>| Subject::Repository(request.repository.clone(), target);
     shared.may(&caller, Scope::Read, &on(request.target.clone())).await?;
     let page = request.page;
-    let image = shared.state.backend.find_image_of_waml(request.clone()).await.map_err(refused)?;
+    let image =
+        shared.state.deployments.find_image_of_waml(request.clone()).await.map_err(refused)?;
     // A repository may have apps that a token is not for, and a WAML may name any.
     let subject = Subject::App(image.target.clone(), image.app.clone());
     if caller.rights().is_some_and(|rights| !rights.hold(Scope::Read, &subject, &[])) {
@@ -112,25 +113,22 @@ fn of_another_image(problem: Problem, image: &AppImage) -> Problem {
 }
 
 /// The builds, with what is live on the targets that the caller may see.
-async fn list_visible<B: Backend>(
-    shared: &Shared<B>,
+async fn list_visible(
+    shared: &Shared,
     caller: &Caller,
     image: &AppImage,
     page: BuildsPage,
 ) -> Result<Json<BuildPage>, Problem> {
     let on = |target: &TargetName| Subject::App(target.clone(), image.app.clone());
     let visible = shared.seen(caller, image.targets.clone(), on).await?;
-    let builds = shared.state.backend.list_builds(image, &visible, page).await.map_err(refused)?;
+    let builds =
+        shared.state.deployments.list_builds(image, &visible, page).await.map_err(refused)?;
     Ok(Json(view(builds)))
 }
 
 /// Where no target is named: who may not see the app is not told whether there is one, or where.
-async fn sees_any<B: Backend>(
-    shared: &Shared<B>,
-    caller: &Caller,
-    query: &BuildsQuery,
-) -> Result<(), Problem> {
-    let sees = match shared.state.backend.built_for(query).await {
+async fn sees_any(shared: &Shared, caller: &Caller, query: &BuildsQuery) -> Result<(), Problem> {
+    let sees = match shared.state.deployments.built_for(query).await {
         Ok(target) => shared.sees(caller, &Subject::App(target, query.app.clone())).await?,
         Err(NoBuilds::Unknown(detail)) => {
             if shared.sees(caller, &Subject::Everywhere).await? {

@@ -8,6 +8,8 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use crate::api::deployments::{CancelRequest, DeploymentSummary};
+use crate::deployments::Fault;
+use crate::deployments::locks::NotCancelled;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::model::removal::reason;
@@ -18,7 +20,6 @@ use crate::server::api::path::bad;
 use crate::server::api::view::overview;
 use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
-use crate::server::ports::{Backend, Fault, NotCancelled};
 use crate::server::problem::{Kind, Problem};
 
 /// What is said of [`cancel`].
@@ -30,8 +31,8 @@ pub(super) fn operation() -> Operation {
 }
 
 /// Ends a deployment that waits, or whose push has not begun.
-pub(super) async fn cancel<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn cancel(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
@@ -40,13 +41,13 @@ pub(super) async fn cancel<B: Backend>(
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
     let Json(CancelRequest { reason: text }) = ask.map_err(|error| unread(&error))?;
-    let backend = &shared.state.backend;
-    let found = backend.deployment(&id).await.map_err(|error| unavailable(&error))?;
+    let deployments = &shared.state.deployments;
+    let found = deployments.deployment(&id).await.map_err(|error| unavailable(&error))?;
     let (deployment, _) = found.ok_or_else(|| refused(NotCancelled::Unknown(id.clone())))?;
     shared.may_stop(&caller, &deployment).await?;
     let reason = reason(&text).map_err(|error| Problem::new(Kind::Unprocessable, error))?;
     let reply = key.reply(|one: &Deployment| answer(StatusCode::OK, &overview(one.clone())));
-    let cancelled = backend.cancel(&id, reason, caller.by(), &reply).await.map_err(refused)?;
+    let cancelled = deployments.cancel(&id, reason, caller.by(), &reply).await.map_err(refused)?;
     Ok(Json(overview(cancelled)))
 }
 

@@ -12,7 +12,7 @@ use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
 use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 
 /// What is said of [`list`].
@@ -23,13 +23,15 @@ pub(super) fn list_operation() -> Operation {
 }
 
 /// The newest deployments that pass the filters.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<DeploymentPage>, Problem> {
     let query = query::read(&path::pairs(pairs)?).map_err(path::bad)?;
-    let page = shared.state.backend.deployments(&query).await;
+    let query::Query { filter, before, limit } = query;
+    let store = &shared.state.deployments.store;
+    let page = store.deployments(&filter, before.as_ref(), limit).await;
     let mut page = page.map_err(|error| path::unavailable(&error))?;
     page.deployments = shared.seen_deployments(&caller, page.deployments).await?;
     Ok(Json(page.into()))
@@ -43,18 +45,18 @@ pub(super) fn one_operation() -> Operation {
 }
 
 /// One deployment with its stages, violations, statuses and changes.
-pub(in crate::server) async fn one<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(in crate::server) async fn one(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     id: InPath<String>,
 ) -> Result<Json<DeploymentDetail>, Problem> {
     let id = path::deployment(id)?;
-    let backend = &shared.state.backend;
-    let found = backend.deployment(&id).await.map_err(|error| path::unavailable(&error))?;
+    let deployments = &shared.state.deployments;
+    let found = deployments.deployment(&id).await.map_err(|error| path::unavailable(&error))?;
     let (deployment, statuses) = found.ok_or_else(|| path::no_deployment(&id))?;
     shared.may_see(&caller, &deployment).await?;
-    let changes = backend.changes(&deployment).await;
-    Ok(Json(DeploymentDetail::new(deployment, statuses, backend.page_of(&id), changes)))
+    let changes = deployments.changes(&deployment).await;
+    Ok(Json(DeploymentDetail::new(deployment, statuses, deployments.page_of(&id), changes)))
 }
 
 /// What is said of [`log`].
@@ -65,13 +67,14 @@ pub(super) fn log_operation() -> Operation {
 }
 
 /// What happened to one deployment, in order.
-pub(super) async fn log<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn log(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     id: InPath<String>,
 ) -> Result<Json<DeploymentLog>, Problem> {
     let id = path::deployment(id)?;
-    let found = shared.state.backend.log(&id).await.map_err(|error| path::unavailable(&error))?;
+    let found =
+        shared.state.deployments.log(&id).await.map_err(|error| path::unavailable(&error))?;
     let log = found.ok_or_else(|| path::no_deployment(&id))?;
     shared.may_see(&caller, &log.deployment).await?;
     let line = |Line { at, text }| LogLine { at, text };

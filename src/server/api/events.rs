@@ -30,7 +30,7 @@ use crate::server::Shared;
 use crate::server::api::path::{self, InPath};
 use crate::server::auth::{Caller, Opened};
 use crate::server::openapi::{Answer, Form, Operation, Parameter};
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 
 /// Bells that ring together are answered by one look.
@@ -69,14 +69,14 @@ pub(super) fn operation() -> Operation {
 }
 
 /// Tells of one deployment until it has ended.
-pub(super) async fn follow<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn follow(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     id: InPath<String>,
 ) -> Result<Response, Problem> {
     let id = path::deployment(id)?;
-    let bell = shared.state.backend.bell();
+    let bell = shared.state.deployments.store.changes();
     // Before the picture: what changes between the two is looked at again.
     let version = version(&shared, &id).await?;
     let record = look(&shared, &id).await?;
@@ -93,7 +93,7 @@ pub(super) async fn follow<B: Backend>(
         return Err(Problem::new(Kind::Overloaded, detail));
     };
     let heard = heard.map(str::to_owned);
-    let now = shared.state.backend.now();
+    let now = shared.state.deployments.clock.now();
     let (quiet, waiting) = (Box::pin(tokio::time::sleep(Duration::ZERO)), Some((first, ended)));
     let (since, asked, slots) = (now, now, (slot, opened));
     let following = Following {
@@ -118,7 +118,7 @@ pub(super) async fn follow<B: Backend>(
 }
 
 /// A place among those that a caller may have open. Who is asked for nothing is not counted.
-fn opened<B: Backend>(shared: &Shared<B>, caller: &Caller) -> Result<Option<Opened>, Problem> {
+fn opened(shared: &Shared, caller: &Caller) -> Result<Option<Opened>, Problem> {
     if caller.via == Via::Loopback {
         return Ok(None);
     }
@@ -132,8 +132,8 @@ fn opened<B: Backend>(shared: &Shared<B>, caller: &Caller) -> Result<Option<Open
 }
 
 /// A stream that is open.
-struct Following<B> {
-    shared: Arc<Shared<B>>,
+struct Following {
+    shared: Arc<Shared>,
     id: DeployId,
     caller: Caller,
     bell: watch::Receiver<()>,
@@ -159,7 +159,7 @@ struct Told {
 }
 
 /// The next event, and the stream after it if it goes on.
-async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<Following<B>>)> {
+async fn next(mut following: Following) -> Option<(Event, Option<Following>)> {
     loop {
         if let Some((told, ended)) = following.waiting.take() {
             if following.heard.as_deref() != Some(told.version.as_str()) {
@@ -186,7 +186,7 @@ async fn next<B: Backend>(mut following: Following<B>) -> Option<(Event, Option<
     }
 }
 
-impl<B: Backend> Following<B> {
+impl Following {
     /// Waits until there may be something new; `false` when the stream is to end.
     async fn wait(&mut self) -> bool {
         let open = Duration::try_from(self.age(self.since)).unwrap_or_default();
@@ -210,12 +210,12 @@ impl<B: Backend> Following<B> {
         if self.age(self.asked) < BELIEVED {
             return Ok(());
         }
-        self.asked = self.shared.state.backend.now();
+        self.asked = self.shared.state.deployments.clock.now();
         self.shared.may_see(&self.caller, record).await
     }
 
     fn age(&self, since: Timestamp) -> SignedDuration {
-        self.shared.state.backend.now().duration_since(since)
+        self.shared.state.deployments.clock.now().duration_since(since)
     }
 }
 
@@ -233,14 +233,14 @@ fn told(record: &Deployment) -> Told {
     Told { version: hex::encode(digest.get(..8).unwrap_or_default()), data }
 }
 
-async fn look<B: Backend>(shared: &Shared<B>, id: &DeployId) -> Result<Deployment, Problem> {
-    let found = shared.state.backend.picture(id).await;
+async fn look(shared: &Shared, id: &DeployId) -> Result<Deployment, Problem> {
+    let found = shared.state.deployments.store.deployment_picture(id).await;
     let found = found.map_err(|error| path::unavailable(&error))?;
     found.ok_or_else(|| path::no_deployment(id))
 }
 
-async fn version<B: Backend>(shared: &Shared<B>, id: &DeployId) -> Result<String, Problem> {
-    let found = shared.state.backend.version(id).await;
+async fn version(shared: &Shared, id: &DeployId) -> Result<String, Problem> {
+    let found = shared.state.deployments.store.deployment_version(id).await;
     let found = found.map_err(|error| path::unavailable(&error))?;
     found.ok_or_else(|| path::no_deployment(id))
 }

@@ -9,13 +9,13 @@ use axum::{Extension, Json};
 
 use crate::api::code_host::{CodeHostAnswer, DeviceLogin};
 use crate::api::deployments::{DeployAnswer, DeployRequest};
+use crate::deployments::create::{CodeHost, CreatedDeployment, NotAsked, Wanted};
 use crate::model::id::{IdError, ImageTag, RepoName, TargetName};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::api::idempotency::{RequestKey, answer};
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
-use crate::server::ports::{Backend, CodeHost, CreatedDeployment, NotAsked, Wanted};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::refuse_invisible;
 
@@ -40,10 +40,8 @@ pub(super) fn create_operation() -> Operation {
 }
 
 /// Says where service repositories are, and how one logs in there: nothing that is secret.
-pub(super) async fn forge<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
-) -> Json<CodeHostAnswer> {
-    Json(match shared.state.backend.code_host() {
+pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAnswer> {
+    Json(match shared.state.deployments.code_host() {
         CodeHost::Local => {
             let kind = "local".to_owned();
             CodeHostAnswer { kind, api_url: None, web_url: None, login: None }
@@ -58,8 +56,8 @@ pub(super) async fn forge<B: Backend>(
 }
 
 /// Asks for a deployment.
-pub(super) async fn create<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     ask: Result<Json<DeployRequest>, JsonRejection>,
@@ -70,7 +68,12 @@ pub(super) async fn create<B: Backend>(
     shared.may(&caller, Scope::Deploy, &subject).await?;
     let reply = key
         .reply(|asked: &CreatedDeployment| answer(StatusCode::ACCEPTED, &answer_of(asked.clone())));
-    let asked = shared.state.backend.ask(wanted, caller.by(), &reply).await.map_err(refused)?;
+    let asked = shared
+        .state
+        .deployments
+        .create_deployment(wanted, caller.by(), &reply)
+        .await
+        .map_err(refused)?;
     Ok((StatusCode::ACCEPTED, Json(answer_of(asked))))
 }
 

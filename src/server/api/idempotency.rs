@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
 
+use crate::deployments::Deployments;
 use crate::server::Shared;
 use crate::server::auth::Caller;
-use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem};
-use crate::store::{Begin, IdempotencyKey, KeyLease, Reply, StoredAnswer};
+use crate::store::{Begin, IdempotencyKey, KeyLease, Reply, StoreError, StoredAnswer};
 
 /// An act is a reason and a few names.
 const ACT: usize = 64 * 1024;
@@ -56,8 +56,8 @@ pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> StoredAnswer 
 }
 
 /// Around all routes of the API.
-pub(super) async fn idempotent<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn idempotent(
+    State(shared): State<Arc<Shared>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
@@ -77,7 +77,8 @@ pub(super) async fn idempotent<B: Backend>(
         return Ok(next.run(request).await);
     };
     let key = IdempotencyKey { caller, route: path, key, digest };
-    let begun = shared.state.backend.begin(&key).await;
+    let Deployments { store, clock, .. } = &shared.state.deployments;
+    let begun = store.begin_idempotent(&key, clock.now()).await;
     match begun.map_err(|error| unavailable(&error))? {
         Begin::Started(lease) => {
             request.extensions_mut().insert(RequestKey(Some(lease.clone())));
@@ -117,8 +118,8 @@ fn is_dry_run(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|Ask { dry_run }| dry_run)
 }
 
-async fn read<B: Backend>(
-    shared: &Shared<B>,
+async fn read(
+    shared: &Shared,
     headers: &HeaderMap,
     body: Body,
     most: usize,
@@ -153,12 +154,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// On its own: whoever stops waiting may come again for the answer.
-async fn work<B: Backend>(
-    shared: Arc<Shared<B>>,
-    lease: KeyLease,
-    ask: Request,
-    next: Next,
-) -> Response {
+async fn work(shared: Arc<Shared>, lease: KeyLease, ask: Request, next: Next) -> Response {
     let working = {
         let (shared, lease) = (shared.clone(), lease.clone());
         async move {
@@ -172,7 +168,8 @@ async fn work<B: Backend>(
         Err(fault) => {
             tracing::error!(%fault, "an act ended by a fault");
             // What it did has its answer, or its record: the key is free otherwise.
-            log(shared.state.backend.release_key(&lease).await);
+            let Deployments { store, clock, .. } = &shared.state.deployments;
+            log(store.release_key(&lease, clock.now()).await);
             let detail = "a mistake in the server; its log has more";
             Problem::new(Kind::Internal, detail).into_response()
         }
@@ -180,19 +177,19 @@ async fn work<B: Backend>(
 }
 
 /// The answer of an act was kept with it. Of one that found nothing to do it is kept here.
-async fn settle<B: Backend>(shared: &Shared<B>, lease: &KeyLease, response: Response) -> Response {
-    let backend = &shared.state.backend;
+async fn settle(shared: &Shared, lease: &KeyLease, response: Response) -> Response {
+    let Deployments { store, clock, .. } = &shared.state.deployments;
     if !response.status().is_success() {
-        log(backend.release_key(lease).await);
+        log(store.release_key(lease, clock.now()).await);
         return response;
     }
     let (parts, body) = response.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        log(backend.release_key(lease).await);
+        log(store.release_key(lease, clock.now()).await);
         return Problem::new(Kind::Internal, "the answer could not be made").into_response();
     };
     let text = String::from_utf8_lossy(&body).into_owned();
-    log(backend.keep(lease, &StoredAnswer::of_json(parts.status.as_u16(), text)).await);
+    log(store.keep_answer(lease, &StoredAnswer::of_json(parts.status.as_u16(), text)).await);
     Response::from_parts(parts, Body::from(body))
 }
 
@@ -205,13 +202,13 @@ fn replayed(StoredAnswer { status, body }: StoredAnswer) -> Response {
     response
 }
 
-fn log(kept: Result<(), Fault>) {
+fn log(kept: Result<(), StoreError>) {
     if let Err(error) = kept {
         tracing::error!(%error, "the answer to an act could not be kept");
     }
 }
 
-fn unavailable(error: &Fault) -> Problem {
+fn unavailable(error: &StoreError) -> Problem {
     tracing::error!(%error, "it cannot be found out whether a request is a repeat");
     Problem::new(Kind::Unavailable, "nothing was done: it cannot be recorded now; come again")
 }

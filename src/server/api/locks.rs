@@ -8,6 +8,8 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 
 use crate::api::locks::{self, LockPage, LockSummary, UnlockRequest};
+use crate::deployments::Fault;
+use crate::deployments::locks::{Ends, LockRequest, NotLocked, NotUnlocked};
 use crate::model::id::TargetName;
 use crate::model::lock::{Lock, LockFilter, LockId, LockScope};
 use crate::model::removal::reason;
@@ -18,7 +20,6 @@ use crate::server::api::path::bad;
 use crate::server::api::query;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Form, Operation, Parameter};
-use crate::server::ports::{Backend, Ends, Fault, LockRequest, NotLocked, NotUnlocked};
 use crate::server::problem::{Kind, Problem};
 use crate::support::text::find_invisible;
 
@@ -62,14 +63,20 @@ pub(super) fn remove_operation() -> Operation {
 }
 
 /// The locks that can stop what is asked for. One of an app is seen by who may see the app.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Json<LockPage>, Problem> {
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let filter = filter(&pairs).map_err(bad)?;
-    let all = shared.state.backend.locks(&filter).await.map_err(|error| unavailable(&error))?;
+    let all = shared
+        .state
+        .deployments
+        .ledger
+        .locks(&filter)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let is_apps = |(_, lock): &(LockId, Lock)| matches!(lock.scope, LockScope::App(..));
     let (of_apps, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_apps);
     let of_apps = shared.seen(&caller, of_apps, |(_, lock)| right(&lock.scope).1).await?;
@@ -81,8 +88,8 @@ pub(super) async fn list<B: Backend>(
 }
 
 /// Places a lock.
-pub(super) async fn place<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn place(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     ask: Result<Json<locks::LockRequest>, JsonRejection>,
@@ -101,13 +108,19 @@ pub(super) async fn place<B: Backend>(
     let reply = key.reply(|(id, lock): &(LockId, Lock)| {
         answer(StatusCode::CREATED, &LockSummary::new(id, lock.clone()))
     });
-    let placed = shared.state.backend.lock(request, caller.by(), &reply).await.map_err(refused)?;
+    let placed = shared
+        .state
+        .deployments
+        .ledger
+        .lock(request, caller.by(), &reply)
+        .await
+        .map_err(refused)?;
     Ok((StatusCode::CREATED, Json(LockSummary::new(&placed.0, placed.1))))
 }
 
 /// Takes a lock away.
-pub(super) async fn remove<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     id: Result<Path<String>, PathRejection>,
@@ -116,8 +129,8 @@ pub(super) async fn remove<B: Backend>(
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = LockId::parse(id).map_err(|error| bad(error.to_string()))?;
     let Json(UnlockRequest { reason: text }) = ask.map_err(|error| unread(&error))?;
-    let backend = &shared.state.backend;
-    let there = backend.placed(&id).await.map_err(|error| unavailable(&error))?;
+    let ledger = &shared.state.deployments.ledger;
+    let there = ledger.find_lock(&id).await.map_err(|error| unavailable(&error))?;
     let there = there.ok_or_else(|| kept(NotUnlocked::Unknown(id.clone())))?;
     let (needed, subject) = right(&there.scope);
     shared.may(&caller, needed, &subject).await?;
@@ -125,7 +138,7 @@ pub(super) async fn remove<B: Backend>(
     let reply = key.reply(|(id, lock): &(LockId, Lock)| {
         answer(StatusCode::OK, &LockSummary::new(id, lock.clone()))
     });
-    let lock = backend.unlock(&id, reason, caller.by(), &reply).await.map_err(kept)?;
+    let lock = ledger.unlock(&id, reason, caller.by(), &reply).await.map_err(kept)?;
     Ok(Json(LockSummary::new(&id, lock)))
 }
 
@@ -190,6 +203,7 @@ fn unavailable(error: &Fault) -> Problem {
 fn refused(error: NotLocked) -> Problem {
     match error {
         NotLocked::Unmeant(detail) => unmeant(detail),
+        NotLocked::TooLong => unmeant(error.to_string()),
         NotLocked::TooMany => Problem::new(Kind::Conflict, error.to_string()),
         NotLocked::Fault(error) => unavailable(&error),
     }
@@ -198,7 +212,9 @@ fn refused(error: NotLocked) -> Problem {
 fn kept(error: NotUnlocked) -> Problem {
     match error {
         NotUnlocked::Unknown(_) => Problem::new(Kind::NotFound, error.to_string()),
-        NotUnlocked::Gone(detail) => Problem::new(Kind::Conflict, detail),
+        NotUnlocked::Gone { .. } | NotUnlocked::RanOut(_) => {
+            Problem::new(Kind::Conflict, error.to_string())
+        }
         NotUnlocked::Fault(error) => unavailable(&error),
     }
 }

@@ -14,7 +14,7 @@ use crate::server::Shared;
 use crate::server::auth::{Door, admitted};
 use crate::server::conditional::conditional;
 use crate::server::openapi::{self, Routes};
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 
 mod app; // one app, and its revisions
@@ -42,68 +42,64 @@ pub(super) const BASE: &str = "/api/v1";
 
 /// All routes that answer in time, behind the API's tokens; and the document of all routes, which
 /// everybody may read.
-pub(super) fn routes<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
-    let (router, mut described) = working::<B>().apart();
-    described.extend(open::<B>().apart().1);
-    let (free, of_free) = free::<B>().apart();
+pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    let (router, mut described) = working().apart();
+    described.extend(open().apart().1);
+    let (free, of_free) = free().apart();
     described.extend(of_free);
     router
-        .layer(from_fn_with_state(shared.clone(), idempotency::idempotent::<B>))
-        .layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+        .layer(from_fn_with_state(shared.clone(), idempotency::idempotent))
+        .layer(from_fn_with_state(shared.clone(), authenticated))
         .merge(free)
         .merge(openapi::served(BASE, described))
         .layer(from_fn(conditional))
 }
 
 /// Those that stay open, which have bounds of their own.
-pub(super) fn streams<B: Backend>(shared: &Arc<Shared<B>>) -> Router<Arc<Shared<B>>> {
-    open::<B>().apart().0.layer(from_fn_with_state(shared.clone(), authenticated::<B>))
+pub(super) fn streams(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    open().apart().0.layer(from_fn_with_state(shared.clone(), authenticated))
 }
 
-fn working<B: Backend>() -> Routes<Arc<Shared<B>>> {
+fn working() -> Routes<Arc<Shared>> {
     const APP: &str = "/apps/{target}/{namespace}/{app}";
     Routes::new()
-        .get("/deployments", deployments::list::<B>, deployments::list_operation())
-        .get("/deployments/{id}", deployments::one::<B>, deployments::one_operation())
-        .get("/deployments/{id}/log", deployments::log::<B>, deployments::log_operation())
-        .get("/apps", placed::list::<B>, placed::operation())
-        .get("/targets", targets::list::<B>, targets::operation())
-        .get("/platform", targets::platform::<B>, targets::platform_operation())
-        .get(APP, app::one::<B>, app::one_operation())
-        .get(&format!("{APP}/revisions"), app::revisions::<B>, app::revisions_operation())
-        .get(
-            &format!("{APP}/revisions/{{revision}}"),
-            app::revision::<B>,
-            app::revision_operation(),
-        )
-        .post(&format!("{APP}/remove"), apps::remove::<B>, apps::remove_operation())
-        .post(&format!("{APP}/rollback"), rollback::roll_back::<B>, rollback::back_operation())
-        .post(&format!("{APP}/hold"), rollback::hold::<B>, rollback::hold_operation())
-        .post(&format!("{APP}/release"), rollback::release::<B>, rollback::release_operation())
-        .post("/deployments", host::create::<B>, host::create_operation())
-        .get("/builds", builds::list::<B>, builds::operation())
-        .post("/builds", builds::of_waml::<B>, builds::of_waml_operation())
-        .post("/deployments/{id}/cancel", cancel::cancel::<B>, cancel::operation())
-        .get("/locks", locks::list::<B>, locks::list_operation())
-        .post("/locks", locks::place::<B>, locks::place_operation())
-        .post("/locks/{id}/remove", locks::remove::<B>, locks::remove_operation())
-        .post("/plan", plan::plan::<B>, plan::operation())
-        .get("/holds", rollback::holds::<B>, rollback::holds_operation())
-        .get("/audit", audit::list::<B>, audit::operation())
+        .get("/deployments", deployments::list, deployments::list_operation())
+        .get("/deployments/{id}", deployments::one, deployments::one_operation())
+        .get("/deployments/{id}/log", deployments::log, deployments::log_operation())
+        .get("/apps", placed::list, placed::operation())
+        .get("/targets", targets::list, targets::operation())
+        .get("/platform", targets::platform, targets::platform_operation())
+        .get(APP, app::one, app::one_operation())
+        .get(&format!("{APP}/revisions"), app::revisions, app::revisions_operation())
+        .get(&format!("{APP}/revisions/{{revision}}"), app::revision, app::revision_operation())
+        .post(&format!("{APP}/remove"), apps::remove, apps::remove_operation())
+        .post(&format!("{APP}/rollback"), rollback::roll_back, rollback::back_operation())
+        .post(&format!("{APP}/hold"), rollback::hold, rollback::hold_operation())
+        .post(&format!("{APP}/release"), rollback::release, rollback::release_operation())
+        .post("/deployments", host::create, host::create_operation())
+        .get("/builds", builds::list, builds::operation())
+        .post("/builds", builds::of_waml, builds::of_waml_operation())
+        .post("/deployments/{id}/cancel", cancel::cancel, cancel::operation())
+        .get("/locks", locks::list, locks::list_operation())
+        .post("/locks", locks::place, locks::place_operation())
+        .post("/locks/{id}/remove", locks::remove, locks::remove_operation())
+        .post("/plan", plan::plan, plan::operation())
+        .get("/holds", rollback::holds, rollback::holds_operation())
+        .get("/audit", audit::list, audit::operation())
         .get("/whoami", whoami::whoami, whoami::operation())
 }
 
 /// Those that need no token: whoever wants to log in must know where.
-fn free<B: Backend>() -> Routes<Arc<Shared<B>>> {
-    Routes::new().get("/forge", host::forge::<B>, host::forge_operation())
+fn free() -> Routes<Arc<Shared>> {
+    Routes::new().get("/forge", host::forge, host::forge_operation())
 }
 
-fn open<B: Backend>() -> Routes<Arc<Shared<B>>> {
-    Routes::new().get("/deployments/{id}/events", events::follow::<B>, events::operation())
+fn open() -> Routes<Arc<Shared>> {
+    Routes::new().get("/deployments/{id}/events", events::follow, events::operation())
 }
 
-async fn authenticated<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+async fn authenticated(
+    State(shared): State<Arc<Shared>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {

@@ -6,7 +6,6 @@ use axum::extract::{Path, Query};
 
 use crate::model::id::{AppKey, DeployId, IdError, Namespace, Slug, TargetName};
 use crate::model::placed::Spot;
-use crate::server::ports::Fault;
 use crate::server::problem::{Kind, Problem};
 
 /// What is in a path.
@@ -60,7 +59,7 @@ pub(super) fn no_deployment(id: &DeployId) -> Problem {
 }
 
 /// The database does not answer.
-pub(super) fn unavailable(error: &Fault) -> Problem {
+pub(super) fn unavailable(error: &dyn std::error::Error) -> Problem {
     tracing::error!(%error, "deployments could not be read");
     Problem::new(Kind::Unavailable, "deployments cannot be read now; come again")
 }

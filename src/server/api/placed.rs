@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 
 use crate::api::apps::{AppPage, AppSummary, FailedDeployment, MissingRepository};
+use crate::deployments::apps::{AppLine, AppState, AppsPage, AppsQuery};
 use crate::model::id::TargetName;
 use crate::model::placed::{Placed, Spot};
 use crate::server::Shared;
@@ -13,7 +14,6 @@ use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Subject};
 use crate::server::openapi::{Form, Is, Operation, Parameter};
-use crate::server::ports::{AppLine, AppState, AppsPage, AppsQuery, Backend};
 use crate::server::problem::{Kind, Problem};
 
 /// The parameters of the list of apps.
@@ -46,13 +46,13 @@ pub(super) fn operation() -> Operation {
 }
 
 /// The apps that pass the filter, by target, namespace and name.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<AppPage>, Problem> {
     let query = read(&path::pairs(pairs)?).map_err(path::bad)?;
-    let page = shared.state.backend.apps(&query).await;
+    let page = shared.state.deployments.apps(&query).await;
     let mut page = page.map_err(|detail| Problem::new(Kind::Unavailable, detail))?;
     page.apps = shared.seen(&caller, page.apps, seen_as).await?;
     Ok(Json(view(page)))

@@ -7,13 +7,13 @@ use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
 
 use crate::api::plans::{self, PlanAnswer, PlanOutcome};
+use crate::deployments::dry_run::{At, NotPlanned, Plan, PlanRequest};
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
 use crate::server::api::apps::unread;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::Operation;
-use crate::server::ports::{At, Backend, NotPlanned, Plan, PlanRequest};
 use crate::server::problem::{Kind, Problem};
 
 /// What is said of [`plan`].
@@ -26,8 +26,8 @@ pub(super) fn operation() -> Operation {
 }
 
 /// What would come of a deployment; changes nothing.
-pub(super) async fn plan<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn plan(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     ask: Result<Json<plans::PlanRequest>, JsonRejection>,
 ) -> Result<Json<PlanAnswer>, Problem> {
@@ -42,7 +42,7 @@ pub(super) async fn plan<B: Backend>(
         let subject = Subject::App(target.clone(), app.clone());
         rights.is_none_or(|rights| rights.hold(Scope::Read, &subject, &[]))
     };
-    match shared.state.backend.plan(request, seen).await {
+    match shared.state.deployments.dry_run(request, seen).await {
         Ok(plan) => Ok(Json(view(plan))),
         Err(NotPlanned::Hidden(app)) => {
             shared.may(&caller, Scope::Read, &Subject::App(target.clone(), app.clone())).await?;

@@ -7,7 +7,7 @@ use crate::model::id::{
     AppKey, DeployId, IdError, ImageTag, Namespace, RepoName, Slug, TargetName,
 };
 use crate::server::openapi::{Form, Is, Parameter};
-use crate::server::ports::Query;
+use crate::store::Filter;
 use crate::support::percent::encode_query_value;
 
 /// So many are on a page where nobody says how many.
@@ -53,22 +53,34 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
     CURSOR,
 ];
 
+/// One page of a list of deployments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::server) struct Query {
+    /// Which ones.
+    pub(in crate::server) filter: Filter,
+    /// Older than this one.
+    pub(in crate::server) before: Option<DeployId>,
+    /// At most so many; at least 1.
+    pub(in crate::server) limit: u32,
+}
+
 /// Reads the parameters, each at most once; the message says which one is wrong.
 pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
     once(pairs)?;
     let mut query = Query { limit: DEFAULT_LIMIT, ..Query::default() };
+    let filter = &mut query.filter;
     for (name, value) in pairs {
         match name.as_str() {
-            "target" => query.target = Some(id(name, value, TargetName::parse)?),
-            "repository" => query.repository = Some(id(name, value, RepoName::parse)?),
+            "target" => filter.target = Some(id(name, value, TargetName::parse)?),
+            "repository" => filter.repository = Some(id(name, value, RepoName::parse)?),
             "cursor" => query.before = Some(id(name, value, DeployId::parse)?),
-            "app" => query.app = Some(app(value)?),
-            "state" => query.state = Some(state(value)?),
-            "actor" => query.actor = Some(actor(value)?),
-            "tag" => query.tag = Some(id(name, value, ImageTag::parse)?),
-            "forge_id" => query.forge_id = Some(forge_id(value)?),
-            "since" => query.since = Some(time(name, value)?),
-            "until" => query.until = Some(time(name, value)?),
+            "app" => filter.app = Some(app(value)?),
+            "state" => filter.state = Some(state(value)?),
+            "actor" => filter.actor = Some(actor(value)?),
+            "tag" => filter.tag = Some(id(name, value, ImageTag::parse)?),
+            "forge_id" => filter.forge_id = Some(forge_id(value)?),
+            "since" => filter.since = Some(time(name, value)?),
+            "until" => filter.until = Some(time(name, value)?),
             "limit" => query.limit = limit(value)?,
             _ => return Err(unknown(name, DEPLOYMENTS)),
         }
@@ -191,15 +203,18 @@ mod tests {
             ("cursor", "20261121-054812123-3f9a2c"),
         ]);
         let query = query.unwrap();
-        assert_eq!(query.target.unwrap().as_str(), "prod-cluster-1");
-        assert_eq!(query.repository.unwrap().as_str(), "acme/shop");
-        assert_eq!((query.state, query.limit), (Some(State::Failed), 7));
-        assert_eq!(query.app.unwrap().to_string(), "devx/shop");
-        assert_eq!((query.actor.as_deref(), query.forge_id), (Some("octo dev"), Some(12)));
-        assert_eq!(query.tag.unwrap().as_str(), "1.10");
+        assert_eq!(query.filter.target.unwrap().as_str(), "prod-cluster-1");
+        assert_eq!(query.filter.repository.unwrap().as_str(), "acme/shop");
+        assert_eq!((query.filter.state, query.limit), (Some(State::Failed), 7));
+        assert_eq!(query.filter.app.unwrap().to_string(), "devx/shop");
+        assert_eq!(
+            (query.filter.actor.as_deref(), query.filter.forge_id),
+            (Some("octo dev"), Some(12))
+        );
+        assert_eq!(query.filter.tag.unwrap().as_str(), "1.10");
         let time = |text: &str| Some(text.parse().unwrap());
-        assert_eq!(query.since, time("2026-11-21T05:48:12Z"));
-        assert_eq!(query.until, time("2026-11-21T06:48:12Z"));
+        assert_eq!(query.filter.since, time("2026-11-21T05:48:12Z"));
+        assert_eq!(query.filter.until, time("2026-11-21T06:48:12Z"));
         assert_eq!(query.before.unwrap().as_str(), "20261121-054812123-3f9a2c");
         assert_eq!(pairs(&[]).unwrap().limit, DEFAULT_LIMIT);
     }

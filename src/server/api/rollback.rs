@@ -10,6 +10,8 @@ use axum::{Extension, Json};
 use crate::api::rollbacks::{
     self, HoldAnswer, HoldList, HoldRequest, HoldSummary, RollbackAnswer, RollbackVersion,
 };
+use crate::deployments::Fault;
+use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
 use crate::model::id::{AppKey, DeployId, TargetName};
 use crate::model::placed::Spot;
 use crate::model::release::Release;
@@ -23,7 +25,6 @@ use crate::server::api::query;
 use crate::server::api::view::overview;
 use crate::server::auth::{Caller, Scope, Subject};
 use crate::server::openapi::{Form, Operation, Parameter};
-use crate::server::ports::{Backend, Fault, NotRolledBack, RolledBack, Version};
 use crate::server::problem::{Kind, Problem};
 use crate::store::StoredAnswer;
 
@@ -46,8 +47,8 @@ pub(super) fn back_operation() -> Operation {
 }
 
 /// Makes a former revision live again.
-pub(super) async fn roll_back<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn roll_back(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
@@ -61,7 +62,7 @@ pub(super) async fn roll_back<B: Backend>(
     let reason = why(&text)?;
     let request = RollbackRequest { target, app, to, reason, with_data, with_fewer_pods, dry_run };
     let reply = key.reply(|back: &RolledBack| answer(StatusCode::ACCEPTED, &view(back.clone())));
-    let back = shared.state.backend.roll_back(request, caller.by(), &reply).await;
+    let back = shared.state.deployments.roll_back(request, caller.by(), &reply).await;
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(view(back.map_err(refused)?))))
 }
@@ -75,8 +76,8 @@ pub(super) fn hold_operation() -> Operation {
 }
 
 /// Holds automation off an app.
-pub(super) async fn hold<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn hold(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
@@ -85,7 +86,7 @@ pub(super) async fn hold<B: Backend>(
     let (target, app) = allowed(&shared, &caller, path).await?;
     let Json(HoldRequest { reason }) = ask.map_err(|error| unread(&error))?;
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
-    let held = shared.state.backend.hold(target, app, reason, caller.by(), &reply).await;
+    let held = shared.state.deployments.place_hold(target, app, reason, caller.by(), &reply).await;
     Ok(Json(HoldAnswer::from(held.map_err(refused)?)))
 }
 
@@ -98,8 +99,8 @@ pub(super) fn release_operation() -> Operation {
 }
 
 /// Ends a hold.
-pub(super) async fn release<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn release(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     Extension(key): Extension<RequestKey>,
     path: AppPath,
@@ -109,7 +110,8 @@ pub(super) async fn release<B: Backend>(
     let Json(HoldRequest { reason }) = ask.map_err(|error| unread(&error))?;
     let nothing = format!("{app} is not held on {target}");
     let (reason, reply) = (why(&reason)?, key.reply(hold_answer));
-    let released = shared.state.backend.release(target, app, reason, caller.by(), &reply).await;
+    let released =
+        shared.state.deployments.release_hold(target, app, reason, caller.by(), &reply).await;
     let hold = released.map_err(refused)?.ok_or_else(|| Problem::new(Kind::NotFound, nothing))?;
     Ok(Json(HoldAnswer::from(hold)))
 }
@@ -122,13 +124,13 @@ pub(super) fn holds_operation() -> Operation {
 }
 
 /// All holds, or those of a target.
-pub(super) async fn holds<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn holds(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<HoldList>, Problem> {
     let target = read(&path::pairs(pairs)?).map_err(bad)?;
-    let holds = shared.state.backend.holds(target.as_ref()).await;
+    let holds = shared.state.deployments.holds(target.as_ref()).await;
     let holds = holds.map_err(|error| unavailable(&error))?;
     let subject = |hold: &Hold| Subject::App(hold.target.clone(), hold.app.clone());
     let holds = shared.seen(&caller, holds, subject).await?;
@@ -147,8 +149,8 @@ fn read(pairs: &[(String, String)]) -> Result<Option<TargetName>, String> {
     Ok(target)
 }
 
-async fn allowed<B: Backend>(
-    shared: &Shared<B>,
+async fn allowed(
+    shared: &Shared,
     caller: &Caller,
     path: AppPath,
 ) -> Result<(TargetName, AppKey), Problem> {

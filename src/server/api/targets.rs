@@ -14,7 +14,7 @@ use crate::server::api::path::{self, InQuery};
 use crate::server::api::query;
 use crate::server::auth::{Caller, Rights, Scope, Subject};
 use crate::server::openapi::{Form, Operation, Parameter};
-use crate::server::ports::Backend;
+
 use crate::server::problem::Problem;
 
 /// What is said of [`list`].
@@ -24,11 +24,11 @@ pub(super) fn operation() -> Operation {
 }
 
 /// The configured clusters. Their names are no secret to who may call: locks on targets name them, too.
-pub(super) async fn list<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<TargetList> {
-    Json(view(shared.state.backend.clusters(), caller.rights()))
+    Json(view(shared.state.deployments.clusters(), caller.rights()))
 }
 
 /// Whose targets are told.
@@ -48,15 +48,15 @@ pub(super) fn platform_operation() -> Operation {
 }
 
 /// The clusters as the configuration has them, for who may see the repository there.
-pub(super) async fn platform<B: Backend>(
-    State(shared): State<Arc<Shared<B>>>,
+pub(super) async fn platform(
+    State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
     pairs: InQuery,
 ) -> Result<Json<ClusterSnapshot>, Problem> {
     let repository = read(&path::pairs(pairs)?).map_err(path::bad)?;
-    let backend = &shared.state.backend;
+    let deployments = &shared.state.deployments;
     // Without a time, so that the answer keeps its ETag while nothing has changed.
-    let mut snapshot = ClusterSnapshot::new(backend.clusters());
+    let mut snapshot = ClusterSnapshot::new(deployments.clusters());
     if snapshot.any.is_some() {
         shared.may(&caller, Scope::Read, &Subject::Repository(repository, None)).await?;
         return Ok(Json(snapshot));

@@ -11,7 +11,7 @@ use crate::model::hand_edit::HandEdit;
 use crate::model::release::Release;
 use crate::model::rollback::Rollback;
 use crate::model::violation::Violations;
-use crate::server::ports::{Page, StatusRecord};
+use crate::store::{Page, Told};
 
 fn rollback_summary(rollback: Rollback, state: State) -> RollbackSummary {
     let Rollback { to, from, reason, hold, .. } = rollback;
@@ -35,7 +35,7 @@ impl DeploymentDetail {
     /// The record, what the forge is told of it, its page, and what it changed.
     pub(super) fn new(
         deployment: Deployment,
-        statuses: Vec<StatusRecord>,
+        statuses: Vec<Told>,
         log_url: String,
         changes: Option<Vec<Change>>,
     ) -> Self {
@@ -138,7 +138,15 @@ fn whole(deployment: Deployment) -> Whole {
     Whole { overview, stages, violations, hand_edit }
 }
 
-fn status(record: StatusRecord) -> StatusSummary {
-    let StatusRecord { state, description, at, sent_at, parked, skipped } = record;
-    StatusSummary { state: state.as_str().to_owned(), description, at, sent_at, parked, skipped }
+fn status(told: Told) -> StatusSummary {
+    let Told { status, at, sent_at, parked, skipped, .. } = told;
+    let description = status.description().to_owned();
+    StatusSummary {
+        state: status.state.as_str().to_owned(),
+        description,
+        at,
+        sent_at,
+        parked,
+        skipped,
+    }
 }

@@ -21,7 +21,7 @@ use crate::server::auth::may::not_told;
 use crate::server::auth::rate_limit::CallerLimits;
 use crate::server::auth::whence::{peer, subscriber};
 use crate::server::layers::RequestId;
-use crate::server::ports::Backend;
+
 use crate::server::problem::{Kind, Problem};
 use crate::support::sync::lock;
 
@@ -72,8 +72,8 @@ impl Gate {
 }
 
 /// The request with its caller, if there may be one.
-pub(in crate::server) async fn admitted<B: Backend>(
-    shared: &Arc<Shared<B>>,
+pub(in crate::server) async fn admitted(
+    shared: &Arc<Shared>,
     mut request: Request,
     door: Door,
 ) -> Result<Request, Problem> {
@@ -88,7 +88,7 @@ pub(in crate::server) async fn admitted<B: Backend>(
     Ok(request)
 }
 
-impl<B: Backend> Shared<B> {
+impl Shared {
     async fn identify(
         &self,
         headers: &HeaderMap,
@@ -170,11 +170,13 @@ impl<B: Backend> Shared<B> {
     }
 
     fn pay(&self, whence: &str) -> Result<(), Problem> {
-        lock(&self.gate.failures).try_acquire(whence, self.state.backend.now()).map_err(|wait| {
-            tracing::warn!(from = whence, "too many wrong tokens");
-            let detail = "too many wrong tokens came from your address";
-            Problem::new(Kind::TooMany, detail).after(wait)
-        })
+        lock(&self.gate.failures).try_acquire(whence, self.state.deployments.clock.now()).map_err(
+            |wait| {
+                tracing::warn!(from = whence, "too many wrong tokens");
+                let detail = "too many wrong tokens came from your address";
+                Problem::new(Kind::TooMany, detail).after(wait)
+            },
+        )
     }
 
     /// Whose token it is; so many at once are asked about that nobody knew.
@@ -203,7 +205,7 @@ impl<B: Backend> Shared<B> {
         if matches!(caller.standing, Standing::Everybody) {
             return Ok(());
         }
-        let now = self.state.backend.now();
+        let now = self.state.deployments.clock.now();
         lock(&self.gate.calls).try_acquire(&caller.account(), now).map_err(|wait| {
             let most = self.state.admission.requests_per_minute;
             tracing::warn!(caller = caller.account(), most, "a caller comes too often");

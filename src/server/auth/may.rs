@@ -9,13 +9,13 @@ use crate::model::person::{NotKnown, OnRepository};
 use crate::server::Shared;
 use crate::server::auth::caller::{Caller, Scope, Standing, Subject};
 use crate::server::auth::rights::{Place, Rights};
-use crate::server::ports::{Backend, Fault};
 use crate::server::problem::{Kind, Problem};
+use crate::store::StoreError;
 
 /// How many questions of one list are asked at once.
 const AT_ONCE: usize = 8;
 
-impl<B: Backend> Shared<B> {
+impl Shared {
     /// Whether the caller may do that. Asked first by every handler.
     pub(in crate::server) async fn may(
         &self,
@@ -100,8 +100,8 @@ impl<B: Backend> Shared<B> {
                 Subject::Repository(repository.clone(), None)
             }
             Subject::App(target, app) if of_person => {
-                let found = self.state.backend.repository_of(target, app).await;
-                let found = found.map_err(|error| unknown(&error))?;
+                let found = self.state.deployments.store.ownership(target, app).await;
+                let found = found.map_err(|error| unknown(&error))?.app;
                 found.map_or_else(|| subject.clone(), |one| Subject::Repository(one, None))
             }
             _ => subject.clone(),
@@ -153,7 +153,7 @@ impl<B: Backend> Shared<B> {
     }
 
     async fn deployed(&self, repository: &RepoName) -> Result<Vec<Place>, Problem> {
-        let deployed = self.state.backend.deployed(repository).await;
+        let deployed = self.state.deployments.store.owned_by(repository).await;
         deployed.map_err(|error| unknown(&error))
     }
 
@@ -189,8 +189,8 @@ impl<B: Backend> Shared<B> {
             Subject::Everywhere | Subject::Target(_) => return Err(of_all(caller, scope, subject)),
             Subject::Repository(repository, target) => (Some(repository.clone()), target.as_ref()),
             Subject::App(target, app) => {
-                let found = self.state.backend.repository_of(target, app).await;
-                (found.map_err(|error| unknown(&error))?, Some(target))
+                let found = self.state.deployments.store.ownership(target, app).await;
+                (found.map_err(|error| unknown(&error))?.app, Some(target))
             }
         };
         let repositories = &self.state.webhook.rules.repositories;
@@ -328,7 +328,7 @@ fn forbidden(detail: String) -> Problem {
     Problem::new(Kind::Forbidden, detail)
 }
 
-fn unknown(error: &Fault) -> Problem {
+fn unknown(error: &StoreError) -> Problem {
     tracing::error!(%error, "whose an app is cannot be found out");
     Problem::new(Kind::Unavailable, "whose the app is cannot be found out now; come again")
 }

@@ -11,7 +11,6 @@ use crate::model::id::{RepoName, TeamName};
 use crate::model::person::{NotKnown, OnRepository, Person};
 use crate::server::Shared;
 use crate::server::auth::kept::{Answer, Kept, Known, Print, decide};
-use crate::server::ports::Backend;
 
 /// Tokens whose owners GitHub told to wait.
 const MOST_WAITING: usize = 10_000;
@@ -105,11 +104,11 @@ impl People {
     }
 }
 
-impl<B: Backend> Shared<B> {
+impl Shared {
     /// Whether GitHub knew that token now or a little earlier.
     pub(super) fn known_person(&self, token: &SecretString) -> bool {
         let print = self.print(token);
-        let known = self.people.known(&print, &Question::Who, self.state.backend.now());
+        let known = self.people.known(&print, &Question::Who, self.state.deployments.clock.now());
         matches!(known, Known::Fresh(said) | Known::Stale(said) if said.is_yes())
     }
 
@@ -157,7 +156,7 @@ impl<B: Backend> Shared<B> {
 
     async fn ask(&self, token: &SecretString, question: Question) -> Result<Said, NotKnown> {
         let print = self.print(token);
-        let now = self.state.backend.now();
+        let now = self.state.deployments.clock.now();
         let before = match self.people.known(&print, &question, now) {
             Known::Fresh(said) => return Ok(said),
             Known::Stale(said) => Some(said),
@@ -172,14 +171,12 @@ impl<B: Backend> Shared<B> {
     }
 
     async fn asked(&self, token: &SecretString, question: &Question) -> Result<Said, NotKnown> {
-        let backend = &self.state.backend;
+        let forge = &self.state.deployments.forge;
         match question {
-            Question::Who => backend.person(token).await.map(|person| Said::Is(Some(person))),
-            Question::On(repository) => {
-                backend.on_repository(token, repository).await.map(Said::May)
-            }
+            Question::Who => forge.person(token).await.map(|person| Said::Is(Some(person))),
+            Question::On(repository) => forge.on_repository(token, repository).await.map(Said::May),
             Question::In(team, login) => {
-                backend.is_member(token, login, team).await.map(Said::IsMember)
+                forge.is_member(token, login, team).await.map(Said::IsMember)
             }
         }
     }

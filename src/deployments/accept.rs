@@ -1,0 +1,169 @@
+//! An event becomes a deployment, durably, before its sender is answered.
+
+use crate::deployments::Deployments;
+use crate::model::audit::{By, Entry};
+use crate::model::event::{DeploymentRequest, Event};
+use crate::model::id::{AppKey, DeliveryId, DeployId};
+use crate::model::release::Release;
+use crate::store::{Accepted as Stored, NewRollback, PendingAnswer, RollbackTurn, StoreError};
+
+/// What became of a deployment that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is stored now.
+    New(DeployId),
+    /// It was stored before, as this deployment.
+    Duplicate(DeployId),
+}
+
+/// Who asks us for a deployment, of which app, and what of the answer is kept once it has its id.
+type DirectRequest<'a> =
+    (AuditContext<'a>, &'a (dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync));
+
+/// What the audit log is told of a deployment beside the request.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditContext<'a> {
+    /// Who asks.
+    pub by: &'a By,
+    /// The app that the WAML of the commit is of; `None` where it cannot be read.
+    pub app: Option<&'a AppKey>,
+}
+
+/// How often a new id is drawn: they have a millisecond and 24 random bits.
+const DRAWS: usize = 3;
+
+impl Deployments {
+    /// Takes an event in. When this returns, nothing of it can be lost.
+    pub(crate) async fn receive(
+        &self,
+        delivery: &DeliveryId,
+        event: &Event,
+    ) -> Result<Option<Accepted>, StoreError> {
+        match event {
+            Event::Ping | Event::Push(_) | Event::Rerun(_) | Event::Refused(_) => Ok(None),
+            // The loop of previews looks for itself.
+            Event::PullRequest(request) => {
+                let noted = self.store.note_pull_request(request, self.clock.now()).await?;
+                tracing::debug!(%delivery, ?noted, "pull request noted");
+                Ok(None)
+            }
+            Event::Ignored { reason, .. } => {
+                tracing::debug!(%delivery, reason, "event ignored");
+                Ok(None)
+            }
+            Event::Deployment(request) => self.accept(delivery, request).await.map(Some),
+        }
+    }
+
+    /// Stores a request durably; a second one of the same delivery or deployment changes nothing.
+    pub(crate) async fn accept(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+    ) -> Result<Accepted, StoreError> {
+        self.record(delivery, request, None).await
+    }
+
+    /// Takes in a deployment that somebody asks us for, with an entry in the audit log and what is
+    /// answered to its id. When this returns, nothing of it can be lost.
+    pub(crate) async fn record_direct(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        act: AuditContext<'_>,
+        answer: &(dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync),
+    ) -> Result<Accepted, StoreError> {
+        self.record(delivery, request, Some((act, answer))).await
+    }
+
+    async fn record(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        by: Option<DirectRequest<'_>>,
+    ) -> Result<Accepted, StoreError> {
+        let (id, accepted) = self.store_new(delivery, request, by).await?;
+        match accepted {
+            Stored::New => {
+                self.wake.all();
+                tracing::info!(
+                    deployment = %id, %delivery, repository = %request.release.repository,
+                    target = %request.target, tag = %request.release.tag, actor = request.actor,
+                    "deployment accepted"
+                );
+                Ok(Accepted::New(id))
+            }
+            Stored::Duplicate(first) => {
+                tracing::info!(deployment = %first, %delivery, "event seen before, nothing to do");
+                Ok(Accepted::Duplicate(first))
+            }
+        }
+    }
+
+    /// Takes a rollback in. When this returns, nothing of it can be lost.
+    pub(crate) async fn record_rollback(
+        &self,
+        new: &NewRollback,
+        act: (&Entry, Option<&PendingAnswer>),
+    ) -> Result<RollbackTurn, StoreError> {
+        let turn = self.store.accept_rollback(new, act, self.clock.now()).await?;
+        if turn == RollbackTurn::Yes {
+            self.wake.all();
+            tracing::info!(
+                deployment = %new.id, app = %new.app, target = %new.request.target,
+                to = %new.rollback.to, actor = new.request.actor, reason = new.rollback.reason,
+                "rollback accepted"
+            );
+        }
+        Ok(turn)
+    }
+
+    /// What the audit log gets of a deployment that somebody asked us for.
+    fn deploy_entry(
+        &self,
+        request: &DeploymentRequest,
+        deployment: &DeployId,
+        AuditContext { by, app }: AuditContext<'_>,
+    ) -> Entry {
+        let DeploymentRequest { release, target, description, git_ref, .. } = request;
+        let Release { repository, commit, tag } = release;
+        Entry {
+            id: self.clock.deploy_id(),
+            at: self.clock.now(),
+            by: by.clone(),
+            act: "deploy",
+            target: Some(target.clone()),
+            app: app.cloned(),
+            subject: format!(
+                "deployment {deployment} of {repository}:{tag} at {} ({git_ref})",
+                commit.short()
+            ),
+            reason: description.clone(),
+            outcome: "accepted".to_owned(),
+        }
+    }
+
+    async fn store_new(
+        &self,
+        delivery: &DeliveryId,
+        request: &DeploymentRequest,
+        by: Option<DirectRequest<'_>>,
+    ) -> Result<(DeployId, Stored), StoreError> {
+        let mut draw = 1;
+        loop {
+            let (id, now) = (self.clock.deploy_id(), self.clock.now());
+            let stored = match by {
+                None => self.store.accept(delivery, request, &id, now).await,
+                Some((act, answer)) => {
+                    let (entry, kept) = (self.deploy_entry(request, &id, act), answer(&id));
+                    let act = (&entry, kept.as_ref());
+                    self.store.accept_act(delivery, request, &id, act, now).await
+                }
+            };
+            match stored {
+                Err(StoreError::IdTaken(_)) if draw < DRAWS => draw += 1,
+                other => return Ok((id, other?)),
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One app on one target: the manifest repository says what is there, the database what goes on.
+
+use jiff::Timestamp;
+
+use crate::deployments::history::{History, Revision, RevisionFiles};
+use crate::deployments::{Deployments, Fault, apps};
+use crate::facts::NotKnown;
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{DeployId, RepoName};
+use crate::model::lock::{Lock, LockId};
+use crate::model::notice::Sink;
+use crate::model::placed::{Placed, Spot};
+use crate::model::rollback::Hold;
+use crate::store::{Filter, StoreError, Told};
+
+/// An app on a target, now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppNow {
+    /// What the manifest repository has of it; `None` where it has nothing yet.
+    pub placed: Option<Placed>,
+    /// The revision that is live.
+    pub live: Option<Revision>,
+    /// The rollback that made it live, if one did.
+    pub rollback: Option<Deployment>,
+    /// Whether somebody edited `latest` by hand.
+    pub hand_edited: bool,
+    /// Deployments that have not ended, newest first. One whose WAML has not been read counts if it
+    /// is of the app's repository.
+    pub under_way: Vec<Deployment>,
+    /// The newest deployment.
+    pub last: Option<Deployment>,
+    /// The locks that stop it, oldest first.
+    pub locks: Vec<(LockId, Lock)>,
+    /// What keeps automation off it.
+    pub hold: Option<Hold>,
+    /// Whether the cluster's Argo CD knows of the newest push.
+    pub sync: Synced,
+}
+
+/// Whether a cluster's Argo CD knows of the newest push to an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Synced {
+    /// It was told then.
+    Told(Timestamp),
+    /// It is to be told.
+    Waiting,
+    /// It could not be told, for this reason; it looks by itself every few minutes.
+    GivenUp(String),
+    /// Nobody tells it: it looks by itself every few minutes.
+    ByItself,
+}
+
+/// Why an app cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum NotShown {
+    /// The manifest repository cannot be read now; the text is for callers.
+    #[error("{0}")]
+    Repository(String),
+    /// Something of ours does not work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// More that wait for one app are not listed.
+const MOST_UNDER_WAY: u32 = 20;
+
+impl Deployments {
+    /// How it is now; `None` if nobody ever heard of it there.
+    pub(crate) async fn find_app(&self, spot: &Spot) -> Result<Option<AppNow>, NotShown> {
+        let last = self.newest(of_app(spot)).await?;
+        if self.manifests_of(&spot.target).is_err() && last.is_none() {
+            return Ok(None);
+        }
+        let history = self.history_of(spot).await?;
+        let placed = self.facts.app(spot).await;
+        let placed = placed.map_err(|NotKnown(why)| NotShown::Repository(why))?;
+        if placed.is_none() && last.is_none() {
+            return Ok(None);
+        }
+        let repository = placed.as_ref().and_then(|placed| placed.repository.clone());
+        let repository = repository
+            .or_else(|| last.as_ref().map(|last| last.request.release.repository.clone()));
+        let contact = last.as_ref().and_then(|last| last.contact.as_ref());
+        let owner = placed.as_ref().and_then(|placed| placed.owner.clone());
+        let owner = owner.or_else(|| contact.map(|contact| contact.owner.clone()));
+        let locks = self.store.locks(self.clock.now()).await.map_err(Fault::new)?;
+        let live = history.revisions.into_iter().find(|one| one.live);
+        let arrived = Filter { state: Some(State::Succeeded), ..of_app(spot) };
+        let arrived = self.newest(arrived).await?;
+        Ok(Some(AppNow {
+            hand_edited: history.hand_edited,
+            hold: self.store.hold(&spot.target, &spot.app).await.map_err(Fault::new)?,
+            sync: self.sync(arrived.as_ref()).await?,
+            rollback: arrived.filter(|one| is_back_to(one, live.as_ref())),
+            live,
+            under_way: self.under_way(spot, repository).await?,
+            locks: apps::stopping(locks, spot, owner.as_deref()),
+            placed,
+            last,
+        }))
+    }
+
+    /// Its history; `None` if the manifest repository has nothing of it.
+    pub(crate) async fn find_history(&self, spot: &Spot) -> Result<Option<History>, NotShown> {
+        let history = self.history_of(spot).await?;
+        Ok(Some(history).filter(|all| all.hand_edited || !all.revisions.is_empty()))
+    }
+
+    /// One revision; `None` if it is not kept.
+    pub(crate) async fn find_revision(
+        &self,
+        spot: &Spot,
+        id: &DeployId,
+    ) -> Result<Option<RevisionFiles>, NotShown> {
+        self.revision_of(spot, id).await
+    }
+}
+
+impl Deployments {
+    async fn newest(&self, filter: Filter) -> Result<Option<Deployment>, Fault> {
+        let page = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+        Ok(page.deployments.into_iter().next())
+    }
+
+    /// Which app a deployment is of is not known before its WAML has been read; until then it may be
+    /// any one of its repository.
+    async fn under_way(
+        &self,
+        spot: &Spot,
+        repository: Option<RepoName>,
+    ) -> Result<Vec<Deployment>, Fault> {
+        let target = Some(spot.target.clone());
+        let filter = match repository {
+            Some(_) => Filter { target, repository, ..Filter::default() },
+            None => of_app(spot),
+        };
+        let filter = Filter { unfinished: true, ..filter };
+        let page = self.store.deployments(&filter, None, MOST_UNDER_WAY).await;
+        let mut found = page.map_err(Fault::new)?.deployments;
+        found.retain(|one| one.app.as_ref().is_none_or(|app| *app == spot.app));
+        Ok(found)
+    }
+
+    /// What became of the message about the newest push.
+    async fn sync(&self, arrived: Option<&Deployment>) -> Result<Synced, Fault> {
+        let Some(last) = arrived else { return Ok(Synced::ByItself) };
+        let told: Result<_, StoreError> = self.store.messages(&last.id).await;
+        let mut told = told.map_err(Fault::new)?.into_iter();
+        Ok(told.rfind(|one| matches!(one.sink, Sink::ArgoCd(_))).map_or(Synced::ByItself, sync))
+    }
+}
+
+/// Whether the deployment is a rollback to that revision.
+fn is_back_to(deployment: &Deployment, live: Option<&Revision>) -> bool {
+    let to = deployment.rollback.as_ref().map(|rollback| &rollback.to);
+    to.is_some() && to == live.map(|live| &live.id)
+}
+
+fn sync(told: Told) -> Synced {
+    match (told.sent_at, told.parked, told.skipped) {
+        (Some(at), _, _) => Synced::Told(at),
+        (None, Some(why), _) | (None, None, Some(why)) => Synced::GivenUp(why),
+        (None, None, None) => Synced::Waiting,
+    }
+}
+
+fn of_app(spot: &Spot) -> Filter {
+    Filter { target: Some(spot.target.clone()), app: Some(spot.app.clone()), ..Filter::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::status::ForgeStatus;
+
+    #[test]
+    fn what_became_of_the_message_is_what_argo_cd_knows() {
+        let at = "2026-11-21T05:48:12Z".parse().unwrap();
+        let told = |sent: bool, parked: Option<&str>, skipped: Option<&str>| Told {
+            sink: Sink::ArgoCd("prod".parse().unwrap()),
+            seq: 1,
+            status: ForgeStatus::queued(),
+            at,
+            sent_at: sent.then_some(at),
+            parked: parked.map(str::to_owned),
+            skipped: skipped.map(str::to_owned),
+            reference: None,
+        };
+        assert_eq!(sync(told(true, None, None)), Synced::Told(at));
+        assert_eq!(sync(told(false, None, None)), Synced::Waiting);
+        let why = Synced::GivenUp("no token".to_owned());
+        assert_eq!(sync(told(false, Some("no token"), None)), why);
+        assert_eq!(sync(told(false, None, Some("no token"))), why);
+    }
+}

@@ -1,0 +1,195 @@
+//! What is where, read from the manifest repositories, and what is locked.
+
+use jiff::Timestamp;
+
+use crate::deployments::Deployments;
+use crate::facts::NotKnown;
+use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
+use crate::model::lock::{Lock, LockId, LockScope};
+use crate::model::placed::{Listed, Missing, Placed, Spot};
+use crate::model::target::Clusters;
+use crate::store::StoreError;
+
+/// Which apps to list; what is absent does not restrict.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppsQuery {
+    /// On this target.
+    pub target: Option<TargetName>,
+    /// Of this name.
+    pub app: Option<AppKey>,
+    /// Of this owner, in either case of letters.
+    pub owner: Option<String>,
+    /// In this state.
+    pub state: Option<AppState>,
+    /// After this one, in the order of their spots.
+    pub after: Option<Spot>,
+    /// At most so many; at least 1.
+    pub limit: u32,
+}
+
+/// How an app is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppState {
+    /// A revision is live, as it was pushed.
+    Live,
+    /// Somebody edited what is live by hand.
+    Edited,
+    /// A lock stops deployments of it.
+    Locked,
+    /// Automation is held off it.
+    Held,
+}
+
+impl AppState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Live, Self::Edited, Self::Locked, Self::Held];
+
+    /// The word that callers write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Edited => "edited",
+            Self::Locked => "locked",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// An app in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppLine {
+    /// What the manifest repository has of it.
+    pub placed: Placed,
+    /// Whether a lock stops deployments of it.
+    pub locked: bool,
+    /// Whether automation is held off it.
+    pub held: bool,
+    /// The tag of the revision that is live, where the database knows it.
+    pub tag: Option<ImageTag>,
+    /// When that revision was made; without the database, as its id says.
+    pub at: Option<Timestamp>,
+    /// The newest deployment, if it has failed: what is live is older.
+    pub failed: Option<(DeployId, ImageTag)>,
+}
+
+impl AppLine {
+    /// Whether it is in that state.
+    pub fn is(&self, state: AppState) -> bool {
+        match state {
+            AppState::Live => self.placed.live.is_some(),
+            AppState::Edited => self.placed.live.is_none(),
+            AppState::Locked => self.locked,
+            AppState::Held => self.held,
+        }
+    }
+}
+
+/// One page of apps, in the order of their spots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppsPage {
+    /// The apps.
+    pub apps: Vec<AppLine>,
+    /// The `after` of the next page, if there is one.
+    pub next: Option<Spot>,
+    /// Where there may be more apps: repositories that cannot be read now.
+    pub missing: Missing,
+}
+
+impl Deployments {
+    /// The clusters of the configuration.
+    pub(crate) fn clusters(&self) -> &Clusters {
+        &self.clusters
+    }
+
+    /// One page of apps, as the manifest repositories have them. The error's text is for callers.
+    pub(crate) async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
+        let AppsQuery { target, app, owner, state, after, limit } = query;
+        let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+        // One more tells whether there is another page.
+        let facts = &self.facts;
+        let found = facts.apps(target.as_ref(), app.as_ref(), after.as_ref(), limit + 1).await;
+        let Listed { mut apps, missing } = found.map_err(|NotKnown(why)| why)?;
+        let more = apps.len() > limit;
+        apps.truncate(limit);
+        let next = apps.last().filter(|_| more).map(|last| last.spot.clone());
+        let locks = self.store.locks(self.clock.now()).await.map_err(|error| unread(&error))?;
+        let holds = self.store.holds(target.as_ref()).await.map_err(|error| unread(&error))?;
+        let live: Vec<DeployId> = apps.iter().filter_map(|one| one.live.clone()).collect();
+        let made = self.store.releases(&live).await.map_err(|error| unread(&error))?;
+        let spots: Vec<&Spot> = apps.iter().map(|one| &one.spot).collect();
+        let mut failed = self.store.newest_failed(&spots).await.map_err(|error| unread(&error))?;
+        let to_line = |placed: Placed| {
+            let known = placed.live.as_ref().and_then(|id| made.get(id));
+            let at = placed.live.as_ref().and_then(DeployId::time);
+            let Spot { target, app } = &placed.spot;
+            let (spot, owner) = (&placed.spot, placed.owner.as_deref());
+            AppLine {
+                locked: locks.iter().any(|(_, lock)| stops(&lock.scope, spot, owner)),
+                held: holds.iter().any(|hold| hold.target == *target && hold.app == *app),
+                tag: known.map(|(tag, _)| tag.clone()),
+                at: known.map(|(_, at)| *at).or(at),
+                failed: failed.remove(&placed.spot),
+                placed,
+            }
+        };
+        // A page of those that are left may be short; `next` leads on all the same.
+        let of_owner = |line: &AppLine| {
+            let theirs = line.placed.owner.as_deref();
+            owner
+                .as_ref()
+                .is_none_or(|owner| theirs.is_some_and(|one| one.eq_ignore_ascii_case(owner)))
+        };
+        let in_state = |line: &AppLine| state.is_none_or(|state| line.is(state));
+        let apps = apps.into_iter().map(to_line).filter(|line| of_owner(line) && in_state(line));
+        Ok(AppsPage { apps: apps.collect(), next, missing })
+    }
+}
+
+fn unread(error: &StoreError) -> String {
+    tracing::error!(%error, "locks or holds could not be read");
+    "the database cannot be read now".to_owned()
+}
+
+/// Those of the locks that stop an app, in their order.
+pub(super) fn stopping(
+    locks: Vec<(LockId, Lock)>,
+    spot: &Spot,
+    owner: Option<&str>,
+) -> Vec<(LockId, Lock)> {
+    locks.into_iter().filter(|(_, lock)| stops(&lock.scope, spot, owner)).collect()
+}
+
+/// Whether a lock of that scope stops the app. An owner is the same in either case of letters.
+fn stops(scope: &LockScope, spot: &Spot, owner: Option<&str>) -> bool {
+    match scope {
+        LockScope::Everything => true,
+        LockScope::Target(target) => *target == spot.target,
+        LockScope::Owner(whose) => owner.is_some_and(|owner| owner.eq_ignore_ascii_case(whose)),
+        LockScope::App(target, app) => *target == spot.target && *app == spot.app,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_stops_what_it_is_for() {
+        let spot = Spot::parse("prod/devx/shop").unwrap();
+        let owner = Some("Squad@example.com");
+        let other = Spot::parse("prod/devx/cart").unwrap();
+        for (scope, stopped) in [
+            (LockScope::Everything, true),
+            (LockScope::Target("prod".parse().unwrap()), true),
+            (LockScope::Target("dev".parse().unwrap()), false),
+            (LockScope::Owner("squad@example.com".to_owned()), true),
+            (LockScope::Owner("other@example.com".to_owned()), false),
+            (LockScope::App(spot.target.clone(), spot.app.clone()), true),
+            (LockScope::App("dev".parse().unwrap(), spot.app.clone()), false),
+            (LockScope::App(other.target.clone(), other.app.clone()), false),
+        ] {
+            assert_eq!(stops(&scope, &spot, owner), stopped, "{scope}");
+        }
+        assert!(!stops(&LockScope::Owner("squad@example.com".to_owned()), &spot, None));
+    }
+}

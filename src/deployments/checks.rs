@@ -1,0 +1,80 @@
+//! How the program is.
+
+use std::time::Duration;
+
+use crate::deployments::health::Health;
+use crate::deployments::{Deployments, limits, readiness};
+
+/// One thing that must work before traffic makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Its name: `database`, `manifests`.
+    pub name: String,
+    /// What it is waiting for; `None` when it works. Shown to anybody: no secrets.
+    pub waiting_for: Option<String>,
+    /// What else there is to say, in both cases.
+    pub note: Option<String>,
+}
+
+/// How long one readiness check may take; probes ask every few seconds.
+const LONGEST_CHECK: Duration = Duration::from_secs(5);
+
+impl Deployments {
+    /// All checks, made now; each bounds itself.
+    pub(crate) async fn checks(&self) -> Vec<Check> {
+        let (health, deployments) = (&self.health, self);
+        let database = check("database", health.database(&self.store, deployments));
+        let disk = check("disk", health.disk(deployments));
+        let repositories = deployments.manifests.iter().map(|one| {
+            check(format!("manifest repository {}", one.name), Health::repository(one, deployments))
+        });
+        let repositories = futures::future::join_all(repositories);
+        let (database, disk, repositories) = tokio::join!(database, disk, repositories);
+        let templates = self.templates.check();
+        let forge = self.remark().await.map(|remark| Check {
+            name: "code host".to_owned(),
+            // Events are taken and deployed all the same, so traffic makes sense.
+            waiting_for: None,
+            note: Some(remark),
+        });
+        let all = [database, disk].into_iter().chain(repositories).chain([templates]);
+        all.chain(forge).collect()
+    }
+
+    /// What whoever looks at deployments should know: the code host limits us, so that what it shows
+    /// comes late. Shown to anybody.
+    pub(crate) async fn remark(&self) -> Option<String> {
+        // Nothing is asked here: everybody may ask how the service is, as often as they like.
+        let hour = self.forge_hour.used_up_until(self.clock.now());
+        limits::sentence(self.forge.limited(), hour)
+    }
+}
+
+async fn check(name: impl Into<String>, ready: impl Future<Output = readiness::Answer>) -> Check {
+    check_within(LONGEST_CHECK, name, ready).await
+}
+
+async fn check_within(
+    longest: Duration,
+    name: impl Into<String>,
+    ready: impl Future<Output = readiness::Answer>,
+) -> Check {
+    let waiting_for = match tokio::time::timeout(longest, ready).await {
+        Ok(answer) => answer.err().map(|not| not.waiting_for),
+        Err(_elapsed) => Some(format!("no answer within {} s", longest.as_secs())),
+    };
+    Check { name: name.into(), waiting_for, note: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_hangs_is_not_waited_for() {
+        let hangs = check_within(Duration::ZERO, "it", std::future::pending()).await;
+        assert_eq!(hangs.waiting_for.as_deref(), Some("no answer within 0 s"));
+        let ready = check_within(LONGEST_CHECK, "it", std::future::ready(Ok(()))).await;
+        assert_eq!((ready.name.as_str(), ready.waiting_for), ("it", None));
+    }
+}

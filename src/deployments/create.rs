@@ -1,0 +1,172 @@
+//! A deployment that somebody asks us for, where the code host has none of its own.
+
+use jiff::Timestamp;
+
+use crate::clock;
+use crate::deployments::accept::{Accepted, AuditContext};
+use crate::deployments::{Deployments, Fault};
+use crate::forge::Forge;
+use crate::forge::error::ForgeError;
+use crate::model::audit::By;
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, DeliveryId, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::store::Reply;
+use crate::support::retry::Disposition;
+
+/// Where service repositories are, as far as callers need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeHost {
+    /// Bare repositories in a folder of ours: deployments are asked for here.
+    Local,
+    /// GitHub: deployments are asked for there.
+    GitHub {
+        /// The API's address, without a slash at its end.
+        api_url: String,
+        /// Where people look at it.
+        web_url: String,
+        /// What people log in with from a terminal, if that was set up.
+        client_id: Option<String>,
+    },
+}
+
+/// A deployment that somebody asks us for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The service's repository.
+    pub repository: RepoName,
+    /// A branch, a tag or a commit of it.
+    pub git_ref: String,
+    /// The image tag.
+    pub tag: ImageTag,
+    /// Where to.
+    pub target: TargetName,
+    /// Why, if they said; at most 500 characters.
+    pub description: String,
+    /// Who asks.
+    pub actor: String,
+}
+
+/// A deployment that was asked for, and is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatedDeployment {
+    /// Its id.
+    pub id: DeployId,
+    /// The number that stands for GitHub's.
+    pub forge_id: i64,
+}
+
+/// Why there is no deployment.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAsked {
+    /// They are asked for elsewhere; says where.
+    #[error("{0}")]
+    Elsewhere(String),
+    /// There is no such repository, branch, tag or commit.
+    #[error("{0}")]
+    Unknown(String),
+    /// Something of ours does not work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// How often a number is drawn that nobody has yet: they have a millisecond and three digits.
+const DRAWS: usize = 3;
+
+impl Deployments {
+    /// Which one it is.
+    pub(crate) fn code_host(&self) -> CodeHost {
+        self.code_host.clone()
+    }
+
+    /// Asks for a deployment where the code host has none, and notes who did.
+    pub(crate) async fn create_deployment(
+        &self,
+        wanted: Wanted,
+        by: By,
+        reply: &Reply<CreatedDeployment>,
+    ) -> Result<CreatedDeployment, NotAsked> {
+        let local = match (&self.forge, &self.code_host) {
+            (Forge::Local(local), _) => local,
+            (Forge::GitHub(_), CodeHost::GitHub { api_url, .. }) => {
+                return Err(elsewhere(api_url, &wanted));
+            }
+            (Forge::GitHub(_), CodeHost::Local) => return Err(elsewhere("GitHub", &wanted)),
+        };
+        let Wanted { repository, git_ref, tag, target, description, actor } = wanted;
+        let commit = local.commit_of(&repository, &git_ref).await.map_err(|e| not_found(&e))?;
+        let commit = commit.ok_or_else(|| {
+            NotAsked::Unknown(format!(
+                "{repository} has no branch, tag or commit {git_ref}: push it, then deploy again"
+            ))
+        })?;
+        let release = Release { repository, commit, tag };
+        let app = self.app_of(&release).await;
+        for _ in 0..DRAWS {
+            let forge_id = number(self.clock.now());
+            let request = DeploymentRequest {
+                forge_id,
+                release: release.clone(),
+                target: target.clone(),
+                git_ref: git_ref.clone(),
+                actor: actor.clone(),
+                description: description.clone(),
+                production: false,
+                automatic: false,
+                recipient: by.recipient(),
+                identity: None,
+            };
+            let delivery = DeliveryId::parse(format!("api-{forge_id}")).map_err(Fault::new)?;
+            let answer =
+                |id: &DeployId| reply.answer(&CreatedDeployment { id: id.clone(), forge_id });
+            let received = self
+                .record_direct(
+                    &delivery,
+                    &request,
+                    AuditContext { by: &by, app: app.as_ref() },
+                    &answer,
+                )
+                .await;
+            let received = received.map_err(Fault::new)?;
+            if let Accepted::New(id) = received {
+                return Ok(CreatedDeployment { id, forge_id });
+            }
+        }
+        Err(Fault::new("no number of a deployment is free").into())
+    }
+
+    /// The app that the WAML of a commit is of, for the audit log. The deployment itself says what is wrong with one
+    /// that cannot be read.
+    async fn app_of(&self, release: &Release) -> Option<AppKey> {
+        let Release { repository, commit, tag: _ } = release;
+        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
+        let bytes = self.forge.file(repository, commit, path, limit).await.ok()?;
+        let this = self.clone();
+        let waml = self.planners.beside(move || this.parse(&bytes)).await.ok()?;
+        Some(waml.ok()?.app.clone())
+    }
+}
+
+fn elsewhere(api: &str, wanted: &Wanted) -> NotAsked {
+    let repository = &wanted.repository;
+    NotAsked::Elsewhere(format!(
+        "deployments are asked for on GitHub, and come here by its event: \
+         POST {api}/repos/{repository}/deployments, or `bart deploy`"
+    ))
+}
+
+fn not_found(error: &ForgeError) -> NotAsked {
+    match error.disposition() {
+        Disposition::Doubt | Disposition::Stop => NotAsked::Unknown(error.to_string()),
+        Disposition::Retry { .. } => Fault::new(error.to_string()).into(),
+    }
+}
+
+/// A number that nobody has, in place of GitHub's: later ones are greater, because a lane goes by them, and
+/// every reader of JSON can hold it.
+fn number(now: Timestamp) -> i64 {
+    let digits = clock::random_digits();
+    let digits = digits.get(digits.len().saturating_sub(4)..).unwrap_or_default();
+    let random = i64::from_str_radix(digits, 16).unwrap_or(0) % 1000;
+    now.as_millisecond() * 1000 + random
+}

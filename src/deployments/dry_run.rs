@@ -1,0 +1,437 @@
+//! A dry run: everything that a deployment asks and decides, and nothing of what it does.
+
+use std::sync::Arc;
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::planning::Planners;
+use crate::deployments::{Deployments, Fault, problem};
+use crate::forge::error::ForgeError;
+use crate::model::event::{NamedRepository, RepositoryIdentity};
+use crate::model::facts::{Fact, Facts, Ownership};
+use crate::model::id::{AppKey, CommitSha, ImageTag, RepoName, TargetName};
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::model::rollback::{Hold, Holds};
+use crate::pipeline::dry_run::{self, DryRun, Outcome};
+use crate::pipeline::preview::live;
+use crate::pipeline::{Input, questions};
+use crate::waml::Waml;
+
+/// A deployment that somebody thinks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRequest {
+    /// Whose.
+    pub repository: RepoName,
+    /// Where to.
+    pub target: TargetName,
+    /// Which image; absent: the one that is live there.
+    pub tag: Option<ImageTag>,
+    /// At which commit; absent only with a WAML.
+    pub at: Option<At>,
+    /// The WAML's text; absent: as it is at the commit.
+    pub waml: Option<String>,
+}
+
+/// How somebody names a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// By its id.
+    Commit(CommitSha),
+    /// By a branch or a tag.
+    Ref(String),
+}
+
+/// What would come of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What it would come to.
+    pub run: DryRun,
+    /// Of which app, once the WAML could be read.
+    pub app: Option<AppKey>,
+    /// Where to.
+    pub target: TargetName,
+    /// Which image.
+    pub tag: Option<ImageTag>,
+    /// At which commit, if one was named.
+    pub commit: Option<CommitSha>,
+    /// What else there is to know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why nobody can tell what would come of a deployment.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPlanned {
+    /// As many as may be are being made.
+    #[error("as many plans as may be are being made: ask again in a moment")]
+    Busy,
+    /// The WAML is of this app, which may not be seen.
+    #[error("{0} may not be seen")]
+    Hidden(AppKey),
+    /// There is no such repository, commit or file.
+    #[error("{0}")]
+    Missing(String),
+    /// What was asked for cannot be meant.
+    #[error("{0}")]
+    Unmeant(String),
+    /// Somebody who must be asked does not answer now; for the caller too.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Something of ours does not work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Deployments {
+    /// What would come of a deployment now, of an app that may be seen. Changes nothing anywhere; who stops
+    /// waiting ends it.
+    pub(crate) async fn dry_run(
+        &self,
+        request: PlanRequest,
+        seen: impl Fn(&AppKey) -> bool + Send + Sync,
+    ) -> Result<Plan, NotPlanned> {
+        plan(self, request, seen).await
+    }
+}
+
+async fn plan(
+    deployments: &Deployments,
+    request: PlanRequest,
+    seen: impl Fn(&AppKey) -> bool + Send + Sync,
+) -> Result<Plan, NotPlanned> {
+    let planners = deployments.planners.for_dry_run().ok_or(NotPlanned::Busy)?;
+    let commit = commit(deployments, &request).await?;
+    let bytes = waml(deployments, &request, commit.as_ref()).await?;
+    let (this, target) = (deployments.clone(), request.target.clone());
+    let parse = move || {
+        let waml = this.parse(&bytes);
+        waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
+    };
+    match planners.beside(parse).await? {
+        Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
+        Ok(waml) => {
+            let (request, names) = under_present_name(deployments, request, &waml.app).await?;
+            let waml = Arc::new(waml);
+            DryRunRequest { deployments, planners, request, names, commit, waml }.planned().await
+        }
+        Err(rejection) => {
+            let PlanRequest { target, tag, .. } = request;
+            let run = dry_run::refused(rejection);
+            Ok(Plan { run, app: None, target, tag, commit, notes: Vec::new() })
+        }
+    }
+}
+
+/// The commit that is meant.
+async fn commit(
+    deployments: &Deployments,
+    request: &PlanRequest,
+) -> Result<Option<CommitSha>, NotPlanned> {
+    match &request.at {
+        None => Ok(None),
+        Some(At::Commit(commit)) => Ok(Some(commit.clone())),
+        Some(At::Ref(git_ref)) => {
+            match deployments.forge.commit_of(&request.repository, git_ref).await {
+                Ok(commit) => Ok(Some(commit)),
+                Err(error @ ForgeError::NoRef { .. }) => {
+                    Err(NotPlanned::Missing(error.to_string()))
+                }
+                Err(error) => Err(problem::of_forge(&error).into()),
+            }
+        }
+    }
+}
+
+/// The WAML that is meant.
+async fn waml(
+    deployments: &Deployments,
+    request: &PlanRequest,
+    commit: Option<&CommitSha>,
+) -> Result<Vec<u8>, NotPlanned> {
+    if let Some(text) = &request.waml {
+        return Ok(text.clone().into_bytes());
+    }
+    let nothing = || NotPlanned::Unmeant("say `commit`, `ref` or `waml`".to_owned());
+    let commit = commit.ok_or_else(nothing)?;
+    let (path, limit) = (&deployments.waml.path, deployments.waml.max_bytes);
+    let read = deployments.forge.file(&request.repository, commit, path, limit).await;
+    Ok(read.map_err(|error| problem::of_forge(&error))?)
+}
+
+/// What else the repository of a request is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct OtherNames {
+    /// Its present name, where it was asked for by a former one.
+    renamed: Option<RepoName>,
+    /// The name that the app's owner has on record, where that is this repository's.
+    recorded: Option<RepoName>,
+}
+
+/// The request under the present name of its repository, by which alone the forge can be asked. A clone from before
+/// a rename names a former one, and the record may have a former or a retired one: a deployment is taken all the same.
+async fn under_present_name(
+    deployments: &Deployments,
+    request: PlanRequest,
+    app: &AppKey,
+) -> Result<(PlanRequest, OtherNames), NotPlanned> {
+    let owner = deployments.store.ownership(&request.target, app).await.map_err(Fault::new)?.app;
+    // Mostly it is the owner's, and nobody has to be asked.
+    let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
+        return Ok((request, OtherNames::default()));
+    };
+    let named =
+        deployments.forge.named_repository(&request.repository, deployments.clock.now()).await;
+    let Ok(Some(NamedRepository { name, identity })) = named else {
+        return Ok((request, OtherNames::default()));
+    };
+    let known = deployments.store.repository_identity(&owner).await.map_err(Fault::new)?;
+    let recorded = Some(owner).filter(|owner| is_the_one(owner, known, &name, identity));
+    let renamed = Some(name.clone()).filter(|name| !name.is_same(&request.repository));
+    Ok((PlanRequest { repository: name, ..request }, OtherNames { renamed, recorded }))
+}
+
+/// Whether a deployment of the repository makes it the app's owner under its present name. A transferred one needs a
+/// person, as a deployment of it does.
+fn is_the_one(
+    owner: &RepoName,
+    known: Option<RepositoryIdentity>,
+    name: &RepoName,
+    identity: RepositoryIdentity,
+) -> bool {
+    known.is_some_and(|known| {
+        let same_account = identity.owner.is_some() && identity.owner == known.owner;
+        known.repository == identity.repository && (same_account || owner.had_owner_of(name))
+    })
+}
+
+/// One dry run, with a WAML that could be read.
+struct DryRunRequest<'a> {
+    deployments: &'a Deployments,
+    planners: Planners,
+    request: PlanRequest,
+    /// What else its repository is called.
+    names: OtherNames,
+    commit: Option<CommitSha>,
+    waml: Arc<Waml>,
+}
+
+impl DryRunRequest<'_> {
+    async fn planned(self) -> Result<Plan, NotPlanned> {
+        let (ours, live) = self.live().await?;
+        let tag = self.tag(&live).await?;
+        let notes = self.notes(&live, ours).await?;
+        let run = self.run(tag.clone(), live).await?;
+        if !ours && run.outcome != Outcome::Refused {
+            // The rule could not know, and nobody may look into another repository's app.
+            let said = "whose app this is cannot be found out: ask again in a moment; if something of it \
+                        was put there by hand, its next deployment makes it known";
+            return Err(NotPlanned::Unavailable(said.to_owned()));
+        }
+        let pods = (!run.restarts.is_empty())
+            .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
+        let notes = notes.into_iter().chain(pods).collect();
+        let (app, target) = (Some(self.waml.app.clone()), self.request.target);
+        Ok(Plan { run, app, target, tag: Some(tag), commit: self.commit, notes })
+    }
+
+    /// Whether the app is nobody else's, as a WAML may have any name in it, and then what is live of
+    /// it. What is live and has no owner on record may be anybody's. Where there is no such target, a
+    /// rule says so.
+    async fn live(&self) -> Result<(bool, Vec<ManifestFile>), NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let owner = self.deployments.store.ownership(target, app).await.map_err(Fault::new)?.app;
+        let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
+        if ours == Some(false) || self.deployments.clusters.find(target).is_none() {
+            return Ok((ours != Some(false), Vec::new()));
+        }
+        let live = self.deployments.live(app, target).await?;
+        let ours = ours.unwrap_or(live.is_empty());
+        Ok((ours, if ours { live } else { Vec::new() }))
+    }
+
+    /// Whether a name on record is that of the request's repository.
+    fn is_us(&self, theirs: &RepoName) -> bool {
+        let recorded = self.names.recorded.as_ref();
+        theirs.is_same(&self.request.repository) || recorded.is_some_and(|it| it.is_same(theirs))
+    }
+
+    /// Owners as a deployment would find them: its event changes the name on record to the present one.
+    fn present_owners(&self, mut owner: Fact<Ownership>) -> Fact<Ownership> {
+        if let Fact::Known { value, .. } = &mut owner {
+            for theirs in value.app.iter_mut().chain(&mut value.namespace) {
+                if self.is_us(theirs) {
+                    *theirs = self.request.repository.clone();
+                }
+            }
+        }
+        owner
+    }
+
+    /// The tag that was named, or the live one.
+    async fn tag(&self, live: &[ManifestFile]) -> Result<ImageTag, NotPlanned> {
+        if let Some(tag) = &self.request.tag {
+            return Ok(tag.clone());
+        }
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let succeeded = self.deployments.succeeded(app, target).await?;
+        let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
+        tag.ok_or_else(|| {
+            NotPlanned::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
+        })
+    }
+
+    fn release(&self, tag: ImageTag) -> Release {
+        let nobodys = || CommitSha::parse("0".repeat(40)).expect("forty digits are a commit id");
+        let commit = self.commit.clone().unwrap_or_else(nobodys);
+        Release { repository: self.request.repository.clone(), commit, tag }
+    }
+
+    async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, NotPlanned> {
+        let (planners, clusters) = (&self.planners, self.deployments.clusters.clone());
+        let input = Input {
+            waml: Arc::clone(&self.waml),
+            target: self.request.target.clone(),
+            release: self.release(tag),
+            templates: self.deployments.templates.now(),
+        };
+        let asking = move || {
+            let questions = questions::of(&input, &clusters);
+            (input, questions)
+        };
+        let (input, questions) = planners.beside(asking).await?;
+        let clusters = self.deployments.clusters.clone();
+        let asked = questions.is_some();
+        let facts = match questions {
+            Some(mut questions) => {
+                if self.commit.is_none() {
+                    questions.target.policies.branches = None;
+                }
+                let facts = self.deployments.facts.gather(&questions, clusters).await;
+                Facts { owner: self.present_owners(facts.owner), ..facts }
+            }
+            None => Facts::unasked(self.deployments.clock.now(), clusters),
+        };
+        let run = planners.beside(move || dry_run::of(&input, &facts, &live)).await?;
+        if !asked && run.outcome != Outcome::Refused {
+            return Err(Fault::new("no rule refused what nobody could ask about").into());
+        }
+        Ok(run)
+    }
+
+    async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let mut notes = Vec::new();
+        if let Some(name) = &self.names.renamed {
+            notes.push(format!(
+                "the repository was renamed to {name}: `git remote set-url origin` lets the other commands know it"
+            ));
+        }
+        if ours && live.is_empty() {
+            notes.push(format!("nothing of {app} is deployed to {target} yet"));
+        }
+        if !live.is_empty() && self.edited().await? {
+            let said = "somebody has edited what is live by hand: the changes are against that";
+            notes.push(said.to_owned());
+        }
+        if ours
+            && let Some(id) =
+                self.deployments.store.deploying(target, app).await.map_err(Fault::new)?
+        {
+            notes.push(format!(
+                "deployment {id} is under way or waits, and may change what is live"
+            ));
+        }
+        if ours
+            && let Some(hold) =
+                self.deployments.store.hold(target, app).await.map_err(Fault::new)?
+        {
+            let cluster = self.deployments.clusters.find(target);
+            let holds = cluster.map(|cluster| cluster.policies.holds).unwrap_or_default();
+            notes.extend(hold_note(&hold, holds));
+        }
+        if self.commit.is_none() {
+            notes.push("no commit was named, so nobody looked which branch it is on".to_owned());
+        }
+        Ok(notes)
+    }
+
+    async fn edited(&self) -> Result<bool, NotPlanned> {
+        let (app, target) = (&self.waml.app, &self.request.target);
+        let repository = &self.deployments.manifests_of(target)?.repository;
+        let history = repository.history(target, app).await;
+        let history = history.map_err(|error| problem::of_write(&error))?;
+        Ok(history.live.is_none() && !history.revisions.is_empty())
+    }
+}
+
+/// What a hold means for a deployment, by whom it keeps from deploying; nothing where that is nobody.
+fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
+    match holds {
+        Holds::Off => None,
+        Holds::Automation => Some(format!(
+            "{by} holds automation off it ({reason}): a person's deployment of another release ends \
+             the hold, and one that a job asks for is refused"
+        )),
+        Holds::Everybody => Some(format!(
+            "{by} holds it ({reason}): every deployment is refused until `bart unhold` ends the hold"
+        )),
+    }
+}
+
+impl From<Problem> for NotPlanned {
+    fn from(Problem { remedy, message }: Problem) -> Self {
+        match remedy {
+            Remedy::Late { .. } => Self::Missing(message),
+            Remedy::Reject => Self::Unmeant(message),
+            Remedy::Retry { .. } | Remedy::Doubt | Remedy::GiveUp => Self::Unavailable(message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Namespace, Slug, TargetName};
+
+    #[test]
+    fn a_retired_name_is_its_repositorys_by_the_same_test_as_a_deployments() {
+        let judged =
+            |owner: &str, name: &str, account: Option<i64>, known: Option<(i64, Option<i64>)>| {
+                let identity =
+                    |(repository, owner)| RepositoryIdentity { repository, owner, at: None };
+                let (owner, name) = (owner.parse().unwrap(), name.parse().unwrap());
+                is_the_one(&owner, known.map(identity), &name, identity((7, account)))
+            };
+        let retired = "-acme/shop.former-7";
+        assert!(judged(retired, "acme/web-shop", None, Some((7, None))));
+        assert!(judged("acme/shop", "acme/web-shop", None, Some((7, None))));
+        assert!(!judged(retired, "bob/shop", None, Some((7, None))), "it was transferred");
+        assert!(judged("acme/shop", "new-acme/shop", Some(1), Some((7, Some(1)))));
+        assert!(!judged(retired, "acme/web-shop", None, Some((8, None))), "another one");
+        assert!(!judged(retired, "acme/web-shop", None, None));
+    }
+
+    #[test]
+    fn a_note_about_a_hold_promises_no_way_out_that_is_refused() {
+        let hold = Hold {
+            target: TargetName::parse("prod").unwrap(),
+            app: AppKey {
+                namespace: Namespace::parse("devx").unwrap(),
+                slug: Slug::parse("shop").unwrap(),
+            },
+            by: "jo".to_owned(),
+            reason: "the fair".to_owned(),
+            since: jiff::Timestamp::UNIX_EPOCH,
+            rollback: None,
+            away: None,
+            to: None,
+        };
+        let note = |holds| hold_note(&hold, holds).unwrap_or_default();
+        assert!(note(Holds::Automation).contains("a person's deployment of another release ends"));
+        let everybody = note(Holds::Everybody);
+        assert!(
+            everybody.contains("`bart unhold`") && !everybody.contains("a person's"),
+            "{everybody}"
+        );
+        assert_eq!(note(Holds::Off), "");
+    }
+}

@@ -1,0 +1,502 @@
+//! GATHERING: all that the rules must know of the world, asked at once.
+//!
+//! Never fails and never lasts longer than the configured time: what could not be had is
+//! `Missing` with why, and what nobody needs is not asked. Whether a missing fact matters is the
+//! target's policy, and a rule.
+
+mod build; // from settings
+mod index; // all apps, from the manifest repositories
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+
+use crate::clock::Clock;
+use crate::deployments::facts::index::Indexes;
+use crate::facts::NotKnown;
+use crate::facts::image::Image;
+use crate::facts::kubernetes::Kubernetes;
+use crate::facts::registry::{Build, Builds, BuildsRange, Registries};
+use crate::facts::vault::Vault;
+use crate::forge::Forge;
+use crate::model::facts::{
+    Deployer, Fact, Facts, LiveApp, NamespaceObjects, Ownership, Questions, SecretQuestion,
+};
+use crate::model::id::{AppKey, Namespace, TargetName, TeamName};
+use crate::model::lock::Lock;
+use crate::model::placed::{Listed, Placed, Spot};
+use crate::model::rollback::Hold;
+use crate::model::route::Route;
+use crate::model::target::Clusters;
+use crate::store::Store;
+use crate::support::retry::Disposition;
+
+pub use crate::deployments::facts::build::Repository;
+pub use crate::deployments::facts::index::Metrics as IndexMetrics;
+
+/// How many secrets of one deployment are looked up at once.
+const SECRETS_AT_ONCE: usize = 8;
+/// A WAML's limits allow for more secrets than anybody has; nobody waits for those.
+const MOST_SECRETS: usize = 200;
+
+/// Asks the world. Clones share its connections and what they remember.
+#[derive(Clone)]
+pub struct Gatherer(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    forge: Forge,
+    store: Store,
+    registries: Registries,
+    secrets: BTreeMap<TargetName, Secrets>,
+    indexes: Indexes,
+    /// How long all of it may take.
+    most: Duration,
+}
+
+/// Where a cluster's secrets are looked up.
+enum Secrets {
+    Vault(Vault),
+    Kubernetes(Kubernetes),
+}
+
+/// Before the code host is asked once more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A value, and when it was so.
+type Dated<T> = (T, Timestamp);
+
+impl Gatherer {
+    /// Everything that the questions ask for.
+    pub async fn gather(&self, questions: &Questions, clusters: Clusters) -> Facts {
+        let now = self.0.clock.now();
+        let asked = Asked { inner: &self.0, questions, now };
+        // Each on the heap: together they would be a large part of a worker's stack.
+        let (apps, secrets, image, branches, owner, locks, hold, deployer) = tokio::join!(
+            Box::pin(asked.bounded("the manifest repository", asked.other_apps())),
+            Box::pin(asked.secrets()),
+            Box::pin(asked.image()),
+            Box::pin(asked.branches()),
+            Box::pin(asked.bounded("the database", asked.owner())),
+            Box::pin(asked.bounded("the database", asked.locks())),
+            Box::pin(asked.bounded("the database", asked.hold())),
+            Box::pin(asked.deployer()),
+        );
+        let RepositoryFacts { routes, own_routes, live, namespace } =
+            RepositoryFacts::of(apps, questions);
+        let routes = asked.with_claims(routes).await;
+        let namespace = asked.with_claimed_objects(namespace).await;
+        let facts = Facts {
+            taken_at: now,
+            clusters,
+            routes,
+            own_routes,
+            secrets,
+            image,
+            branches,
+            owner,
+            locks,
+            deployer,
+            hold,
+            automatic: questions.automatic,
+            live,
+            namespace,
+        };
+        tell(&facts, questions);
+        facts
+    }
+
+    /// Apps as the manifest repositories have them, after that one in the order of their spots; at
+    /// most so many, of one target or of all, of one name or of all. A repository is missing if it cannot be read, or
+    /// nothing was heard of its server for some minutes.
+    ///
+    /// # Errors
+    /// When the target's repository is missing; of all targets, when all are.
+    pub async fn apps(
+        &self,
+        target: Option<&TargetName>,
+        app: Option<&AppKey>,
+        after: Option<&Spot>,
+        most: usize,
+    ) -> Result<Listed, NotKnown> {
+        let page = |now, patience| self.0.indexes.page(target, app, after, most, now, patience);
+        self.bounded(page).await
+    }
+
+    /// One app, as its manifest repository has it; `None` if that has no such app.
+    ///
+    /// # Errors
+    /// When the target's repository is missing.
+    pub async fn app(&self, spot: &Spot) -> Result<Option<Placed>, NotKnown> {
+        self.bounded(|now, patience| self.0.indexes.app(spot, now, patience)).await
+    }
+
+    /// The routes of other apps that may take requests of these hosts, and those of the app itself on
+    /// them: what is live, and what deployments under way have claimed.
+    ///
+    /// # Errors
+    /// When the target's repository or the database is missing.
+    pub(super) async fn routes(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        hosts: &[String],
+    ) -> Result<(Vec<Route>, Vec<Route>), NotKnown> {
+        let found = self.bounded(|now, _| self.0.indexes.look(target, app, hosts, now)).await?;
+        let (index::Looked { routes, own_routes, live: _, namespace: _ }, _) = found;
+        let now = self.0.clock.now();
+        let routes = self.0.store.with_claims(target, app, hosts, routes, now).await;
+        Ok((routes.map_err(|error| not_known(&error))?, own_routes))
+    }
+
+    /// What the apps of a namespace have on a target, and what deployments under way have claimed.
+    ///
+    /// # Errors
+    /// When the target's repository or the database is missing.
+    pub(super) async fn namespace(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Arc<NamespaceObjects>, NotKnown> {
+        let found = self.bounded(|now, _| self.0.indexes.look(target, app, &[], now)).await?;
+        let claimed = self.0.store.claimed_objects(target, app, self.0.clock.now()).await;
+        Ok(found.0.namespace.with_claims(claimed.map_err(|error| not_known(&error))?))
+    }
+
+    /// Asks the server of a target's repository what is new, if that was not done just now; whether
+    /// it has our branch yet.
+    ///
+    /// # Errors
+    /// When nothing was heard of it for some minutes.
+    pub async fn current(&self, target: &TargetName) -> Result<bool, NotKnown> {
+        self.bounded(|now, patience| self.0.indexes.current(target, now, patience)).await
+    }
+
+    /// Looks within the time that may be taken for that.
+    async fn bounded<T, F>(
+        &self,
+        look: impl FnOnce(Timestamp, Duration) -> F,
+    ) -> Result<T, NotKnown>
+    where
+        F: Future<Output = Result<T, NotKnown>>,
+    {
+        let most = self.0.most;
+        let looking = look(self.0.clock.now(), most.mul_f32(0.8));
+        tokio::time::timeout(most, looking).await.unwrap_or_else(|_| {
+            let why = format!("the manifest repository did not answer within {most:?}");
+            Err(NotKnown::new(why))
+        })
+    }
+
+    /// Whether the configuration lets us ask for this image.
+    pub fn may_ask(&self, image: &Image) -> bool {
+        self.0.registries.may_ask(image)
+    }
+
+    /// A page of the newest builds of an image.
+    ///
+    /// # Errors
+    /// [`NotKnown`] when the registry does not list them.
+    pub async fn builds(
+        &self,
+        image: &Image,
+        range: BuildsRange,
+        patience: Duration,
+    ) -> Result<Builds, NotKnown> {
+        self.0.registries.builds(image, range, patience, self.0.clock.now()).await
+    }
+
+    /// The images of these tags, of those that there are and that answer in time.
+    pub async fn builds_of(
+        &self,
+        image: &Image,
+        tags: &[String],
+        patience: Duration,
+    ) -> Vec<Build> {
+        self.0.registries.builds_of(image, tags, patience, self.0.clock.now()).await
+    }
+
+    /// Begins to look what is new in the manifest repository, for a deployment that is about to
+    /// ask. Nobody waits for it.
+    pub fn prepare(&self, target: &TargetName) {
+        let (inner, target) = (Arc::clone(&self.0), target.clone());
+        tokio::spawn(async move { inner.indexes.freshen(&target, inner.clock.now()).await });
+    }
+}
+
+/// One deployment's questions.
+struct Asked<'a> {
+    inner: &'a Inner,
+    questions: &'a Questions,
+    now: Timestamp,
+}
+
+impl Asked<'_> {
+    async fn bounded<T>(
+        &self,
+        who: &str,
+        asking: impl Future<Output = Result<Dated<T>, NotKnown>>,
+    ) -> Fact<T> {
+        let most = self.inner.most;
+        match tokio::time::timeout(most, asking).await {
+            Ok(Ok((value, at))) => Fact::Known { value, at },
+            Ok(Err(NotKnown(why))) => Fact::Missing { why },
+            Err(_) => Fact::Missing { why: format!("{who} did not answer within {most:?}") },
+        }
+    }
+
+    async fn other_apps(&self) -> Result<Dated<index::Looked>, NotKnown> {
+        let Questions { target, app, hosts, .. } = self.questions;
+        self.inner.indexes.look(&target.name, app, hosts, self.now).await
+    }
+
+    /// With whose they are, and with those that deployments under way have claimed: what is live
+    /// does not show these yet.
+    async fn with_claims(&self, routes: Fact<Vec<Route>>) -> Fact<Vec<Route>> {
+        let Fact::Known { value, at } = routes else { return routes };
+        let Questions { target, app, hosts, .. } = self.questions;
+        let asking = async {
+            let store = &self.inner.store;
+            let routes = store.with_claims(&target.name, app, hosts, value, self.now).await;
+            routes.map(|routes| (routes, at)).map_err(|error| not_known(&error))
+        };
+        self.bounded("the database", asking).await
+    }
+
+    /// With those that deployments under way have claimed: what is live does not show these yet. Where the
+    /// database does not tell, the turn to push is refused: that asks once more.
+    async fn with_claimed_objects(
+        &self,
+        namespace: Fact<Arc<NamespaceObjects>>,
+    ) -> Fact<Arc<NamespaceObjects>> {
+        let Fact::Known { value, at } = namespace else { return namespace };
+        let Questions { target, app, .. } = self.questions;
+        let asking = async {
+            let claimed = self.inner.store.claimed_objects(&target.name, app, self.now).await;
+            claimed.map(|claimed| (claimed, at)).map_err(|error| not_known(&error))
+        };
+        let value = match self.bounded("the database", asking).await {
+            Fact::Known { value: claimed, .. } => value.with_claims(claimed),
+            Fact::NotAsked | Fact::Missing { .. } => value,
+        };
+        Fact::Known { value, at }
+    }
+
+    async fn secrets(&self) -> Fact<BTreeMap<String, Option<BTreeSet<String>>>> {
+        let Questions { target, app, secrets, .. } = self.questions;
+        let Some(place) = self.inner.secrets.get(&target.name) else { return Fact::NotAsked };
+        if secrets.is_empty() {
+            return Fact::NotAsked;
+        }
+        if secrets.len() > MOST_SECRETS {
+            let why =
+                format!("the WAML names more than {MOST_SECRETS} secrets; no more are looked up");
+            return Fact::Missing { why };
+        }
+        let all = async {
+            let ask = |(name, question): (&String, &SecretQuestion)| {
+                place.keys(&app.namespace, name.clone(), question.clone(), self.now)
+            };
+            let asking: Vec<_> = secrets.iter().map(ask).collect();
+            let mut answers = futures::stream::iter(asking).buffer_unordered(SECRETS_AT_ONCE);
+            let mut found = BTreeMap::new();
+            while let Some(answer) = answers.next().await {
+                let (name, keys) = answer?;
+                found.insert(name, keys);
+            }
+            Ok((found, self.now))
+        };
+        self.bounded(place.name(), all).await
+    }
+
+    async fn image(&self) -> Fact<bool> {
+        let registries = &self.inner.registries;
+        let image = Image::parse(&self.questions.image);
+        let Some(image) = image.filter(|image| registries.may_ask(image)) else {
+            return Fact::NotAsked;
+        };
+        let asking = async {
+            let found = registries.has(&image, self.now).await?;
+            Ok((found.there, found.at))
+        };
+        self.bounded(&format!("the registry {}", image.host), asking).await
+    }
+
+    async fn branches(&self) -> Fact<Vec<String>> {
+        let Questions { target, release, .. } = self.questions;
+        let Some(globs) = &target.policies.branches else { return Fact::NotAsked };
+        let asking = async {
+            let ask =
+                || self.inner.forge.branches_with(&release.repository, &release.commit, globs);
+            let found = match ask().await {
+                Err(error) if error.disposition() == Disposition::Retry { after: None } => {
+                    tokio::time::sleep(PAUSE).await;
+                    ask().await
+                }
+                found => found,
+            };
+            found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+        };
+        self.bounded("the code host", asking).await
+    }
+
+    async fn owner(&self) -> Result<Dated<Ownership>, NotKnown> {
+        let Questions { target, app, .. } = self.questions;
+        let found = self.inner.store.claimed_ownership(&target.name, app).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+
+    async fn locks(&self) -> Result<Dated<Vec<Lock>>, NotKnown> {
+        let Questions { target, app, owner, .. } = self.questions;
+        let store = &self.inner.store;
+        let found = store.locks_that_stop(&target.name, app, owner.as_deref(), self.now).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+}
+
+impl Asked<'_> {
+    /// Asked about where the target asks for teams, of a code host that knows people.
+    async fn deployer(&self) -> Fact<Deployer> {
+        let Questions { target, release, actor, .. } = self.questions;
+        let teams = target.policies.deploy_teams.iter();
+        let teams: Vec<_> = teams.filter_map(|name| TeamName::parse(name.as_str()).ok()).collect();
+        let Some(login) = actor.clone().filter(|_| !teams.is_empty()) else {
+            return Fact::NotAsked;
+        };
+        let forge = &self.inner.forge;
+        if !forge.knows_people() {
+            return Fact::NotAsked;
+        }
+        let asking = async {
+            let found = forge.is_in_one(&release.repository, &login, &teams).await;
+            let is_in_team = found.map_err(|error| not_known(&error))?;
+            Ok((Deployer { login: login.clone(), is_in_team }, self.now))
+        };
+        self.bounded("the code host", asking).await
+    }
+
+    async fn hold(&self) -> Result<Dated<Option<Hold>>, NotKnown> {
+        let Questions { target, app, .. } = self.questions;
+        let found = self.inner.store.hold(&target.name, app).await;
+        found.map(|found| (found, self.now)).map_err(|error| not_known(&error))
+    }
+}
+
+impl Secrets {
+    /// The keys of a secret, by its name.
+    async fn keys(
+        &self,
+        namespace: &Namespace,
+        name: String,
+        question: SecretQuestion,
+        now: Timestamp,
+    ) -> Result<(String, Option<BTreeSet<String>>), NotKnown> {
+        let SecretQuestion { keys, vault_path } = question;
+        let found = match self {
+            Self::Vault(vault) => vault.keys(&vault_path, &keys, now).await?,
+            Self::Kubernetes(cluster) => cluster.keys(namespace, &name, &keys).await?,
+        };
+        Ok((name, found))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Vault(_) => "Vault",
+            Self::Kubernetes(_) => "the API server",
+        }
+    }
+}
+
+/// What one look into the manifest repository tells.
+struct RepositoryFacts {
+    routes: Fact<Vec<Route>>,
+    own_routes: Fact<Vec<Route>>,
+    live: Fact<LiveApp>,
+    namespace: Fact<Arc<NamespaceObjects>>,
+}
+
+impl RepositoryFacts {
+    /// One look gives four facts. Routes are nothing to an app without hosts.
+    fn of(looked: Fact<index::Looked>, questions: &Questions) -> Self {
+        let mut facts = match looked {
+            Fact::NotAsked => Self {
+                routes: Fact::NotAsked,
+                own_routes: Fact::NotAsked,
+                live: Fact::NotAsked,
+                namespace: Fact::NotAsked,
+            },
+            Fact::Known { value: index::Looked { routes, own_routes, live, namespace }, at } => {
+                Self {
+                    routes: Fact::Known { value: routes, at },
+                    own_routes: Fact::Known { value: own_routes, at },
+                    live: match live {
+                        Ok(value) => Fact::Known { value, at },
+                        Err(why) => Fact::Missing { why },
+                    },
+                    namespace: Fact::Known { value: namespace, at },
+                }
+            }
+            Fact::Missing { why } => Self {
+                routes: Fact::Missing { why: why.clone() },
+                own_routes: Fact::Missing { why: why.clone() },
+                live: Fact::Missing { why: why.clone() },
+                namespace: Fact::Missing { why },
+            },
+        };
+        if questions.hosts.is_empty() {
+            (facts.routes, facts.own_routes) = (Fact::NotAsked, Fact::NotAsked);
+        }
+        facts
+    }
+}
+
+fn not_known(error: &dyn std::error::Error) -> NotKnown {
+    NotKnown::new(error.to_string())
+}
+
+/// What could not be had, for the operator: the rules tell the developer.
+fn tell(facts: &Facts, questions: &Questions) {
+    let Facts {
+        taken_at: _,
+        clusters: _,
+        routes,
+        // It is missing with the routes of others.
+        own_routes: _,
+        secrets,
+        image,
+        branches,
+        owner,
+        locks,
+        deployer,
+        hold,
+        automatic: _,
+        live,
+        // It is missing with what is live.
+        namespace: _,
+    } = facts;
+    let all = [
+        ("routes", why(routes)),
+        ("secrets", why(secrets)),
+        ("image", why(image)),
+        ("branches", why(branches)),
+        ("owner", why(owner)),
+        ("locks", why(locks)),
+        ("deployer", why(deployer)),
+        ("hold", why(hold)),
+        ("live", why(live)),
+    ];
+    for (fact, why) in all.into_iter().filter_map(|(fact, why)| Some((fact, why?))) {
+        let (app, target) = (&questions.app, &questions.target.name);
+        tracing::warn!(fact, why, %app, %target, "a fact could not be had");
+    }
+}
+
+fn why<T>(fact: &Fact<T>) -> Option<&str> {
+    match fact {
+        Fact::Missing { why } => Some(why),
+        Fact::NotAsked | Fact::Known { .. } => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether the service can do what it is for: what it writes to takes writes.
+//!
+//! Answers are shown to anybody: those of the database and the disk name neither hosts nor paths, and the log
+//! has the rest. A manifest repository is named by its address, without what is secret in it.
+
+use std::path::{Path, PathBuf};
+
+use crate::deployments::readiness::{Answer, NotReady, Readiness};
+use crate::deployments::{Deployments, Manifests};
+use crate::git::error::WriteError;
+use crate::store::Store;
+use crate::support::disk;
+
+/// What is remembered of the database and the disk. That of a repository is the repository's.
+pub(crate) struct Health {
+    /// This process, as other replicas know it.
+    replica: String,
+    folder: PathBuf,
+    database: Readiness,
+    disk: Readiness,
+}
+
+impl Health {
+    pub(crate) fn new(replica: &str, folder: &Path) -> Self {
+        let (replica, folder) = (replica.to_owned(), folder.to_owned());
+        Self { replica, folder, database: Readiness::nearby(), disk: Readiness::nearby() }
+    }
+
+    /// Whether events and their progress can be stored.
+    pub(crate) async fn database(&self, store: &Store, deployments: &Deployments) -> Answer {
+        let (store, replica, clock) =
+            (store.clone(), self.replica.clone(), deployments.clock.clone());
+        let ask = async move {
+            store.ready(&replica, clock.now()).await.map_err(|error| NotReady {
+                waiting_for: error.ailment().to_string(),
+                cause: error.to_string(),
+            })
+        };
+        self.database.or("database", deployments.clock.clone(), ask).await
+    }
+
+    /// Whether clones and what is embedded can be written.
+    pub(crate) async fn disk(&self, deployments: &Deployments) -> Answer {
+        let folder = self.folder.clone();
+        let ask = async move {
+            let tried = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
+            match tried {
+                Ok(tried) => tried.map_err(|error| NotReady {
+                    waiting_for: disk::wanted(&error).to_owned(),
+                    cause: error.to_string(),
+                }),
+                Err(fault) => Err(NotReady::said(fault.to_string())),
+            }
+        };
+        self.disk.or("disk", deployments.clock.clone(), ask).await
+    }
+
+    /// Whether a change could be pushed.
+    pub(crate) async fn repository(one: &Manifests, deployments: &Deployments) -> Answer {
+        let repository = one.repository.clone();
+        let ask = async move { repository.ready().await.map_err(|error| not_ready(&error)) };
+        one.readiness.or(&one.name, deployments.clock.clone(), ask).await
+    }
+}
+
+fn not_ready(error: &WriteError) -> NotReady {
+    match error {
+        WriteError::Disk { cause, .. } => NotReady {
+            waiting_for: "its folder on this machine, which cannot be used: see the log".to_owned(),
+            cause: cause.clone(),
+        },
+        error => NotReady::said(error.to_string()),
+    }
+}

@@ -1,0 +1,251 @@
+//! An app's revisions: which there are is in the manifest repository; who made them and why is in the
+//! database, or else in their commits.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::deployments::app_state::NotShown;
+use crate::deployments::{Deployments, Fault};
+use crate::facts::NotKnown;
+use crate::git::revisions::{Found, Kept, Revisions, Said};
+use crate::git::writer::{ManifestRepository, WriteError};
+use crate::model::deployment::{Deployment, State};
+use crate::model::id::{AppKey, CommitSha, DeployId, ImageTag, RepoName, TargetName};
+use crate::model::live_history::{LiveHistory, RolledBackFrom};
+use crate::model::placed::Spot;
+use crate::model::revision::{Digest, ManifestFile};
+use crate::model::rollback::{self, TreeId};
+use crate::pipeline::diff::{self, Change};
+use crate::store::Filter;
+
+/// An entry of an app's history. What neither the database nor the commit says is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// Its deploy id.
+    pub id: DeployId,
+    /// The id of its tree in git.
+    pub tree: String,
+    /// Whether it is live.
+    pub live: bool,
+    /// What was deployed.
+    pub tag: Option<ImageTag>,
+    /// The commit that its WAML was read at.
+    pub commit: Option<CommitSha>,
+    /// The service's repository.
+    pub repository: Option<RepoName>,
+    /// Who asked for it.
+    pub actor: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// When it was made.
+    pub at: Option<Timestamp>,
+    /// The template and its version.
+    pub template: Option<String>,
+    /// The digest of its files.
+    pub digest: Option<Digest>,
+    /// That it was rolled back from, and is not live again since.
+    pub rolled_back: Option<RolledBackFrom>,
+}
+
+/// An app's history on a target.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct History {
+    /// The revisions that are kept, newest first.
+    pub revisions: Vec<Revision>,
+    /// Whether somebody edited `latest` by hand, so that none of them is live.
+    pub hand_edited: bool,
+}
+
+/// One revision with what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionFiles {
+    /// The revision.
+    pub revision: Revision,
+    /// Its files, by name.
+    pub files: Vec<ManifestFile>,
+    /// What would change if it were live; `None` where files are not such as we write.
+    pub changes: Option<Vec<Change>>,
+}
+
+/// Lines around those that differ.
+const CONTEXT: usize = 2;
+/// Of what became live, so much is looked at: five revisions are kept, and some were live again and again.
+const LOOKED_BACK: u32 = 100;
+
+impl Deployments {
+    /// The manifest repository of a target as its server has it now, or had a moment ago, and whether it
+    /// had the branch then. `None` for a target that there is none for.
+    pub(super) async fn repository(
+        &self,
+        spot: &Spot,
+    ) -> Result<Option<(&ManifestRepository, bool)>, NotShown> {
+        let Ok(manifests) = self.manifests_of(&spot.target) else { return Ok(None) };
+        let current = self.facts.current(&spot.target).await;
+        let branch = current.map_err(|NotKnown(why)| NotShown::Repository(why))?;
+        Ok(Some((&manifests.repository, branch)))
+    }
+
+    /// The app's history; empty where the repository has nothing of it.
+    pub(super) async fn history_of(&self, spot: &Spot) -> Result<History, NotShown> {
+        let Some((repository, branch)) = self.repository(spot).await? else {
+            return Ok(History::default());
+        };
+        let found = match repository.revisions(&spot.target, &spot.app).await {
+            // Nothing was ever pushed to its server.
+            Err(_) if !branch => return Ok(History::default()),
+            found => found,
+        };
+        let Revisions { kept, live, hand_edited } = found.map_err(|error| unread(&error))?;
+        let mut known = BTreeMap::new();
+        for Kept { id, .. } in &kept {
+            if let Some(record) = self.store.deployment(id).await.map_err(Fault::new)? {
+                known.insert(id.clone(), record);
+            }
+        }
+        let unknown = kept.iter().map(|one| &one.id).filter(|id| !known.contains_key(id));
+        let said = repository.said_of(unknown.cloned().collect()).await;
+        let mut said = said.map_err(|error| unread(&error))?;
+        let mut rolled_back = self.rolled_back_from(spot, &kept).await?;
+        let revisions = kept.into_iter().map(|Kept { id, tree }| {
+            let live = live.as_ref() == Some(&id);
+            let rolled_back = rolled_back.remove(&id);
+            let revision = match (known.remove(&id), said.remove(&id)) {
+                (Some(record), _) => of_record(id, tree, live, record),
+                (None, said) => of_commit(id, tree, live, said),
+            };
+            Revision { rolled_back, ..revision }
+        });
+        Ok(History { revisions: revisions.collect(), hand_edited })
+    }
+
+    /// Which revision of an app was live after which on a target, as far back as one goes for it.
+    pub(crate) async fn live_history(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<LiveHistory, Fault> {
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            ..Filter::default()
+        };
+        let page = self.store.deployments(&filter, None, LOOKED_BACK).await.map_err(Fault::new)?;
+        Ok(LiveHistory::of(&page.deployments))
+    }
+
+    async fn rolled_back_from(
+        &self,
+        spot: &Spot,
+        kept: &[Kept],
+    ) -> Result<BTreeMap<DeployId, RolledBackFrom>, Fault> {
+        let past = self.live_history(&spot.target, &spot.app).await?;
+        let trees = kept.iter().map(|one| (one.id.clone(), TreeId(one.tree.clone()))).collect();
+        let trees = rollback::Kept { revisions: trees, latest: None };
+        let mut bad = BTreeMap::new();
+        let found = past.rolled_back_from(&trees);
+        for (id, tree) in trees.revisions {
+            bad.extend(found.get(&tree).map(|one| (id, one.clone())));
+        }
+        Ok(bad)
+    }
+
+    /// One revision with its files, against what is live.
+    pub(super) async fn revision_of(
+        &self,
+        spot: &Spot,
+        id: &DeployId,
+    ) -> Result<Option<RevisionFiles>, NotShown> {
+        let history = self.history_of(spot).await?;
+        let found = history.revisions.into_iter().find(|one| one.id == *id);
+        let (Some(revision), Some((repository, _))) = (found, self.repository(spot).await?) else {
+            return Ok(None);
+        };
+        let files = repository.files_of(&spot.target, &spot.app, Some(id)).await;
+        let latest = repository.files_of(&spot.target, &spot.app, None).await;
+        let (files, latest) =
+            (files.map_err(|error| unread(&error))?, latest.map_err(|error| unread(&error))?);
+        // Somebody may have pruned it since.
+        let Some(files) = files else { return Ok(None) };
+        let changes = changes(&latest.unwrap_or_default(), &files);
+        Ok(Some(RevisionFiles { revision, files, changes }))
+    }
+}
+
+/// What differs between two sets of files, but for what is in a Secret; `None` where some are not such
+/// as we write.
+pub(super) fn changes(before: &[ManifestFile], after: &[ManifestFile]) -> Option<Vec<Change>> {
+    diff::objects(before).and(diff::objects(after))?;
+    Some(diff::between(before, after, CONTEXT).0)
+}
+
+fn of_record(id: DeployId, tree: String, live: bool, record: Deployment) -> Revision {
+    let Deployment { request, finished_at, received_at, pushed, template, .. } = record;
+    Revision {
+        id,
+        tree,
+        live,
+        tag: Some(request.release.tag),
+        commit: Some(request.release.commit),
+        repository: Some(request.release.repository),
+        actor: Some(request.actor),
+        reason: Some(request.description).filter(|text| !text.is_empty()),
+        at: Some(finished_at.unwrap_or(received_at)),
+        template,
+        digest: pushed.map(|pushed| pushed.digest),
+        rolled_back: None,
+    }
+}
+
+fn of_commit(id: DeployId, tree: String, live: bool, found: Option<Found>) -> Revision {
+    let (said, at) = found.map_or((Said::default(), None), |one| (one.said, Some(one.at)));
+    let Said { tag, repository, commit, actor, template, digest, reason } = said;
+    Revision {
+        id,
+        tree,
+        live,
+        tag,
+        commit,
+        repository,
+        actor,
+        reason,
+        at,
+        template,
+        digest,
+        rolled_back: None,
+    }
+}
+
+fn unread(error: &WriteError) -> NotShown {
+    NotShown::Repository(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_told_object_by_object_but_for_secrets() {
+        let file = |name: &str, text: &str| ManifestFile {
+            name: name.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        let object = |kind: &str, text: &str| {
+            file(
+                &format!("{kind}.yaml"),
+                &format!(
+                    "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: a\ndata:\n  b: {text}\n"
+                ),
+            )
+        };
+        let before = [object("ConfigMap", "one"), object("Secret", "hunter2")];
+        let after = [object("ConfigMap", "two"), object("Secret", "hunter3")];
+        let found = changes(&before, &after).unwrap();
+        let told: Vec<_> = found.iter().map(|one| (one.kind.as_str(), one.diff.as_str())).collect();
+        let [("ConfigMap", shown), ("Secret", hidden)] = told[..] else { panic!("{told:?}") };
+        assert!(shown.contains("-  b: one\n+  b: two\n"), "{shown}");
+        assert_eq!(hidden, "@@ a secret is not shown @@\n");
+        assert_eq!(changes(&[file("a.yaml", "a: [\n")], &after), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! What a pull request would change: everything a preview asks, of the forge, the manifest repositories,
+//! the store and the world; what is made of it is pure.
+
+use std::sync::Arc;
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::{Deployments, problem};
+use crate::forge::check::{Annotation, CheckRun, Conclusion, Level};
+use crate::forge::error::ForgeError;
+use crate::model::event::PullRequest;
+use crate::model::facts::Facts;
+use crate::model::id::{CommitSha, RepoName, TargetName};
+use crate::model::preview::{Told, Verdict};
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::model::violation::Severity;
+use crate::pipeline::Input;
+use crate::pipeline::preview::{self, Outlook, Preview, TargetPreview, live, text};
+use crate::pipeline::templates::Templates;
+use crate::waml::Waml;
+
+/// What the list of checks shows.
+pub(crate) const CHECK: &str = "the-deployer/preview";
+
+/// A WAML of 256 KiB has room for thousands; nobody reads more rows.
+const MOST_TARGETS: usize = 40;
+
+/// What there is to do about a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Glance {
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+    /// To say this, without looking closer.
+    Say(Told),
+    /// To look closer.
+    Look,
+}
+
+/// Where something is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a new check run.
+    New,
+    /// In the one that an earlier attempt may have made, else in a new one.
+    Unsure,
+    /// In the one of that number.
+    At(i64),
+}
+
+impl Deployments {
+    /// Whether there is something to preview. `shown` says that an earlier head has a check run.
+    pub(crate) async fn glance_at_pull_request(
+        &self,
+        request: &PullRequest,
+        shown: bool,
+    ) -> Result<Glance, Problem> {
+        if request.is_from_fork() && !self.previews.forks {
+            return Ok(Glance::Say(text::from_fork()));
+        }
+        let PullRequest { repository, number, .. } = request;
+        let touches = self.forge.pull_request_touches(repository, *number, &self.waml.path).await;
+        if touches.map_err(|error| problem::of_forge(&error))? {
+            return Ok(Glance::Look);
+        }
+        // What an earlier head was told must not stand as the last word.
+        Ok(if shown || self.previews.always {
+            Glance::Say(text::untouched(&self.waml.path))
+        } else {
+            Glance::Nothing("the WAML is not touched")
+        })
+    }
+
+    /// What the pull request would change.
+    pub(crate) async fn preview_pull_request(
+        &self,
+        request: &PullRequest,
+    ) -> Result<Told, Problem> {
+        let Some(bytes) = self.waml_at(&request.repository, &request.head).await? else {
+            return Ok(text::no_file(&self.waml.path));
+        };
+        let before = self.waml_at(&request.repository, &request.base_commit).await?;
+        let this = self.clone();
+        let parsed = self.planners.beside(move || {
+            let before = before.and_then(|bytes| this.parse(&bytes).ok());
+            let waml = this.parse(&bytes);
+            let waml = waml.map_err(|rejection| this.all_violations(rejection, &bytes, None));
+            waml.map(|waml| (Arc::new(waml), before))
+        });
+        let (waml, before) = match parsed.await? {
+            Ok(both) => both,
+            Err(rejection) => return Ok(text::unreadable(&self.waml.path, &rejection)),
+        };
+        let preview = self.preview_targets(request, &waml, before.as_ref()).await?;
+        self.planners.beside(move || text::told(&preview)).await
+    }
+
+    /// Shows it at the head; gives the number of the check run.
+    pub(crate) async fn show_preview(
+        &self,
+        request: &PullRequest,
+        told: &Told,
+        place: Place,
+    ) -> Result<i64, Problem> {
+        let check = check_run(request, told, &self.waml.path);
+        let repository = &request.repository;
+        let found = match place {
+            Place::New => None,
+            Place::At(id) => Some(id),
+            Place::Unsure => {
+                let (head, id) = (&check.head, &check.external_id);
+                let found = self.forge.find_check(repository, head, CHECK, id).await;
+                found.map_err(|error| problem::of_forge(&error))?
+            }
+        };
+        let shown = match found {
+            Some(id) => self.forge.update_check(repository, id, &check).await.map(|()| id),
+            None => self.forge.create_check(repository, &check).await,
+        };
+        shown.map_err(|error| problem::of_forge(&error))
+    }
+}
+
+impl Deployments {
+    /// The WAML at a commit, if it is there.
+    async fn waml_at(
+        &self,
+        repository: &RepoName,
+        commit: &CommitSha,
+    ) -> Result<Option<Vec<u8>>, Problem> {
+        let (path, limit) = (&self.waml.path, self.waml.max_bytes);
+        match self.forge.file(repository, commit, path, limit).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(ForgeError::NoFile { .. }) => Ok(None),
+            Err(error) => Err(problem::of_forge(&error)),
+        }
+    }
+
+    async fn preview_targets(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        before: Option<&Waml>,
+    ) -> Result<Preview, Problem> {
+        let templates = self.templates.now();
+        let all = waml.targets();
+        let mut targets = Vec::new();
+        for target in all.iter().take(MOST_TARGETS) {
+            targets.push(self.preview_target(request, waml, target, &templates).await?);
+        }
+        Ok(Preview {
+            file: self.waml.path.clone(),
+            app: waml.app.clone(),
+            base: request.base.clone(),
+            targets,
+            not_looked_at: all.len().saturating_sub(MOST_TARGETS),
+            left: before.and_then(|before| preview::left(before, waml)),
+        })
+    }
+
+    /// One target. What will not pass by itself is told in its row; what may pass puts all of it off.
+    async fn preview_target(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        target: &TargetName,
+        templates: &Arc<Templates>,
+    ) -> Result<TargetPreview, Problem> {
+        match self.look_at_target(request, waml, target, templates).await {
+            Err(Problem { remedy: Remedy::Reject | Remedy::Doubt | Remedy::GiveUp, message }) => {
+                Ok(TargetPreview {
+                    target: target.clone(),
+                    outlook: Outlook::NotKnown(message),
+                    tag: None,
+                    warnings: Vec::new(),
+                    notes: Vec::new(),
+                })
+            }
+            other => other,
+        }
+    }
+
+    async fn look_at_target(
+        &self,
+        request: &PullRequest,
+        waml: &Arc<Waml>,
+        target: &TargetName,
+        templates: &Arc<Templates>,
+    ) -> Result<TargetPreview, Problem> {
+        self.check_owner(request, waml, target).await?;
+        let live = self.live(&waml.app, target).await?;
+        let (release, tag) = self.preview_release(request, waml, target, &live).await?;
+        let input = Input {
+            waml: Arc::clone(waml),
+            target: target.clone(),
+            release,
+            templates: Arc::clone(templates),
+        };
+        let clusters = self.clusters.clone();
+        let (input, questions) = self
+            .planners
+            .beside(move || {
+                let questions = preview::questions(&input, &clusters);
+                (input, questions)
+            })
+            .await?;
+        let facts = match questions {
+            Some(questions) => self.facts.gather(&questions, self.clusters.clone()).await,
+            None => Facts::unasked(self.clock.now(), self.clusters.clone()),
+        };
+        let base = request.base.clone();
+        self.planners.beside(move || preview::of_target(&input, &facts, &base, &live, tag)).await
+    }
+
+    /// Nothing is shown of another repository's app, whatever the WAML says its name is.
+    async fn check_owner(
+        &self,
+        request: &PullRequest,
+        waml: &Waml,
+        target: &TargetName,
+    ) -> Result<(), Problem> {
+        let owner = self.store.ownership(target, &waml.app).await.map_err(|error| Problem {
+            remedy: Remedy::Retry { after: None },
+            message: error.to_string(),
+        })?;
+        match owner.app {
+            Some(theirs) if !theirs.is_same(&request.repository) => Err(Problem {
+                remedy: Remedy::Reject,
+                message: format!(
+                    "`{}` on `{target}` belongs to another repository: a deployment would be refused, \
+                     and what is live is not shown",
+                    waml.app
+                ),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The release to render with: the one that is live.
+    async fn preview_release(
+        &self,
+        request: &PullRequest,
+        waml: &Waml,
+        target: &TargetName,
+        live: &[ManifestFile],
+    ) -> Result<(Release, Option<crate::model::id::ImageTag>), Problem> {
+        let ours = Release {
+            repository: request.repository.clone(),
+            commit: request.head.clone(),
+            tag: live::no_tag(),
+        };
+        let succeeded = self.succeeded(&waml.app, target).await?;
+        Ok(live::release(live, &succeeded, &ours))
+    }
+}
+
+fn check_run(request: &PullRequest, told: &Told, path: &str) -> CheckRun {
+    let Told { verdict, title, summary, text: details, remarks } = told;
+    let annotation = |remark: &crate::model::preview::Remark| Annotation {
+        path: path.to_owned(),
+        line: remark.line,
+        level: match remark.severity {
+            Severity::Error => Level::Failure,
+            Severity::Warning => Level::Warning,
+        },
+        title: remark.title.clone(),
+        message: remark.message.clone(),
+    };
+    CheckRun {
+        name: CHECK.to_owned(),
+        head: request.head.clone(),
+        external_id: text::external_id(request),
+        conclusion: match verdict {
+            Verdict::UnderWay => None,
+            Verdict::Failure => Some(Conclusion::Failure),
+            Verdict::Success => Some(Conclusion::Success),
+            Verdict::Neutral => Some(Conclusion::Neutral),
+        },
+        title: title.clone(),
+        summary: summary.clone(),
+        text: details.clone(),
+        details_url: None,
+        annotations: remarks.iter().map(annotation).collect(),
+    }
+}

@@ -1,0 +1,55 @@
+//! What happened, read from the store.
+
+use crate::dashboard::Places;
+use crate::dashboard::deployment::Log;
+use crate::deployments::{Deployments, Fault, history};
+use crate::git::revisions::Around;
+use crate::model::deployment::Deployment;
+use crate::model::id::DeployId;
+use crate::pipeline::diff::Change;
+use crate::store::Told;
+
+impl Deployments {
+    /// One deployment with its statuses, oldest first.
+    pub(crate) async fn deployment(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<(Deployment, Vec<Told>)>, Fault> {
+        let Some(found) = self.store.deployment(id).await.map_err(Fault::new)? else {
+            return Ok(None);
+        };
+        let statuses = self.store.statuses(id).await.map_err(Fault::new)?;
+        Ok(Some((found, statuses)))
+    }
+
+    /// What a deployment changed in its app's `latest`; `None` where nobody can tell it (any more).
+    pub(crate) async fn changes(&self, deployment: &Deployment) -> Option<Vec<Change>> {
+        let (Some(pushed), Some(app)) = (&deployment.pushed, &deployment.app) else { return None };
+        if !pushed.changed {
+            return Some(Vec::new());
+        }
+        let target = &deployment.request.target;
+        let repository = &self.manifests_of(target).ok()?.repository;
+        let around = repository.around(&pushed.commit, target, app).await;
+        let around = around.inspect_err(|error| {
+            tracing::warn!(deployment = %deployment.id, %error, "what it changed cannot be read");
+        });
+        let Around { before, after } = around.ok()??;
+        history::changes(&before, &after)
+    }
+
+    /// The page of a deployment.
+    pub(crate) fn page_of(&self, id: &DeployId) -> String {
+        format!("{}/deployments/{id}", self.external_url)
+    }
+
+    /// One deployment with everything that anybody was or will be told of it.
+    pub(crate) async fn log(&self, id: &DeployId) -> Result<Option<Log>, Fault> {
+        let Some(deployment) = self.store.deployment(id).await.map_err(Fault::new)? else {
+            return Ok(None);
+        };
+        let told = self.store.messages(id).await.map_err(Fault::new)?;
+        let places = Places { forge: self.forge_url.clone(), waml: self.waml.path.clone() };
+        Ok(Some(Log { deployment, told, places }))
+    }
+}

@@ -1,0 +1,363 @@
+//! Taking an app off a target: look, judge, record, change the repository, record the end.
+//!
+//! It is recorded before it is done, and the commit carries its id: whoever finds a record without
+//! an end looks into the repository for what became of it.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::deployments::{Deployments, Fault, Manifests};
+use crate::git::footprint::Footprint;
+use crate::git::writer::{
+    Amendment, Edit, ManifestRepository, Message, RemovalNote, WriteError, Written,
+};
+use crate::model::audit::By;
+use crate::model::facts::LiveObject;
+use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
+use crate::model::removal::{Ended, Removal, RemovalRequest};
+use crate::pipeline::removal;
+use crate::store::{ActTurn, KeyLease, Reply, Store, StoreError};
+use crate::support::lease::Lease;
+use crate::support::retry::Disposition;
+
+/// What became of a request to remove an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// The record.
+    pub removal: Removal,
+    /// What the record is of.
+    pub outcome: Outcome,
+}
+
+/// What a removal's record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done now.
+    Now,
+    /// It was done before; nothing is left to do.
+    Before,
+    /// It was only asked what would be done.
+    Would,
+}
+
+/// Why an app was not removed. Nothing of it was done.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRemoved {
+    /// There is no such app there.
+    #[error("{0}")]
+    Unknown(String),
+    /// Something is under way with it.
+    #[error("{0}")]
+    Busy(String),
+    /// Objects keep data, and the request does not say that it may go.
+    #[error("{} keep data", .0.len())]
+    KeepsData(Vec<LiveObject>),
+    /// Somebody else's files are in its folder.
+    #[error("{} files are not ours", .0.len())]
+    Foreign(Vec<String>),
+    /// It was changed while we looked.
+    #[error("{0}")]
+    Changed(String),
+    /// The manifest repository does not take the change; for the caller too.
+    #[error("{0}")]
+    Repository(String),
+    /// Something of ours does not work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// How long an app rests for a removal at most: longer than a push takes, and as long as its next
+/// deployment waits when a replica dies in the middle of one.
+pub(crate) const HOLD: Duration = Duration::from_mins(5);
+
+/// How often somebody looks for removals whose process has died.
+const LOOK: Duration = Duration::from_mins(1);
+
+impl Deployments {
+    /// Takes an app off a target. Goes on to its end even if nobody waits for the answer; where the key
+    /// leads to a removal whose process died, that one is answered.
+    pub(crate) async fn remove(
+        &self,
+        request: RemovalRequest,
+        reply: Reply<Gone>,
+    ) -> Result<Gone, NotRemoved> {
+        let this = self.clone();
+        // On its own: a caller who stops waiting must not leave it half recorded.
+        let removing =
+            tokio::spawn(async move { remove(&this, &this.store, request, reply).await });
+        removing.await.unwrap_or_else(|fault| Err(Fault::new(fault).into()))
+    }
+}
+
+/// Removes an app, or says why not.
+async fn remove(
+    deployments: &Deployments,
+    store: &Store,
+    request: RemovalRequest,
+    reply: Reply<Gone>,
+) -> Result<Gone, NotRemoved> {
+    if let Some(act) = reply.lease().and_then(KeyLease::act)
+        && let Some(gone) = begun_before(deployments, store, act).await?
+    {
+        return Ok(gone);
+    }
+    let manifests = deployments
+        .manifests_of(&request.target)
+        .map_err(|problem| NotRemoved::Unknown(problem.message))?;
+    // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
+    if let Some(by) = store.deploying(&request.target, &request.app).await.map_err(Fault::new)? {
+        return Err(busy(&by, &request.app, &request.target));
+    }
+    let before = store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
+    let now = deployments.clock.now();
+    for abandoned in before.iter().filter(|one| one.ended.is_none()) {
+        settle_if_abandoned(deployments, store, abandoned, now).await?;
+    }
+    let found = manifests.repository.footprint(&request.target, &request.app).await;
+    let found = found.map_err(not_written)?;
+    if found.is_empty() {
+        return gone_before(store, &request).await;
+    }
+    let removal = judged(deployments, &request, &found)?;
+    if request.dry_run {
+        return Ok(Gone { removal, outcome: Outcome::Would });
+    }
+    carry_out(deployments, store, manifests, (removal, &request.by, &reply), found).await
+}
+
+/// What became of a removal that was begun under the same key, by a process that died; `None` where
+/// it did nothing.
+async fn begun_before(
+    deployments: &Deployments,
+    store: &Store,
+    act: &DeployId,
+) -> Result<Option<Gone>, NotRemoved> {
+    let read = async || store.removal(act).await.map_err(Fault::new);
+    if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
+        settle_if_abandoned(deployments, store, &open, deployments.clock.now()).await?;
+    }
+    let Some(removal) = read().await? else { return Ok(None) };
+    match &removal.ended {
+        None => Err(NotRemoved::Busy(format!("removal {act} of {} is under way", removal.app))),
+        Some(ended) if ended.commit.is_some() => Ok(Some(Gone { removal, outcome: Outcome::Now })),
+        Some(_) => Ok(None),
+    }
+}
+
+/// What the repository says of the past where it has nothing of the app.
+async fn gone_before(store: &Store, request: &RemovalRequest) -> Result<Gone, NotRemoved> {
+    let RemovalRequest { target, app, .. } = request;
+    let before = store.removals(target, app).await.map_err(Fault::new)?;
+    if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
+        return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
+    }
+    let last =
+        before.into_iter().find(|one| one.ended.as_ref().is_some_and(|e| e.commit.is_some()));
+    match last {
+        Some(removal) => Ok(Gone { removal, outcome: Outcome::Before }),
+        None => Err(NotRemoved::Unknown(format!("there is no {app} on {target}"))),
+    }
+}
+
+/// The removal that is to be, if nothing speaks against it.
+fn judged(
+    deployments: &Deployments,
+    request: &RemovalRequest,
+    found: &Footprint,
+) -> Result<Removal, NotRemoved> {
+    if !found.others.is_empty() {
+        return Err(NotRemoved::Foreign(found.others.clone()));
+    }
+    let taken = removal::taken(&found.latest, found.application.as_deref(), found.paths.clone());
+    if !taken.keeps_data.is_empty() && !request.with_data {
+        return Err(NotRemoved::KeepsData(taken.keeps_data));
+    }
+    let RemovalRequest { target, app, by, reason, with_data: _, dry_run: _ } = request.clone();
+    let actor = by.name;
+    let (id, asked_at) = (deployments.clock.deploy_id(), deployments.clock.now());
+    Ok(Removal { id, target, app, actor, reason, taken, asked_at, ended: None })
+}
+
+async fn carry_out(
+    deployments: &Deployments,
+    store: &Store,
+    manifests: &Manifests,
+    (removal, by, reply): (Removal, &By, &Reply<Gone>),
+    found: Footprint,
+) -> Result<Gone, NotRemoved> {
+    let Removal { id, app, target, .. } = &removal;
+    let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
+    let turn = store.begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD).await;
+    match turn.map_err(Fault::new)? {
+        ActTurn::Yes => {}
+        ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
+        ActTurn::Acting(by) => {
+            return Err(NotRemoved::Busy(format!("removal {by} of {app} is under way")));
+        }
+    }
+    tracing::info!(removal = %id, %app, %target, actor = removal.actor, "removal begins");
+    let (change, lease) = (amendment(&removal, found), Lease::asked_for(asked_at, HOLD));
+    let written = manifests.repository.amend(change, deployments.clock.now(), &lease).await;
+    match written {
+        Ok(Written::Pushed { commit } | Written::AlreadyPushed { commit }) => {
+            tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
+            deployments.facts.pushed();
+            let summary = format!("{app} is removed from {target}, commit {}", commit.short());
+            end(deployments, store, removal, (Some(commit), summary), reply).await
+        }
+        Ok(Written::Unchanged { .. }) => {
+            let summary = "somebody else took it away at the same moment".to_owned();
+            end(deployments, store, removal, (None, summary), reply).await
+        }
+        Err(error) => {
+            give_up(deployments, store, &removal, &error).await?;
+            Err(not_written(error))
+        }
+    }
+}
+
+fn busy(by: &DeployId, app: &AppKey, target: &TargetName) -> NotRemoved {
+    NotRemoved::Busy(format!(
+        "deployment {by} of {app} to {target} is under way or waits: ask again when it has ended"
+    ))
+}
+
+fn amendment(removal: &Removal, found: Footprint) -> Amendment {
+    let Removal { id, target, app, actor, reason, taken, .. } = removal.clone();
+    let digest = taken.digest.map(|digest| digest.0).unwrap_or_default();
+    let note = RemovalNote { id, app, target, actor, reason, digest };
+    let there = found.seen.iter().filter(|(_, seen)| seen.is_something());
+    Amendment {
+        edits: there.map(|(path, _)| (path.clone(), Edit::Gone)).collect(),
+        message: Message::of_removal(&note),
+        seen: found.seen,
+    }
+}
+
+async fn end(
+    deployments: &Deployments,
+    store: &Store,
+    removal: Removal,
+    (commit, summary): (Option<CommitSha>, String),
+    reply: &Reply<Gone>,
+) -> Result<Gone, NotRemoved> {
+    let ended = Ended { at: deployments.clock.now(), commit, summary };
+    let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
+    let gone = Gone { removal: Removal { ended: Some(ended.clone()), ..removal }, outcome };
+    let (id, kept) = (&gone.removal.id, reply.answer(&gone));
+    let recorded = store.end_removal_idempotent(id, &ended, kept.as_ref()).await;
+    if let Err(error) = recorded {
+        // A repeat need not wait until the record is due: whoever comes next finds out how it ended.
+        if let Err(error) = store.abandon_removal(id, deployments.clock.now()).await {
+            tracing::warn!(removal = %id, %error, "cannot be given up either");
+        }
+        return Err(Fault::new(error).into());
+    }
+    tracing::info!(removal = %id, summary = ended.summary, "removal recorded");
+    Ok(gone)
+}
+
+/// After an error that may hide a push that got through, only the repository can tell; it is asked
+/// the next time.
+async fn give_up(
+    deployments: &Deployments,
+    store: &Store,
+    removal: &Removal,
+    error: &WriteError,
+) -> Result<(), NotRemoved> {
+    tracing::warn!(removal = %removal.id, %error, "removal not done");
+    let at = deployments.clock.now();
+    match error.disposition() {
+        Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
+        Disposition::Doubt | Disposition::Stop => {
+            let summary = format!("not done: {error}");
+            store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
+        }
+    }
+    .map_err(|error| Fault::new(error).into())
+}
+
+fn not_written(error: WriteError) -> NotRemoved {
+    match error {
+        WriteError::Moved { .. } => NotRemoved::Changed(error.to_string()),
+        other => NotRemoved::Repository(other.to_string()),
+    }
+}
+
+/// Finds out, from time to time, what became of removals whose process has died.
+pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationToken) {
+    loop {
+        if let Err(error) = keep_records_once(&deployments).await {
+            tracing::warn!(%error, "removals cannot be looked at");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Looks once; how many removals have their end now.
+pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize, StoreError> {
+    let store = &deployments.store;
+    let mut settled = 0;
+    for removal in &store.abandoned_removals(deployments.clock.now()).await? {
+        match settle(deployments, store, removal).await {
+            Ok(()) => settled += 1,
+            Err(error) => {
+                tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
+            }
+        }
+    }
+    Ok(settled)
+}
+
+async fn settle_if_abandoned(
+    deployments: &Deployments,
+    store: &Store,
+    removal: &Removal,
+    now: jiff::Timestamp,
+) -> Result<(), NotRemoved> {
+    let abandoned = store.abandoned_removals(now).await.map_err(Fault::new)?;
+    if abandoned.iter().any(|one| one.id == removal.id) {
+        return settle(deployments, store, removal).await;
+    }
+    Ok(())
+}
+
+/// Records how a removal ended that nobody is at any more.
+async fn settle(
+    deployments: &Deployments,
+    store: &Store,
+    removal: &Removal,
+) -> Result<(), NotRemoved> {
+    let manifests = deployments.manifests_of(&removal.target);
+    let ended = match manifests {
+        Err(_) => {
+            (None, "not known: its manifest repository is not configured any more".to_owned())
+        }
+        Ok(manifests) => found_out(&manifests.repository, removal).await.map_err(not_written)?,
+    };
+    let (commit, summary) = ended;
+    tracing::info!(removal = %removal.id, summary, "removal recorded, its process had died");
+    let ended = Ended { at: deployments.clock.now(), commit, summary };
+    store.end_removal(&removal.id, &ended).await.map_err(|error| Fault::new(error).into())
+}
+
+async fn found_out(
+    repository: &ManifestRepository,
+    removal: &Removal,
+) -> Result<(Option<CommitSha>, String), WriteError> {
+    let Removal { id, target, app, .. } = removal;
+    if let Some(commit) = repository.commit_of(id).await? {
+        let summary = format!("{app} is removed from {target}, commit {}", commit.short());
+        return Ok((Some(commit), summary));
+    }
+    let summary = if repository.footprint(target, app).await?.is_empty() {
+        "it is gone; the commit that took it away cannot be seen any more"
+    } else {
+        "not done: the process ended before"
+    };
+    Ok((None, summary.to_owned()))
+}

@@ -1,0 +1,313 @@
+//! Takes in a rollback that is asked for: looks, chooses the revision, judges, stores. The rest is a job's.
+
+use std::time::Duration;
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::rollback::claims::{check_reserved_names, revision_claims};
+use crate::deployments::rollback::data::{self, Accepted};
+use crate::deployments::rollback::{NotRolledBack, RolledBack, Version};
+use crate::deployments::{Deployments, Fault, Manifests};
+use crate::git::layout;
+use crate::git::writer::{ManifestRepository, WriteError};
+use crate::model::audit::{By, Entry};
+use crate::model::deployment::{Deployment, State};
+use crate::model::event::DeploymentRequest;
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::live_history::RolledBackFrom;
+use crate::model::release::Release;
+use crate::model::revision::ManifestFile;
+use crate::model::rollback::{
+    Choice, Holds, Kept, NoChoice, Rollback, RollbackRequest, provisional_number,
+};
+use crate::model::target::Environment;
+use crate::pipeline::diff::{self, Change};
+use crate::pipeline::validate::unavailable_kinds;
+use crate::store::{Filter, NewRollback, PendingAnswer, Reply, RollbackTurn};
+
+/// So long the routes and objects of other apps are looked for while somebody waits for the answer.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// Lines around those that differ.
+const CONTEXT: usize = 3;
+
+impl Deployments {
+    /// Asks for a rollback: what it will change, and its deployment.
+    pub(crate) async fn roll_back(
+        &self,
+        request: RollbackRequest,
+        by: By,
+        reply: &Reply<RolledBack>,
+    ) -> Result<RolledBack, NotRolledBack> {
+        let RollbackRequest { target, app, .. } = &request;
+        let manifests = self.manifests(target)?;
+        let kept = manifests.repository.kept(target, app).await;
+        let kept = kept.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        let choice = self.choose_revision(&kept, &request).await?;
+        let to = self.find_deployment(&choice.to).await?.ok_or_else(|| not_known(&choice.to))?;
+        let from = match &choice.from {
+            Some(from) => self.find_deployment(from).await?,
+            None => None,
+        };
+        self.check_locks(target, app, &to).await?;
+        let lane = self.lane(target, app).await?;
+        let lane = lane.unwrap_or_else(|| to.request.release.repository.clone());
+        // The job looks again: a manifest host that is slow or down turns nobody away.
+        let free = revision_claims(self, (target, app), &choice.to, &lane);
+        if let Ok(Err(Problem { remedy: Remedy::Reject, message })) =
+            tokio::time::timeout(LONGEST_LOOK, free).await
+        {
+            return Err(NotRolledBack::Against(message));
+        }
+        let files = read_files(&manifests.repository, (target, app), &choice.to, &kept).await;
+        let (now, then, former) =
+            files.map_err(|error| NotRolledBack::Repository(error.to_string()))?;
+        check_reserved_names(self, target, app, &then)
+            .map_err(|problem| NotRolledBack::Against(problem.message))?;
+        let notes = data::judge(&now, &then, &former, Accepted::by(&request))?;
+        let cluster = self.clusters.find(target);
+        let gone = cluster.map(|cluster| unavailable_kinds(&then, &cluster)).unwrap_or_default();
+        let notes = [notes, gone].concat();
+        let changes = changes(&now, &then);
+        let hold = self.holds_on(target);
+        let mut answer = RolledBack {
+            deployment: None,
+            from: choice.from.clone().map(|id| version(id, from.as_ref())),
+            to: version(choice.to.clone(), Some(&to)),
+            warning: choice.warning.clone(),
+            notes,
+            hold,
+            changes,
+        };
+        if !request.dry_run {
+            let away = from.map(|from| from.request.release);
+            let new = self.new_rollback(&request, &choice, to, (away, lane, hold), &by);
+            answer.deployment = Some(new.deployment(self.clock.now()));
+            self.record_new(&new, by, reply.answer(&answer).as_ref()).await?;
+        }
+        Ok(answer)
+    }
+
+    fn manifests(&self, target: &TargetName) -> Result<&Manifests, NotRolledBack> {
+        let found = self.manifests_of(target);
+        found.map_err(|problem| NotRolledBack::Unknown(problem.message))
+    }
+
+    /// A rollback's own id stands for the revision that it made live.
+    async fn choose_revision(
+        &self,
+        kept: &Kept,
+        request: &RollbackRequest,
+    ) -> Result<Choice, NotRolledBack> {
+        let RollbackRequest { target, app, to, .. } = request;
+        let past = self.live_history(target, app).await?;
+        let named = match to {
+            Some(to) => self.find_deployment(to).await?,
+            None => None,
+        };
+        let back = named.as_ref().and_then(|one| one.rollback.as_ref()).map(|back| &back.to);
+        kept.choose(back.or(to.as_ref()), &past)
+            .map_err(|why| refusal(why, request, named.as_ref()))
+    }
+
+    async fn find_deployment(&self, id: &DeployId) -> Result<Option<Deployment>, Fault> {
+        self.store.deployment(id).await.map_err(Fault::new)
+    }
+
+    async fn check_locks(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+        to: &Deployment,
+    ) -> Result<(), NotRolledBack> {
+        let owner = to.contact.as_ref().map(|contact| contact.owner.as_str());
+        let now = self.clock.now();
+        let locks =
+            self.store.locks_that_stop(target, app, owner, now).await.map_err(Fault::new)?;
+        let Some(lock) = locks.first() else { return Ok(()) };
+        Err(NotRolledBack::Against(format!(
+            "{} is locked by {}: {}; `bart unlock` takes the lock away",
+            lock.scope, lock.by, lock.reason
+        )))
+    }
+
+    pub(super) fn holds_on(&self, target: &TargetName) -> bool {
+        let policies = self.clusters.find(target).map(|target| target.policies);
+        policies.unwrap_or_default().holds != Holds::Off
+    }
+
+    /// The lane of the app's deployments: it may belong to another repository by now.
+    pub(super) async fn lane(
+        &self,
+        target: &TargetName,
+        app: &AppKey,
+    ) -> Result<Option<RepoName>, NotRolledBack> {
+        let filter = Filter {
+            state: Some(State::Succeeded),
+            target: Some(target.clone()),
+            app: Some(app.clone()),
+            ..Filter::default()
+        };
+        let newest = self.store.deployments(&filter, None, 1).await.map_err(Fault::new)?;
+        Ok(newest.deployments.into_iter().next().map(|one| one.request.release.repository))
+    }
+
+    fn new_rollback(
+        &self,
+        request: &RollbackRequest,
+        choice: &Choice,
+        revision: Deployment,
+        (away, repository, hold): (Option<Release>, RepoName, bool),
+        by: &By,
+    ) -> NewRollback {
+        let id = self.clock.deploy_id();
+        let release = Release { repository, ..revision.request.release };
+        let asked = DeploymentRequest {
+            forge_id: provisional_number(&id),
+            release,
+            target: request.target.clone(),
+            git_ref: revision.request.git_ref,
+            actor: by.name.clone(),
+            description: request.reason.clone(),
+            production: revision.request.production || self.is_production(&request.target),
+            automatic: false,
+            recipient: by.recipient(),
+            identity: None,
+        };
+        let Choice { to, tree, from, warning: _ } = choice.clone();
+        let RollbackRequest { with_data, with_fewer_pods, .. } = *request;
+        let reason = request.reason.clone();
+        NewRollback {
+            id,
+            request: asked,
+            app: request.app.clone(),
+            rollback: Rollback { to, from, away, tree, reason, hold, with_data, with_fewer_pods },
+            template: revision.template,
+            contact: revision.contact,
+            address: revision.address,
+        }
+    }
+
+    /// What a target is, the configuration says: whoever deployed the revision may not have said it to GitHub.
+    fn is_production(&self, target: &TargetName) -> bool {
+        let target = self.clusters.find(target);
+        target.is_some_and(|target| target.environment == Environment::Production)
+    }
+
+    async fn record_new(
+        &self,
+        new: &NewRollback,
+        by: By,
+        kept: Option<&PendingAnswer>,
+    ) -> Result<(), NotRolledBack> {
+        let app = &new.app;
+        let entry = entry(new, by, self.clock.now());
+        match self.record_rollback(new, (&entry, kept)).await {
+            Ok(RollbackTurn::Yes) => Ok(()),
+            Ok(RollbackTurn::RollingBack(id)) => Err(NotRolledBack::Against(format!(
+                "rollback {id} of {app} is under way: ask again when it has ended"
+            ))),
+            Ok(RollbackTurn::Removing) => {
+                Err(NotRolledBack::Against(format!("a removal of {app} is under way")))
+            }
+            Err(error) => Err(Fault::new(error).into()),
+        }
+    }
+}
+
+fn entry(new: &NewRollback, by: By, at: jiff::Timestamp) -> Entry {
+    let Rollback { to, from, reason, .. } = &new.rollback;
+    let from = from.as_ref().map_or("hand-edited files".to_owned(), ToString::to_string);
+    Entry {
+        id: new.id.clone(),
+        at,
+        by,
+        act: "rollback",
+        target: Some(new.request.target.clone()),
+        app: Some(new.app.clone()),
+        subject: format!("from {from} to {to} ({})", new.request.release.tag),
+        reason: reason.clone(),
+        outcome: format!("deployment {} was asked for", new.id),
+    }
+}
+
+/// Words each refusal, with what to do.
+fn refusal(why: NoChoice, request: &RollbackRequest, named: Option<&Deployment>) -> NotRolledBack {
+    let RollbackRequest { target, app, .. } = request;
+    match (why, named) {
+        (NoChoice::NoApp, _) => NotRolledBack::Unknown(format!("there is no {app} on {target}")),
+        (NoChoice::Live(id), _) => {
+            NotRolledBack::Against(format!("revision {id} of {app} is live on {target} already"))
+        }
+        (NoChoice::NoneBefore(id), _) => NotRolledBack::Against(format!(
+            "revision {id} of {app} is the oldest that {target} keeps: there is none before it; \
+             name a newer one, or deploy an older tag"
+        )),
+        (NoChoice::AllRolledBackFrom(RolledBackFrom { revision, by, reason, .. }), _) => {
+            NotRolledBack::Against(format!(
+                "every older revision of {app} that {target} keeps was rolled back from, {revision} by {by}: \
+                 {reason}; name one with `--to` to take it all the same, or deploy an older tag"
+            ))
+        }
+        (NoChoice::NotKept(id), None) => {
+            NotRolledBack::Unknown(format!("there is no revision {id} of {app} on {target}"))
+        }
+        (NoChoice::NotKept(id), Some(named)) => not_kept(&id, named, request),
+    }
+}
+
+fn not_kept(id: &DeployId, named: &Deployment, request: &RollbackRequest) -> NotRolledBack {
+    let RollbackRequest { target, app, .. } = request;
+    let (its, tag) = (&named.request, &named.request.release.tag);
+    if named.app.as_ref() != Some(app) || its.target != *target {
+        let of = named.app.as_ref().map_or(its.release.repository.to_string(), ToString::to_string);
+        return NotRolledBack::NotMeant(format!(
+            "revision {id} is of {of} on {}, not of {app} on {target}",
+            its.target
+        ));
+    }
+    match named.state {
+        State::Succeeded => NotRolledBack::Against(format!(
+            "revision {id} is not kept any more: {target} keeps the newest five of {app}; deploy {tag} \
+             again"
+        )),
+        state => NotRolledBack::NotMeant(format!(
+            "deployment {id} made no revision: it is {}",
+            state.as_str()
+        )),
+    }
+}
+
+fn not_known(id: &DeployId) -> NotRolledBack {
+    NotRolledBack::Against(format!(
+        "the database knows nothing of revision {id}: `the-deployer rebuild` reads it back from the \
+         manifest repository"
+    ))
+}
+
+fn version(id: DeployId, record: Option<&Deployment>) -> Version {
+    Version {
+        id,
+        release: record.map(|one| one.request.release.clone()),
+        by: record.map(|one| (one.request.actor.clone(), one.received_at)),
+    }
+}
+
+/// The files of `latest` and of the revision, and what the former revisions know of disks.
+async fn read_files(
+    repository: &ManifestRepository,
+    (target, app): (&TargetName, &AppKey),
+    to: &DeployId,
+    kept: &Kept,
+) -> Result<(Vec<ManifestFile>, Vec<ManifestFile>, Vec<Vec<ManifestFile>>), WriteError> {
+    let latest = layout::latest_folder(target, app).to_string();
+    let folder = layout::revision_folder(target, app, to).to_string();
+    let now = repository.files_beside(&latest).await?;
+    let then = repository.files_beside(&folder).await?;
+    let former = data::former_disks(repository, (target, app), kept, &now).await?;
+    Ok((now, then, former))
+}
+
+/// What becomes another; `None` where files are not ours.
+fn changes(now: &[ManifestFile], then: &[ManifestFile]) -> Option<Vec<Change>> {
+    let (now, then) = (diff::objects(now)?, diff::objects(then)?);
+    Some(diff::changes(&now, &then, CONTEXT).0)
+}

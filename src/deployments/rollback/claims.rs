@@ -1,0 +1,132 @@
+//! What a former revision takes when it is live again: its namespace, the names of its objects and its routes.
+//! They may be another app's by now, or no app's at all. The rules of a deployment judge the same, and do not
+//! run for a rollback.
+
+use crate::deployments::attempt::{object_claims, route_claims, routes_of};
+use crate::deployments::outcome::{Problem, Remedy, route_taken};
+use crate::deployments::{Deployments, problem};
+use crate::facts::NotKnown;
+use crate::git::layout;
+use crate::model::claim::{Claims, ObjectClaim};
+use crate::model::deployment::Deployment;
+use crate::model::facts::LiveObject;
+use crate::model::id::{AppKey, DeployId, RepoName, TargetName};
+use crate::model::revision::ManifestFile;
+use crate::model::rollback::Rollback;
+use crate::model::route::{Route, RouteClaim};
+use crate::pipeline::reading;
+
+/// What the rollback makes live again, unless it may not or another app would be in its way.
+pub(crate) async fn of_revision(
+    deployments: &Deployments,
+    deployment: &Deployment,
+    rollback: &Rollback,
+) -> Result<Claims, Problem> {
+    // Without an app, the job says so.
+    let Some(app) = &deployment.app else { return Ok(Claims::default()) };
+    let request = &deployment.request;
+    revision_claims(deployments, (&request.target, app), &rollback.to, &request.release.repository)
+        .await
+}
+
+/// What an app of that repository would make live again with a revision.
+pub(super) async fn revision_claims(
+    deployments: &Deployments,
+    (target, app): (&TargetName, &AppKey),
+    to: &DeployId,
+    repository: &RepoName,
+) -> Result<Claims, Problem> {
+    let folder = layout::revision_folder(target, app, to).to_string();
+    let files = deployments.manifests_of(target)?.repository.files(&folder).await;
+    let files = files.map_err(|error| problem::of_write(&error))?;
+    check_reserved_names(deployments, target, app, &files)?;
+    let objects = free_objects(deployments, target, app, &files).await?;
+    let routes = free_routes(deployments, target, app, &files, repository).await?;
+    Ok(Claims { routes, objects })
+}
+
+/// Refuses what the target takes from no app: a namespace, or a name of Kubernetes' or the platform's. It
+/// may have been live before anybody said so.
+pub(super) fn check_reserved_names(
+    deployments: &Deployments,
+    target: &TargetName,
+    app: &AppKey,
+    files: &[ManifestFile],
+) -> Result<(), Problem> {
+    let Some(cluster) = deployments.clusters.find(target) else { return Ok(()) };
+    let refusal = cluster.refuse_namespace(app.namespace.as_str());
+    if let Some(refusal) = refusal.filter(|refusal| !refusal.by_name_alone) {
+        return Err(refused(&format!("{}; {}", refusal.message, refusal.help)));
+    }
+    let (revision, _) = reading::live_app(files);
+    let taken = revision.objects.iter().find_map(|LiveObject { kind, name, .. }| {
+        let owner = cluster.owner_of_object(&app.namespace, kind, name)?;
+        Some(format!("it would make the {kind} `{name}`, {owner}"))
+    });
+    taken.map_or(Ok(()), |message| Err(refused(&message)))
+}
+
+/// The revision's objects, unless another app of the namespace has one of them by now.
+async fn free_objects(
+    deployments: &Deployments,
+    target: &TargetName,
+    app: &AppKey,
+    files: &[ManifestFile],
+) -> Result<Vec<ObjectClaim>, Problem> {
+    let found = deployments.facts.namespace(target, app).await;
+    let namespace = found.map_err(|NotKnown(why)| {
+        unknown(format!("it is not known whether other apps have its objects by now: {why}"))
+    })?;
+    let (revision, unreadable) = reading::live_app(files);
+    for file in unreadable {
+        tracing::warn!(%app, %target, file, "a revision's file cannot be read: its names are not judged");
+    }
+    let own = namespace.apps.get(&app.slug).map_or(&[][..], |own| own);
+    // What both have already, the rollback does not change.
+    let is_live = |object: &LiveObject| {
+        own.iter().any(|one| *one.name == *object.name && *one.kind == *object.kind)
+    };
+    let mut new = revision.names().filter(|object| !is_live(object));
+    let taken = new.find_map(|object| Some((object, namespace.owner_of(&app.slug, object)?)));
+    if let Some((object, other)) = taken {
+        return Err(refused(&format!("{object} is `{}/{other}`'s by now", app.namespace)));
+    }
+    let live = revision.names().filter(|object| is_live(object)).cloned();
+    Ok(object_claims(files, &live.collect::<Vec<_>>()))
+}
+
+/// The revision's routes, unless another app's is in the way of one by now.
+async fn free_routes(
+    deployments: &Deployments,
+    target: &TargetName,
+    app: &AppKey,
+    files: &[ManifestFile],
+    repository: &RepoName,
+) -> Result<Vec<RouteClaim>, Problem> {
+    let routes = routes_of(app, files);
+    let mut hosts: Vec<String> = routes.iter().map(|route| route.host.clone()).collect();
+    hosts.dedup();
+    if hosts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = deployments.facts.routes(target, app, &hosts).await;
+    let (others, live) = found.map_err(|NotKnown(why)| {
+        unknown(format!("it is not known whether other apps have its hosts by now: {why}"))
+    })?;
+    let claims = route_claims(routes, &live);
+    let is_in_the_way =
+        |one: &&Route| claims.iter().any(|claim| claim.is_refused_beside(one, repository));
+    match others.iter().find(is_in_the_way) {
+        None => Ok(claims),
+        Some(route) => Err(refused(&route_taken(route))),
+    }
+}
+
+fn refused(why: &str) -> Problem {
+    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
+}
+
+/// What cannot be read cannot be written to either.
+fn unknown(message: String) -> Problem {
+    Problem { remedy: Remedy::Retry { after: None }, message }
+}

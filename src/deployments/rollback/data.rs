@@ -1,0 +1,184 @@
+//! A rollback takes nothing away that keeps data, and no pods, unless somebody says so, as a deployment and a
+//! removal do not; and it asks for nothing that Kubernetes refuses.
+
+use crate::deployments::outcome::{Problem, Remedy};
+use crate::deployments::problem;
+use crate::deployments::rollback::NotRolledBack;
+use crate::git::layout;
+use crate::git::writer::{ManifestRepository, Seen, WriteError};
+use crate::model::deployment::Deployment;
+use crate::model::facts::LiveObject;
+use crate::model::id::{AppKey, DeployId, TargetName};
+use crate::model::revision::ManifestFile;
+use crate::model::rollback::{Kept, Rollback, RollbackRequest, TreeId};
+use crate::pipeline::removal::{self, Replacement};
+use crate::pipeline::{application, disks, reading, replicas};
+
+/// What whoever asks for a rollback accepts of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Accepted {
+    data: bool,
+    fewer_pods: bool,
+}
+
+impl Accepted {
+    pub(super) fn by(request: &RollbackRequest) -> Self {
+        Self { data: request.with_data, fewer_pods: request.with_fewer_pods }
+    }
+}
+
+/// What a rollback that may be done goes by; if something else is there by the push, it is void.
+pub(super) struct Judgement {
+    /// The tree of `latest` that it was judged by.
+    pub(super) latest: Option<TreeId>,
+    /// The Application as it was seen, and as the revision needs it; `None` where it is as it should be, or
+    /// cannot be read.
+    pub(super) application: Option<(Seen, Vec<u8>)>,
+}
+
+/// Whether `then` may take the place of `now`; what a person should know of it.
+pub(super) fn judge(
+    now: &[ManifestFile],
+    then: &[ManifestFile],
+    former: &[Vec<ManifestFile>],
+    accepted: Accepted,
+) -> Result<Vec<String>, NotRolledBack> {
+    let Replacement { loses, refused, fewer_pods, mut notes } =
+        removal::replacement(now, then, former);
+    if let Some(first) = refused.into_iter().next() {
+        return Err(NotRolledBack::Against(format!(
+            "{first}; deploy the former tag instead, with the disk as it is"
+        )));
+    }
+    if !loses.is_empty() && !accepted.data {
+        return Err(NotRolledBack::KeepsData(loses));
+    }
+    if let Some(first) = fewer_pods.first().filter(|_| !accepted.fewer_pods) {
+        return Err(NotRolledBack::Against(format!(
+            "{first}; deploy the former tag instead, which keeps the number, or say that it may: \
+             `--with-fewer-pods`, or `with_fewer_pods` by HTTP"
+        )));
+    }
+    notes.extend(fewer_pods);
+    Ok(notes)
+}
+
+/// The files of all kept revisions that can ask for disks, the newest first; none of an app without a disk.
+pub(super) async fn former_disks(
+    repository: &ManifestRepository,
+    (target, app): (&TargetName, &AppKey),
+    kept: &Kept,
+    live: &[ManifestFile],
+) -> Result<Vec<Vec<ManifestFile>>, WriteError> {
+    let mut all = Vec::new();
+    if reading::live_app(live).0.disks.is_empty() {
+        return Ok(all);
+    }
+    for (id, _) in &kept.revisions {
+        let folder = layout::revision_folder(target, app, id).to_string();
+        let mut files = repository.files_beside(&folder).await?;
+        files.retain(|file| disks::can_be_in(&file.name));
+        all.push(files);
+    }
+    Ok(all)
+}
+
+/// What is not there any more of what the rollback was asked for.
+fn say_gone(kept: &Kept, (target, app): (&TargetName, &AppKey), to: &DeployId) -> Option<String> {
+    let Kept { revisions, latest } = kept;
+    if revisions.iter().any(|(id, _)| id == to) {
+        return None;
+    }
+    Some(if revisions.is_empty() && latest.is_none() {
+        format!(
+            "{app} is not on {target} any more: it was removed since the rollback was asked for"
+        )
+    } else {
+        format!(
+            "the revision {to} of {app} on {target} is gone: newer ones took its place since the rollback was \
+             asked for; `bart history {target}` lists those that are left"
+        )
+    })
+}
+
+/// Judges it once more before it is pushed: what was deployed or edited while it waited counts.
+pub(super) async fn judge_again(
+    repository: &ManifestRepository,
+    (deployment, app): (&Deployment, &AppKey),
+    rollback: &Rollback,
+) -> Result<Judgement, Problem> {
+    let failed = |error| problem::of_write(&error);
+    let target = &deployment.request.target;
+    // The tree first: if the files are another's by then, the push finds that out.
+    let kept = repository.kept(target, app).await.map_err(failed)?;
+    if let Some(gone) = say_gone(&kept, (target, app), &rollback.to) {
+        return Err(refused(&gone));
+    }
+    let live = repository.files(&layout::latest_folder(target, app).to_string()).await;
+    let live = live.map_err(failed)?;
+    let former = former_disks(repository, (target, app), &kept, &live).await.map_err(failed)?;
+    let revision = layout::revision_folder(target, app, &rollback.to).to_string();
+    let revision = repository.files(&revision).await.map_err(failed)?;
+    let accepted = Accepted { data: rollback.with_data, fewer_pods: rollback.with_fewer_pods };
+    match judge(&live, &revision, &former, accepted) {
+        Ok(_notes) => {}
+        Err(NotRolledBack::KeepsData(objects)) => return Err(refused(&data_refusal(&objects))),
+        Err(other) => return Err(refused(&other.to_string())),
+    }
+    let file = layout::application_file(target, app);
+    let (_, found) = repository.found(vec![file]).await.map_err(failed)?;
+    let application = found.into_iter().next().and_then(|file| {
+        let bytes = rewrite_application(&file.bytes?, &live, &revision)?;
+        Some((file.seen, bytes))
+    });
+    Ok(Judgement { latest: kept.latest, application })
+}
+
+/// The Application with what the revision's own objects leave to autoscalers; `None` where that changes nothing.
+fn rewrite_application(
+    application: &[u8],
+    live: &[ManifestFile],
+    revision: &[ManifestFile],
+) -> Option<Vec<u8>> {
+    let (live, _) = reading::live_app(live);
+    let (revision, _) = reading::live_app(revision);
+    let workloads = replicas::beside_live(replicas::workloads(&revision), &live);
+    application::with_autoscaled(application, &workloads)
+}
+
+fn data_refusal(objects: &[LiveObject]) -> String {
+    let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    format!(
+        "it would take what keeps data out of the manifests: {}; `--with-data` says that it may",
+        objects.join(", ")
+    )
+}
+
+fn refused(why: &str) -> Problem {
+    Problem { remedy: Remedy::Reject, message: format!("not rolled back: {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_while_a_rollback_waited_is_named() {
+        let id = |n: u8| DeployId::parse(format!("20261121-054812123-00000{n}")).unwrap();
+        let app = AppKey { namespace: "devx".parse().unwrap(), slug: "shop".parse().unwrap() };
+        let target = "prod".parse().unwrap();
+        let gone = |revisions: &[u8], latest: bool| {
+            let tree = || TreeId("0".to_owned());
+            let revisions = revisions.iter().map(|n| (id(*n), tree())).collect();
+            say_gone(&Kept { revisions, latest: latest.then(tree) }, (&target, &app), &id(1))
+        };
+        assert_eq!(gone(&[2, 1], true), None);
+        let revision = gone(&[3, 2], true).unwrap();
+        assert!(
+            revision.contains("the revision 20261121-054812123-000001")
+                && revision.contains("is gone")
+        );
+        let app = gone(&[], false).unwrap();
+        assert!(app.starts_with("devx/shop is not on prod any more: it was removed"), "{app}");
+    }
+}

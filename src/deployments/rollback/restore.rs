@@ -1,0 +1,126 @@
+//! What a rollback's job asks of the manifest repository.
+
+use jiff::Timestamp;
+
+use crate::deployments::outcome::{Earlier, Problem, Restored};
+use crate::deployments::rollback::data::{self, Judgement};
+use crate::deployments::{Deployments, problem};
+use crate::git::layout;
+use crate::git::writer::{ManifestRepository, Restore, RollbackNote, Watch, WriteError, Written};
+use crate::model::deployment::{Deployment, Pushed};
+use crate::model::id::{AppKey, CommitSha};
+use crate::model::revision::Digest;
+use crate::model::rollback::Rollback;
+use crate::pipeline::render;
+use crate::support::lease::Lease;
+
+/// So often it is judged by what is live, where somebody changes that before the push.
+const LOOKS: u32 = 3;
+
+/// Makes the revision live again.
+pub(crate) async fn restore(
+    deployments: &Deployments,
+    deployment: &Deployment,
+    rollback: &Rollback,
+    (at, lease): (Timestamp, &Lease),
+) -> Restored {
+    let target = &deployment.request.target;
+    let (repository, app) = match (deployments.manifests_of(target), &deployment.app) {
+        (Ok(manifests), Some(app)) => (&manifests.repository, app),
+        (Err(problem), _) => return Restored { ended: Err(problem), hand_edit: None },
+        (_, None) => return Restored { ended: Err(no_app()), hand_edit: None },
+    };
+    let policy = deployments.clusters.find(target).map(|target| target.policies.hand_edits);
+    let watch = Watch::new(policy.unwrap_or_default());
+    let number = match deployments.identity_of(deployment).await {
+        Ok(identity) => identity.map(|identity| identity.repository),
+        Err(problem) => return Restored { ended: Err(problem), hand_edit: None },
+    };
+    let note = note(deployment, app, rollback, number);
+    let restore = Restore::new(&note, rollback.tree.clone(), watch.clone());
+    let mut look = 1;
+    let ended = loop {
+        let judged = data::judge_again(repository, (deployment, app), rollback).await;
+        let Judgement { latest, application } = match judged {
+            Ok(judgement) => judgement,
+            Err(problem) => break Err(problem),
+        };
+        let restore = restore.clone().over(latest).with_application(application);
+        match repository.roll_back(restore, at, lease).await {
+            Ok(written) => {
+                deployments.facts.pushed();
+                break recorded(repository, deployment, app, rollback, written).await;
+            }
+            Err(WriteError::Moved { .. }) if look < LOOKS => look += 1,
+            Err(error) => break Err(problem::of_write(&error)),
+        }
+    };
+    Restored { ended, hand_edit: watch.found().map(Box::new) }
+}
+
+/// What an earlier attempt has pushed, if its commit is there.
+pub(crate) async fn pushed(
+    deployments: &Deployments,
+    deployment: &Deployment,
+    rollback: &Rollback,
+) -> Result<Option<Earlier>, Problem> {
+    let target = &deployment.request.target;
+    let repository = &deployments.manifests_of(target)?.repository;
+    let Some(app) = &deployment.app else { return Ok(None) };
+    let failed = |error| problem::of_write(&error);
+    let Some(commit) = repository.commit_of(&deployment.id).await.map_err(failed)? else {
+        return Ok(None);
+    };
+    let written = Written::AlreadyPushed { commit };
+    let pushed = recorded(repository, deployment, app, rollback, written).await?;
+    let edit = repository.replaced_edit(target, app, &deployment.id).await.map_err(failed)?;
+    Ok(Some(Earlier { pushed, hand_edit: edit.map(Box::new) }))
+}
+
+/// What the record says of a revision that is live again: the digest of its files is the old one.
+async fn recorded(
+    repository: &ManifestRepository,
+    deployment: &Deployment,
+    app: &AppKey,
+    rollback: &Rollback,
+    written: Written,
+) -> Result<Pushed, Problem> {
+    let folder = layout::revision_folder(&deployment.request.target, app, &rollback.to).to_string();
+    let files = repository.files(&folder).await.map_err(|error| problem::of_write(&error))?;
+    // Files that nobody of us wrote have no digest of ours; their tree names them as well.
+    let digest =
+        render::digest_of(&files).unwrap_or_else(|| Digest(format!("git-tree:{}", rollback.tree)));
+    let (commit, changed): (CommitSha, bool) = match written {
+        Written::Pushed { commit } | Written::AlreadyPushed { commit } => (commit, true),
+        Written::Unchanged { commit } => (commit, false),
+    };
+    Ok(Pushed { commit, changed, digest, files: files.into_iter().map(|one| one.name).collect() })
+}
+
+fn note(
+    deployment: &Deployment,
+    app: &AppKey,
+    rollback: &Rollback,
+    repository_number: Option<i64>,
+) -> RollbackNote {
+    let request = &deployment.request;
+    RollbackNote {
+        id: deployment.id.clone(),
+        app: app.clone(),
+        target: request.target.clone(),
+        to: rollback.to.clone(),
+        from: rollback.from.clone(),
+        tag: request.release.tag.clone(),
+        repository: request.release.repository.clone(),
+        repository_number,
+        commit: request.release.commit.clone(),
+        actor: request.actor.clone(),
+        reason: rollback.reason.clone(),
+    }
+}
+
+fn no_app() -> Problem {
+    crate::deployments::planning::given_up(
+        "the rollback's record names no app: a fault of ours".to_owned(),
+    )
+}

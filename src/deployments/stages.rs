@@ -1,0 +1,131 @@
+//! How long each stage of one attempt took, and its two log lines.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::clock::{Clock, Stopwatch};
+use crate::model::deployment::{Stage, StageTime};
+use crate::model::id::DeployId;
+
+/// How long stages take, for Prometheus. Clones share it.
+#[derive(Debug, Clone)]
+pub struct StageDurations(pub(crate) Family<StageLabel, Histogram, fn() -> Histogram>);
+
+/// A stage, as a label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct StageLabel {
+    stage: &'static str,
+}
+
+/// In seconds: merging takes microseconds, a push up to some seconds, a queue any time.
+const BUCKETS: [f64; 14] =
+    [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0, 60.0];
+
+impl Default for StageDurations {
+    fn default() -> Self {
+        Self(Family::new_with_constructor(|| Histogram::new(BUCKETS)))
+    }
+}
+
+impl StageDurations {
+    fn observe(&self, stage: Stage, micros: u64) {
+        let seconds = std::time::Duration::from_micros(micros).as_secs_f64();
+        self.0.get_or_create(&StageLabel { stage: stage.as_str() }).observe(seconds);
+    }
+}
+
+/// The stages of one attempt at one deployment. Clones share them.
+#[derive(Clone)]
+pub struct Stages(Arc<Inner>);
+
+struct Inner {
+    deployment: DeployId,
+    clock: Clock,
+    durations: StageDurations,
+    times: Mutex<Vec<StageTime>>,
+}
+
+/// A stage that is going on; it ends when this is dropped.
+#[must_use = "the stage ends when this is dropped"]
+pub struct Going {
+    stages: Stages,
+    stage: Stage,
+    since: Stopwatch,
+}
+
+impl Stages {
+    /// No stage yet.
+    pub fn new(deployment: DeployId, clock: Clock, durations: StageDurations) -> Self {
+        Self(Arc::new(Inner { deployment, clock, durations, times: Mutex::default() }))
+    }
+
+    /// Begins a stage.
+    pub fn begin(&self, stage: Stage) -> Going {
+        let Inner { deployment, clock, .. } = &*self.0;
+        tracing::info!(
+            target: "the_deployer::stage",
+            %deployment, stage = stage.as_str(), "{} begins", stage.as_str()
+        );
+        Going { stages: self.clone(), stage, since: clock.stopwatch() }
+    }
+
+    /// Records a stage that has ended.
+    pub fn took(&self, stage: Stage, micros: u64) {
+        let Inner { deployment, durations, .. } = &*self.0;
+        tracing::info!(
+            target: "the_deployer::stage",
+            %deployment, stage = stage.as_str(), micros,
+            "{} took {}", stage.as_str(), Millis(micros)
+        );
+        durations.observe(stage, micros);
+        self.lock().push(StageTime { stage, micros });
+    }
+
+    /// The stages that have ended, in that order.
+    pub fn times(&self) -> Vec<StageTime> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<StageTime>> {
+        self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.stages.took(self.stage, self.since.micros());
+    }
+}
+
+/// Microseconds as milliseconds, `12.3 ms`.
+struct Millis(u64);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} ms", self.0 / 1000, self.0 % 1000 / 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_recorded_in_the_order_of_their_ends() {
+        let id = DeployId::parse("20261121-054812123-3f9a2c").unwrap();
+        let stages = Stages::new(id, Clock::system(), StageDurations::default());
+        stages.took(Stage::Queue, 1500);
+        drop(stages.begin(Stage::Fetch));
+        let order: Vec<_> = stages.times().into_iter().map(|time| time.stage).collect();
+        assert_eq!(order, [Stage::Queue, Stage::Fetch]);
+    }
+
+    #[test]
+    fn a_time_is_shown_in_milliseconds() {
+        assert_eq!(Millis(12_345).to_string(), "12.3 ms");
+    }
+}

@@ -1,0 +1,261 @@
+//! The templates in use: one set at a time, swapped whole or not at all.
+//!
+//! Where they come from a repository, its branch is looked at on a timer and when a push event
+//! says so. A set that is broken is refused and the old one stays; so it does while the host is
+//! down. A deployment takes the set of one moment, and renders with nothing else.
+
+mod metrics;
+mod source; // from a place to a compiled set
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use metrics::Metrics;
+use source::{LoadError, Repository};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::settings;
+use crate::deployments::checks::Check;
+use crate::git::follow;
+use crate::model::event::Push;
+use crate::model::id::CommitSha;
+use crate::pipeline::templates::Templates;
+use crate::telemetry;
+
+pub use source::{TemplatesError, at_revision};
+
+/// A push event may be here before every replica of the host has the commit.
+const LATE: Duration = Duration::from_secs(5);
+/// At the start the host is not waited for longer than this, if there is a set to start with.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// Nobody reads more lines of one refusal in a log.
+const MOST_LOGGED: usize = 50;
+
+/// The templates in use, and how they are kept current. Clones share them.
+#[derive(Clone)]
+pub(crate) struct InUse(Arc<Inner>);
+
+struct Inner {
+    now: RwLock<Arc<Templates>>,
+    standing: Mutex<Standing>,
+    repository: Option<Repository>,
+    wake: Notify,
+    clock: Clock,
+    metrics: Metrics,
+}
+
+/// How the set in use compares to the branch.
+#[derive(Debug, Clone)]
+struct Standing {
+    /// When the branch was last seen to be what is in use.
+    current_at: Timestamp,
+    /// Why what is in use may not be what is on the branch.
+    trouble: Option<String>,
+    /// The commit that was refused last and why, so that it is judged once.
+    refused: Option<(CommitSha, String)>,
+}
+
+impl InUse {
+    /// Loads the first set.
+    ///
+    /// # Errors
+    /// When there is none that can be used: from a repository neither what is on its branch nor
+    /// what was used before.
+    pub(crate) async fn start(
+        settings: &settings::Templates,
+        git: Option<follow::Settings>,
+        clock: Clock,
+        registry: &telemetry::Metrics,
+    ) -> Result<Self, TemplatesError> {
+        let (templates, trouble, repository) = match settings {
+            settings::Templates::Repository(settings) if let Some(git) = git => {
+                let repository = Repository::open(settings, git).await?;
+                let (templates, trouble) = first(&repository).await?;
+                (templates, trouble, Some(repository))
+            }
+            of_this_machine => (source::of_this_machine(of_this_machine).await?, None, None),
+        };
+        let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
+        metrics.in_use(&templates.origin, templates.commit.as_ref());
+        let standing = Standing { current_at: clock.now(), trouble, refused: None };
+        if standing.trouble.is_none() {
+            metrics.current(standing.current_at);
+        }
+        let (now, standing) = (RwLock::new(Arc::new(templates)), Mutex::new(standing));
+        let wake = Notify::new();
+        Ok(Self(Arc::new(Inner { now, standing, repository, wake, clock, metrics })))
+    }
+
+    /// The set of this moment.
+    pub(crate) fn now(&self) -> Arc<Templates> {
+        Arc::clone(&self.0.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at the branch again and again until it is told to stop. Then nobody does any more.
+    pub(crate) async fn keep_current(&self, stop: CancellationToken) {
+        let Some(repository) = &self.0.repository else { return };
+        self.look_until(stop, repository).await;
+        repository.close().await;
+    }
+
+    async fn look_until(&self, stop: CancellationToken, repository: &Repository) {
+        let mut wait = if self.standing().trouble.is_some() { LATE } else { repository.refresh };
+        loop {
+            let pushed = tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.0.wake.notified() => true,
+                () = tokio::time::sleep(wait) => false,
+            };
+            let moved = tokio::select! {
+                () = stop.cancelled() => return,
+                moved = self.refresh(repository) => moved,
+            };
+            wait = repository.refresh;
+            if pushed && !moved {
+                wait = wait.min(LATE);
+            }
+        }
+    }
+
+    /// Whether the push is to the branch that is followed; then it is looked at soon.
+    pub(crate) fn pushed(&self, push: &Push) -> bool {
+        let ours = self.0.repository.as_ref().is_some_and(|repository| repository.is_of(push));
+        if ours {
+            self.0.wake.notify_one();
+        }
+        ours
+    }
+
+    /// What is in use and what may be wrong with it. An older set is a set: it is ready.
+    pub(crate) fn check(&self) -> Check {
+        let templates = self.now();
+        let commit = templates.commit.as_ref().map_or("", CommitSha::short);
+        let mut note = format!("{} {commit}", templates.origin).trim_end().to_owned();
+        if let Some(trouble) = self.standing().trouble.as_ref() {
+            note = format!("{note} is in use, but {trouble}");
+        }
+        Check { name: "templates".to_owned(), waiting_for: None, note: Some(note) }
+    }
+
+    /// Brings the numbers that grow by themselves up to date.
+    pub(crate) fn measure(&self) {
+        let age = self.0.clock.now().duration_since(self.standing().current_at);
+        self.0.metrics.age(age.as_secs().max(0));
+    }
+
+    /// Looks once; whether the branch is elsewhere than before.
+    async fn refresh(&self, repository: &Repository) -> bool {
+        let tip = match repository.look().await {
+            Ok(tip) => tip,
+            Err(error) => {
+                tracing::warn!(%error, "the templates cannot be refreshed; the old ones stay in use");
+                self.0.metrics.unreachable();
+                self.standing().trouble = Some(error.to_string());
+                return false;
+            }
+        };
+        if self.now().commit.as_ref() == Some(&tip) {
+            self.is_current();
+            return false;
+        }
+        if self.is_refused(&tip) {
+            return false;
+        }
+        match repository.load(&tip).await {
+            Ok(templates) => self.swap(repository, templates).await,
+            Err(error) => self.refuse(tip, &error),
+        }
+        true
+    }
+
+    async fn swap(&self, repository: &Repository, templates: Templates) {
+        let commit = templates.commit.as_ref().map_or("", CommitSha::as_str).to_owned();
+        tracing::info!(commit, "templates refreshed");
+        self.0.metrics.in_use(&templates.origin, templates.commit.as_ref());
+        let templates = Arc::new(templates);
+        *self.0.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&templates);
+        self.is_current();
+        repository.remember(&templates).await;
+    }
+
+    fn is_current(&self) {
+        let now = self.0.clock.now();
+        *self.standing() = Standing { current_at: now, trouble: None, refused: None };
+        self.0.metrics.current(now);
+    }
+
+    fn refuse(&self, commit: CommitSha, error: &LoadError) {
+        log_refusal(&commit, error);
+        self.0.metrics.refused();
+        let why = refused(&commit, error);
+        let mut standing = self.standing();
+        standing.trouble = Some(why.clone());
+        standing.refused = Some((commit, why));
+    }
+
+    /// Whether that commit was refused before. Then that is the trouble again, whatever else was
+    /// meanwhile.
+    fn is_refused(&self, tip: &CommitSha) -> bool {
+        let mut standing = self.standing();
+        let why = standing.refused.as_ref().filter(|(commit, _)| commit == tip);
+        let why = why.map(|(_, why)| why.clone());
+        let is_refused = why.is_some();
+        standing.trouble = why.or(standing.trouble.take());
+        is_refused
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.0.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is on the branch; else what was used before, with the reason.
+async fn first(repository: &Repository) -> Result<(Templates, Option<String>), TemplatesError> {
+    let Some(before) = repository.used_before().await else {
+        // Nothing to start with: the host has all the time that it wants.
+        return newest(repository, None).await.map(|found| (found, None)).map_err(|cause| {
+            let cause = format!("{cause}; and there is no set that was used before");
+            TemplatesError::Unusable(cause.into())
+        });
+    };
+    let commit = before.commit.clone();
+    let trouble = match tokio::time::timeout(FIRST_LOOK, newest(repository, commit)).await {
+        Ok(Ok(templates)) => return Ok((templates, None)),
+        Ok(Err(trouble)) => trouble,
+        Err(_elapsed) => format!("the host said nothing within {} s", FIRST_LOOK.as_secs()),
+    };
+    tracing::warn!(trouble, "the templates that were used before are used again");
+    Ok((before, Some(trouble)))
+}
+
+/// What is on the branch now, remembered as good.
+async fn newest(repository: &Repository, known: Option<CommitSha>) -> Result<Templates, String> {
+    let tip = repository.look().await.map_err(|error| error.to_string())?;
+    match repository.load(&tip).await {
+        Ok(templates) => {
+            if known.as_ref() != Some(&tip) {
+                repository.remember(&templates).await;
+            }
+            Ok(templates)
+        }
+        Err(error) => {
+            log_refusal(&tip, &error);
+            Err(refused(&tip, &error))
+        }
+    }
+}
+
+fn refused(commit: &CommitSha, error: &LoadError) -> String {
+    format!("{} is refused: {error}", commit.short())
+}
+
+fn log_refusal(commit: &CommitSha, error: &LoadError) {
+    tracing::error!(%commit, %error, "templates refused");
+    let LoadError::Broken(rejection) = error else { return };
+    for violation in rejection.violations.iter().take(MOST_LOGGED) {
+        tracing::error!(%commit, "{violation}");
+    }
+}

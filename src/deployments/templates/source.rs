@@ -1,0 +1,205 @@
+//! From a place that has templates to a set that can be used.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::catalogue::repository::{Folders, Listed};
+use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
+use crate::config::settings;
+use crate::git::follow::{FollowError, Followed, Settings};
+use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
+use crate::model::event::Push;
+use crate::model::id::CommitSha;
+use crate::model::template::TemplateSources;
+use crate::model::violation::Rejection;
+use crate::pipeline::templates::Templates;
+
+const LIMITS: Limits =
+    Limits { files: catalogue::MOST_FILES, bytes: catalogue::LARGEST, depth: catalogue::DEPTH };
+
+/// Why there is no set to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplatesError {
+    /// Where they come from cannot be used.
+    #[error(transparent)]
+    Unusable(Box<dyn std::error::Error>),
+    /// They are broken.
+    #[error("the templates are broken: {0}")]
+    Broken(Rejection),
+}
+
+/// Why a commit is no set of templates.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    /// Its files could not be read.
+    #[error(transparent)]
+    Read(#[from] FollowError),
+    /// They are not what templates consist of.
+    #[error(transparent)]
+    Files(#[from] CatalogueError),
+    /// They are templates, and broken.
+    #[error("{0}")]
+    Broken(Rejection),
+    /// The process is going down.
+    #[error("compiling them stopped in the middle")]
+    Stopped,
+}
+
+/// The repository that templates come from.
+pub(super) struct Repository {
+    followed: Followed,
+    url: String,
+    branch: String,
+    path: String,
+    /// How often it is looked at.
+    pub(super) refresh: Duration,
+}
+
+impl Repository {
+    pub(super) async fn open(
+        settings: &settings::TemplatesRepository,
+        git: Settings,
+    ) -> Result<Self, TemplatesError> {
+        let settings::TemplatesRepository { url, branch, path, refresh, .. } = settings.clone();
+        let followed = Followed::open(git).await;
+        let followed = followed.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
+        Ok(Self { followed, url, branch, path, refresh })
+    }
+
+    /// Where the branch is.
+    pub(super) async fn look(&self) -> Result<CommitSha, FollowError> {
+        self.followed.look().await
+    }
+
+    /// Nobody looks any more.
+    pub(super) async fn close(&self) {
+        self.followed.close().await;
+    }
+
+    /// The set of a commit.
+    pub(super) async fn load(&self, commit: &CommitSha) -> Result<Templates, LoadError> {
+        let read = async |name| {
+            let folder = within(&self.path, name);
+            Ok::<_, FollowError>(listed(self.followed.folder(commit, &folder, LIMITS).await?))
+        };
+        let folders = Folders {
+            apps: read(APPS).await?,
+            components: read(COMPONENTS).await?,
+            policies: read(POLICIES).await?,
+        };
+        let origin = format!("{} {}", self.url, self.branch);
+        let sources = catalogue::repository::sources(origin, commit.clone(), &self.path, folders)?;
+        compiled(sources).await
+    }
+
+    /// The set that was used last, without the host; `None` when there is none, or no more.
+    pub(super) async fn used_before(&self) -> Option<Templates> {
+        let good = self.followed.good().await.ok()??;
+        match self.load(&good).await {
+            Ok(templates) => Some(templates),
+            Err(error) => {
+                tracing::error!(commit = %good, %error, "the templates that were used before are refused");
+                None
+            }
+        }
+    }
+
+    /// Keeps the set for a start without the host.
+    pub(super) async fn remember(&self, templates: &Templates) {
+        let Some(commit) = &templates.commit else { return };
+        if let Err(error) = self.followed.keep(commit).await {
+            tracing::warn!(%error, "the templates cannot be kept for a start without their host");
+        }
+    }
+
+    /// Whether a push is to the branch that is followed.
+    pub(super) fn is_of(&self, push: &Push) -> bool {
+        push.branch == self.branch && is_address_of(&self.url, push.repository.as_str())
+    }
+}
+
+/// Whether an address ends in the repository's name, `owner/name`, as code hosts write it.
+fn is_address_of(url: &str, name: &str) -> bool {
+    let url = url.trim_end_matches('/').to_ascii_lowercase();
+    let path = url.strip_suffix(".git").unwrap_or(&url);
+    path.strip_suffix(&name.to_ascii_lowercase()).is_some_and(|before| before.ends_with(['/', ':']))
+}
+
+fn within(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+fn listed(entries: Vec<Entry>) -> Vec<Listed> {
+    let one = |Entry { path, content }| {
+        let content = match content {
+            Content::File(bytes) => Ok(bytes),
+            Content::Link => Err("a symbolic link"),
+            Content::Submodule => Err("a submodule"),
+        };
+        Listed { path, content }
+    };
+    entries.into_iter().map(one).collect()
+}
+
+async fn compiled(sources: TemplateSources) -> Result<Templates, LoadError> {
+    let compile = move || Templates::compile(&sources).map_err(LoadError::Broken);
+    tokio::task::spawn_blocking(compile).await.map_err(|_| LoadError::Stopped)?
+}
+
+/// The set that is built in, or in a folder; it stays as it was at the start.
+pub(super) async fn of_this_machine(
+    settings: &settings::Templates,
+) -> Result<Templates, TemplatesError> {
+    let sources = match settings {
+        settings::Templates::Folder(folder) => {
+            catalogue::folder(folder).map_err(|error| TemplatesError::Unusable(Box::new(error)))?
+        }
+        settings::Templates::BuiltIn | settings::Templates::Repository(_) => catalogue::built_in(),
+    };
+    compiled(sources).await.map_err(|error| match error {
+        LoadError::Broken(rejection) => TemplatesError::Broken(rejection),
+        other => TemplatesError::Unusable(Box::new(other)),
+    })
+}
+
+/// The templates in a repository of this machine at a revision: a commit, a branch, `HEAD~1`.
+///
+/// # Errors
+/// A sentence with what is not there, or is no set of templates.
+pub fn at_revision(
+    repository: &Path,
+    revision: &str,
+    path: &str,
+) -> Result<TemplateSources, String> {
+    let snapshot = Snapshot::open(repository, revision)?;
+    let read = |name| Ok::<_, String>(listed(snapshot.folder(&within(path, name), LIMITS)?));
+    let folders =
+        Folders { apps: read(APPS)?, components: read(COMPONENTS)?, policies: read(POLICIES)? };
+    let origin = format!("{} at {revision}", repository.display());
+    catalogue::repository::sources(origin, snapshot.commit(), path, folders)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_push_is_known_by_the_end_of_the_address() {
+        for url in [
+            "https://github.com/acme/templates.git",
+            "https://github.com/Acme/Templates",
+            "http://127.0.0.1:8080/acme/templates.git/",
+            "/srv/git/acme/templates.git",
+            "git@github.com:acme/templates.git",
+            "ssh://git@github.com:22/acme/templates.git",
+        ] {
+            assert!(is_address_of(url, "acme/templates"), "{url}");
+        }
+        for url in
+            ["https://github.com/acme/templates-2.git", "https://github.com/notacme/templates"]
+        {
+            assert!(!is_address_of(url, "acme/templates"), "{url}");
+        }
+    }
+}
