@@ -6,8 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use secrecy::SecretString;
 
+use crate::config::access::GitAccess;
+use crate::config::credential::Credential;
 use crate::config::secret::{self, SecretError, Source};
-use crate::config::settings::{Credential, GitAccess, SshAccess};
+use crate::config::ssh::SshAccess;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::owned::TokenSource;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::StartError;
-use crate::config::file::auth;
-use crate::config::settings::{self, ApiToken, People, Settings};
+use crate::config::auth::{self, ApiToken, People};
+use crate::config::limits::LimitSettings;
+use crate::config::settings::Settings;
 use crate::model::id::{TargetName, TeamName};
 use crate::model::target::Clusters;
 use crate::server::Limits;
@@ -45,13 +46,13 @@ pub(super) fn others(settings: &Settings) -> Result<Admission, StartError> {
 
 /// Bounds on requests.
 pub(super) fn limits(settings: &Settings) -> Limits {
-    let settings::Limits { body, body_timeout, .. } = settings.limits;
+    let LimitSettings { body, body_timeout, .. } = settings.limits;
     Limits { body_bytes: body, body_timeout, ..Limits::default() }
 }
 
 /// Bounds on connections, of which each is an open file.
 pub(super) fn connections(settings: &Settings, open_files: Option<u64>) -> ConnectionLimits {
-    let settings::Limits {
+    let LimitSettings {
         header_timeout,
         idle_timeout,
         write_timeout,

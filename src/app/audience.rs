@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::config::settings::{self, Credentials, Settings};
+use crate::config::forge::{ForgeSettings, GitHubCredentials};
+use crate::config::settings::Settings;
 use crate::controller::outbox::rates::{Hourly, Rates};
 use crate::model::notice::Audience;
 use crate::support::rate_limit::Rate;
@@ -19,9 +20,9 @@ const GITHUB_HOURLY: u32 = 480;
 /// Whom the settings name. The local forge has nobody to show a commit to; check runs are for Apps.
 pub(super) fn audience(settings: &Settings) -> Audience {
     let (commits, checks) = match &settings.forge {
-        settings::Forge::Local { .. } => (false, false),
-        settings::Forge::GitHub { credentials: Credentials::Token(_), .. } => (true, false),
-        settings::Forge::GitHub { credentials: Credentials::App(_), .. } => (true, true),
+        ForgeSettings::Local { .. } => (false, false),
+        ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. } => (true, false),
+        ForgeSettings::GitHub { credentials: GitHubCredentials::App(_), .. } => (true, true),
     };
     let events = settings.event_webhooks.iter().map(|one| one.name.clone()).collect();
     let argocd = settings.argocd.keys().cloned().collect();
@@ -31,9 +32,9 @@ pub(super) fn audience(settings: &Settings) -> Audience {
 /// How fast they are told.
 pub(super) fn rates(settings: &Settings) -> Rates {
     let (forge, forge_hourly) = match &settings.forge {
-        settings::Forge::Local { .. } => (Rate::FREE, None),
-        settings::Forge::GitHub { credentials, .. } => {
-            let by_owner = matches!(credentials, Credentials::App(_));
+        ForgeSettings::Local { .. } => (Rate::FREE, None),
+        ForgeSettings::GitHub { credentials, .. } => {
+            let by_owner = matches!(credentials, GitHubCredentials::App(_));
             (GITHUB, Some(Hourly { most: GITHUB_HOURLY, by_owner }))
         }
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::app::home::{Home, HomeError};
 use crate::app::{StartError, boxed};
 use crate::clock::Clock;
-use crate::config::settings::Storage;
+use crate::config::storage::StorageSettings;
 use crate::model::audit::{By, Entry, Via};
 use crate::store::Store;
 pub use crate::store::embedded::{Contents, Restored};
@@ -53,14 +53,14 @@ impl NotCopied {
 ///
 /// # Errors
 /// [`NotCopied`]; then there is no such file.
-pub async fn backup(storage: &Storage, file: &Path) -> Result<Contents, NotCopied> {
+pub async fn backup(storage: &StorageSettings, file: &Path) -> Result<Contents, NotCopied> {
     let embedded = embedded(storage)?;
     embedded.refuse_elsewhere()?;
     Ok(embedded.backup(file).await?)
 }
 
 /// Where the database is, for people.
-pub fn shown_place(storage: &Storage) -> String {
+pub fn shown_place(storage: &StorageSettings) -> String {
     match Embedded::of(&storage.url) {
         Ok(embedded) => embedded.path().display().to_string(),
         Err(shown) => shown,
@@ -71,7 +71,7 @@ pub fn shown_place(storage: &Storage) -> String {
 ///
 /// # Errors
 /// [`NotCopied`]
-pub(crate) fn refuse_elsewhere(storage: &Storage) -> Result<(), EmbeddedError> {
+pub(crate) fn refuse_elsewhere(storage: &StorageSettings) -> Result<(), EmbeddedError> {
     Embedded::of(&storage.url).map_or(Ok(()), |embedded| embedded.refuse_elsewhere())
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn refuse_elsewhere(storage: &Storage) -> Result<(), EmbeddedError> {
 /// # Errors
 /// [`NotCopied`]; then the database is what it was. If the note alone fails, the backup is in place.
 pub async fn restore(
-    storage: &Storage,
+    storage: &StorageSettings,
     file: &Path,
     force: bool,
     by: &str,
@@ -102,12 +102,12 @@ pub async fn restore(
     Ok(restored)
 }
 
-fn embedded(storage: &Storage) -> Result<Embedded, NotCopied> {
+fn embedded(storage: &StorageSettings) -> Result<Embedded, NotCopied> {
     Embedded::of(&storage.url).map_err(|url| NotCopied::NotEmbedded { url })
 }
 
 async fn note(
-    storage: &Storage,
+    storage: &StorageSettings,
     file: &Path,
     restored: &Restored,
     by: &str,

@@ -2,7 +2,8 @@
 
 use crate::app::{Boxed, CONNECT, FORGE_CALL, access};
 use crate::clock::Clock;
-use crate::config::settings::{self, Settings};
+use crate::config::forge::{ForgeSettings, GitHubCredentials};
+use crate::config::settings::Settings;
 use crate::deployments::create::CodeHost;
 use crate::forge::Forge;
 use crate::forge::github::address::web_url;
@@ -13,15 +14,15 @@ use crate::forge::local::Local;
 /// The code host, with credentials that are kept fresh.
 pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> {
     match &settings.forge {
-        settings::Forge::Local { root } => {
+        ForgeSettings::Local { root } => {
             std::fs::create_dir_all(root)?;
             Ok(Forge::Local(Local::new(root)))
         }
-        settings::Forge::GitHub { api_url, credentials, login: _ } => {
+        ForgeSettings::GitHub { api_url, credentials, login: _ } => {
             let clock = clock.clone();
             let credentials = match credentials {
-                settings::Credentials::Token(token) => access::of_forge(token),
-                settings::Credentials::App(key) => {
+                GitHubCredentials::Token(token) => access::of_forge(token),
+                GitHubCredentials::App(key) => {
                     let clock = clock.clone();
                     Credentials::App(key.clone(), Now::new(move || clock.now()))
                 }
@@ -40,18 +41,18 @@ pub(super) fn forge(settings: &Settings, clock: &Clock) -> Result<Forge, Boxed> 
 }
 
 /// Where people look at repositories.
-pub(super) fn forge_url(forge: &settings::Forge) -> Option<String> {
+pub(super) fn forge_url(forge: &ForgeSettings) -> Option<String> {
     match forge {
-        settings::Forge::Local { .. } => None,
-        settings::Forge::GitHub { api_url, .. } => Some(web_url(api_url)),
+        ForgeSettings::Local { .. } => None,
+        ForgeSettings::GitHub { api_url, .. } => Some(web_url(api_url)),
     }
 }
 
 /// Where service repositories are, as callers are told.
-pub(super) fn told(forge: &settings::Forge) -> CodeHost {
+pub(super) fn told(forge: &ForgeSettings) -> CodeHost {
     match forge {
-        settings::Forge::Local { .. } => CodeHost::Local,
-        settings::Forge::GitHub { api_url, credentials: _, login } => CodeHost::GitHub {
+        ForgeSettings::Local { .. } => CodeHost::Local,
+        ForgeSettings::GitHub { api_url, credentials: _, login } => CodeHost::GitHub {
             api_url: api_url.trim_end_matches('/').to_owned(),
             web_url: web_url(api_url),
             client_id: login.clone(),
@@ -60,7 +61,7 @@ pub(super) fn told(forge: &settings::Forge) -> CodeHost {
 }
 
 /// The domain of the addresses that a code host gives its people, which take no mail.
-pub(super) fn people(forge: &settings::Forge) -> String {
+pub(super) fn people(forge: &ForgeSettings) -> String {
     let url = forge_url(forge).and_then(|url| reqwest::Url::parse(&url).ok());
     match url.as_ref().and_then(reqwest::Url::host_str) {
         Some(host) => format!("users.noreply.{host}"),
@@ -71,19 +72,19 @@ pub(super) fn people(forge: &settings::Forge) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::{Credential, Credentials as Given};
+    use crate::config::credential::Credential;
 
     #[test]
     fn people_have_the_addresses_of_their_code_host() {
-        let github = |api_url: &str| settings::Forge::GitHub {
+        let github = |api_url: &str| ForgeSettings::GitHub {
             api_url: api_url.to_owned(),
-            credentials: Given::Token(Credential { secret: "t".into(), file: None }),
+            credentials: GitHubCredentials::Token(Credential { secret: "t".into(), file: None }),
             login: None,
         };
         for (forge, domain) in [
             (github("https://api.github.com"), "users.noreply.github.com"),
             (github("https://git.acme.com:8443/api/v3"), "users.noreply.git.acme.com"),
-            (settings::Forge::Local { root: "repos".into() }, "localhost"),
+            (ForgeSettings::Local { root: "repos".into() }, "localhost"),
         ] {
             assert_eq!(people(&forge), domain);
         }

@@ -8,7 +8,9 @@ use crate::app::code_host::people;
 use crate::app::repositories::{as_others_see_it, repository_settings};
 use crate::app::{CONNECT, StartError, boxed, forge};
 use crate::clock::Clock;
-use crate::config::settings::{self, Manifests, Settings};
+use crate::config::forge::ForgeSettings;
+use crate::config::manifests::ManifestRepositorySettings;
+use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::local::Local;
 use crate::git::footprint::Found;
@@ -72,8 +74,8 @@ pub async fn all(
     let client = settings.outbound.client(CONNECT).map_err(boxed("the HTTP client"))?;
     let forge = match &settings.forge {
         // Its folder is not made: nothing is asked of it.
-        settings::Forge::Local { root } => Forge::Local(Local::new(root)),
-        settings::Forge::GitHub { .. } => {
+        ForgeSettings::Local { root } => Forge::Local(Local::new(root)),
+        ForgeSettings::GitHub { .. } => {
             forge(settings, clock).map_err(StartError::of("the forge"))?
         }
     };
@@ -87,7 +89,7 @@ pub async fn all(
 
 async fn repository(
     settings: &Settings,
-    one: &Manifests,
+    one: &ManifestRepositorySettings,
     options: Options,
     clock: &Clock,
     writer: writer::Settings,
@@ -120,7 +122,7 @@ async fn repository(
 }
 
 /// The clusters whose manifests go there.
-fn targets(settings: &Settings, one: &Manifests) -> Vec<Target> {
+fn targets(settings: &Settings, one: &ManifestRepositorySettings) -> Vec<Target> {
     let Clusters::Known(targets) = &settings.clusters else { return Vec::new() };
     let here =
         |target: &&Target| settings.manifests_of(&target.name).is_some_and(|m| m.name == one.name);

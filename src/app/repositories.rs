@@ -7,7 +7,9 @@ use crate::app::access;
 use crate::app::boxed;
 use crate::app::code_host::people;
 use crate::clock::Clock;
-use crate::config::settings::{self, Settings};
+use crate::config::manifests::ManifestRepositorySettings;
+use crate::config::settings::Settings;
+use crate::config::templates::TemplatesSettings;
 use crate::deployments::Manifests;
 use crate::deployments::readiness::Readiness;
 use crate::forge::Forge;
@@ -52,11 +54,11 @@ pub(super) async fn open(
 
 /// What follows the branch that templates come from.
 pub(super) fn templates(
-    settings: &settings::Templates,
+    settings: &TemplatesSettings,
     client: &reqwest::Client,
     forge: &Forge,
 ) -> Option<follow::Settings> {
-    let settings::Templates::Repository(one) = settings else { return None };
+    let TemplatesSettings::Repository(one) = settings else { return None };
     Some(follow::Settings {
         url: one.url.clone(),
         branch: one.branch.clone(),
@@ -71,7 +73,7 @@ pub(super) fn templates(
 
 /// The address that stands in Argo CD's Applications; a path is made whole, because they are read
 /// from elsewhere.
-pub(super) fn as_others_see_it(one: &settings::Manifests) -> String {
+pub(super) fn as_others_see_it(one: &ManifestRepositorySettings) -> String {
     if one.url.contains("://") || SshAddress::is_meant(&one.url) {
         return one.url.clone();
     }
@@ -81,7 +83,7 @@ pub(super) fn as_others_see_it(one: &settings::Manifests) -> String {
 
 /// What the writer of one is to know.
 pub(super) fn repository_settings(
-    one: &settings::Manifests,
+    one: &ManifestRepositorySettings,
     client: &reqwest::Client,
     forge: &Forge,
     clock: &Clock,

@@ -2,12 +2,13 @@
 
 use crate::app::Boxed;
 use crate::config::secret;
-use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::config::settings::Settings;
+use crate::config::webhook::{WebhookSecret, WebhookSettings};
 use crate::server::Webhook;
 
 /// What a delivery must satisfy.
 pub(super) fn of(settings: &Settings) -> Result<Webhook, Boxed> {
-    let settings::Webhook { secret: _, previous, rules, sweep: _ } = &settings.webhook;
+    let WebhookSettings { secret: _, previous, rules, sweep: _ } = &settings.webhook;
     Ok(Webhook {
         secret: webhook_secret(settings)?,
         previous: previous.clone(),

@@ -9,7 +9,7 @@ use super::error::{CliError, Outcome};
 use super::output::{self, Format, GOOD};
 use super::token::Token;
 use crate::app::signing;
-use crate::config::settings::Storage;
+use crate::config::storage::StorageSettings;
 use crate::config::{self, Loaded, Sources};
 use crate::model::violation::{Rejection, Violation};
 
@@ -118,7 +118,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::load`].
-    pub(super) fn load_storage(&self, format: Format) -> Result<Storage, CliError> {
+    pub(super) fn load_storage(&self, format: Format) -> Result<StorageSettings, CliError> {
         let sources = self.sources()?;
         sources.load_storage().map_err(|rejection| refused(&rejection, &sources, format))
     }

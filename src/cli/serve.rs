@@ -9,7 +9,9 @@ use super::error::{CliError, Outcome};
 use super::output::Format;
 use crate::app::App;
 use crate::clock::Clock;
-use crate::config::settings::{self, Settings, WebhookSecret};
+use crate::config::forge::ForgeSettings;
+use crate::config::settings::Settings;
+use crate::config::webhook::WebhookSecret;
 use crate::telemetry::{self, LogFormat};
 
 /// Runs the service until SIGTERM or SIGINT; then it finishes what it is at, within a bound.
@@ -93,7 +95,7 @@ fn tell(settings: &Settings) {
     if let WebhookSecret::Kept(path) = &settings.webhook.secret {
         tracing::info!(file = %path.display(), "the webhook's secret is kept in a file");
     }
-    if let settings::Forge::Local { root } = &settings.forge {
+    if let ForgeSettings::Local { root } = &settings.forge {
         tracing::info!(root = %root.display(), "service repositories are local: OWNER/NAME.git");
     }
     for one in &settings.manifests {

@@ -4,19 +4,41 @@
 //! file ─ waml::yaml ─▶ Node ◀─ variables    (every value with its place)
 //!                        │ the file's JSON Schema
 //!                        ▼
-//!                      File ─ resolve ─▶ Settings | every violation at once
+//!                      File ─ Resolver ─▶ Settings | every violation at once
 //! ```
 //!
+//! Each area has one file: its types as an operator writes them, its types as the program uses them (`…Settings`
+//! where the two would have one name), the way from the former to the latter, and its tests.
 //! The environment is read in [`environment`] only; everything else is handed in.
 
-pub mod file; // the file's types, and with them its schema
-pub mod secret; // secrets in files and variables
-pub mod settings; // what the program uses
+pub mod settings; // the whole: the file, and what the program uses
 
+pub mod server; // where the server listens
+pub mod storage; // where state is kept
+pub mod limits; // bounds
+pub mod auth; // who may call, and see the pages
+pub mod forge; // the code host, and as whom we come to it
+pub mod webhook; // which of its events are for us
+pub mod waml; // the developers' file
+pub mod templates; // where templates come from
+pub mod manifests; // where manifests are pushed to
+pub mod access; // as whom git repositories are reached
+pub mod ssh; // the same over ssh: keys and known hosts
+pub mod signing; // how commits are signed
+pub mod clusters; // the clusters that may be deployed to
+pub mod argocd; // how Argo CD sees them, and is told of pushes
+pub mod lookups; // registries, and where secrets are looked up
+pub mod outbound; // how everything outside is reached by HTTP
+pub mod slack; // people on Slack
+pub mod event_webhooks; // programs that receive events
+pub mod credential; // a secret as the file names it
+pub mod secret; // secrets in files and variables
+
+mod policies; // what a cluster asks of what is deployed to it
+mod resolver; // what the ways from the file to settings share
 mod mask; // what may be shown
 mod offline; // what commands need that work without the service
 mod report; // violations at the place of a value
-mod resolve; // File to Settings
 mod variables; // THE_DEPLOYER_*
 
 use std::collections::BTreeMap;
@@ -26,11 +48,11 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::config::file::File;
 use crate::config::offline::Purpose;
 use crate::config::report::Report;
-use crate::config::resolve::Resolver;
-use crate::config::settings::{Settings, Storage};
+use crate::config::resolver::Resolver;
+use crate::config::settings::{File, Settings};
+use crate::config::storage::StorageSettings;
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};
 use crate::waml::node::{Map, Node, Origin, Path as Way, Value};
 use crate::waml::typed::Reader;
@@ -136,7 +158,7 @@ impl Sources {
     ///
     /// # Errors
     /// Every violation of that part.
-    pub fn load_storage(&self) -> Result<Storage, Rejection> {
+    pub fn load_storage(&self) -> Result<StorageSettings, Rejection> {
         let mut violations = Vec::new();
         let storage = self.storage(&mut violations);
         match (storage, Rejection::of(violations)) {
@@ -145,7 +167,7 @@ impl Sources {
         }
     }
 
-    fn storage(&self, violations: &mut Vec<Violation>) -> Option<Storage> {
+    fn storage(&self, violations: &mut Vec<Violation>) -> Option<StorageSettings> {
         let mut root = self.root(violations)?;
         if let Value::Map(map) = &mut root.value {
             map.retain(|name, _| name == "storage");

@@ -1,9 +1,10 @@
 //! The parts of a configuration that commands need which work without the service: no secret is read that
 //! they do not need, because it may be where only the service can read it.
 
-use crate::config::file::argocd::ArgoCd;
-use crate::config::file::manifests::Manifests;
-use crate::config::file::{Cluster, File, Forge, GitHub};
+use crate::config::clusters::Cluster;
+use crate::config::forge::Forge;
+use crate::config::manifests::Manifests;
+use crate::config::settings::File;
 
 /// What the settings are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,28 +37,28 @@ impl Purpose {
 }
 
 /// Nothing is looked up in them, and no Argo CD is told.
-fn reduced(clusters: Vec<Cluster>) -> Vec<Cluster> {
-    let reduced = |cluster: Cluster| Cluster {
-        lookups: None,
-        argocd: cluster.argocd.map(|argocd| ArgoCd { webhook: None, ..argocd }),
-        ..cluster
-    };
-    clusters.into_iter().map(reduced).collect()
+fn reduced(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
+    for cluster in &mut clusters {
+        cluster.lookups = None;
+        if let Some(argocd) = &mut cluster.argocd {
+            argocd.webhook = None;
+        }
+    }
+    clusters
 }
 
 /// No event comes in.
-fn without_webhook(forge: Forge) -> Forge {
-    let github = forge.github.map(|github| GitHub { previous_webhook_secret: None, ..github });
-    Forge { github, ..forge }
+fn without_webhook(mut forge: Forge) -> Forge {
+    if let Some(github) = &mut forge.github {
+        github.previous_webhook_secret = None;
+    }
+    forge
 }
 
 /// Nothing is committed.
-fn unsigned(manifests: Manifests) -> Manifests {
-    let repositories = manifests.repositories.map(|all| {
-        all.into_iter().map(|mut one| {
-            one.signing = None;
-            one
-        })
-    });
-    Manifests { repositories: repositories.map(Iterator::collect) }
+fn unsigned(mut manifests: Manifests) -> Manifests {
+    for repository in manifests.repositories.iter_mut().flatten() {
+        repository.signing = None;
+    }
+    manifests
 }

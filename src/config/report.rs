@@ -18,12 +18,12 @@ impl<'a> Report<'a> {
     }
 
     /// An error at a path: `clusters[0].name`.
-    pub(super) fn wrong(&mut self, path: &str, message: impl Into<String>, help: &str) {
+    pub(super) fn error(&mut self, path: &str, message: impl Into<String>, help: &str) {
         self.add(path, Violation::error(RULE, message).help(help));
     }
 
     /// The same, as a warning.
-    pub(super) fn doubtful(&mut self, path: &str, message: impl Into<String>, help: &str) {
+    pub(super) fn warning(&mut self, path: &str, message: impl Into<String>, help: &str) {
         self.add(path, Violation::warning(RULE, message).help(help));
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use schemars::Schema;
 use serde_json::Value as Json;
 
-use crate::config::file::File;
 use crate::config::mask::has_credentials;
+use crate::config::settings::File;
 use crate::model::violation::{Position, Violation};
 use crate::waml::node::{Entry, Map, Node, Origin, Path, Scalar, Step, Value};
 use crate::waml::suggest;

@@ -41,7 +41,7 @@ pub mod wake; // signals without data between use cases and loops
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::config::settings;
+use crate::config::waml::WamlSettings;
 use crate::deployments::create::CodeHost;
 use crate::deployments::facts::Gatherer;
 use crate::deployments::health::Health;
@@ -101,7 +101,7 @@ pub struct Deployments {
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) argocd: Hooks,
     pub(crate) slack: Option<Line>,
-    pub(crate) waml: settings::Waml,
+    pub(crate) waml: WamlSettings,
     pub(crate) previews: PreviewRules,
     pub(crate) forge_url: Option<String>,
     pub(crate) external_url: String,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use the_deployer::config::Sources;
-use the_deployer::config::settings::GitAccess;
+use the_deployer::config::access::GitAccess;
 
 use super::root;
 

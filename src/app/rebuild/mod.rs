@@ -15,7 +15,9 @@ use crate::app::code_host::{forge, people};
 use crate::app::repositories::repository_settings;
 use crate::app::{CONNECT, StartError, boxed};
 use crate::clock::Clock;
-use crate::config::settings::{self, Manifests, Settings};
+use crate::config::forge::ForgeSettings;
+use crate::config::manifests::ManifestRepositorySettings;
+use crate::config::settings::Settings;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::webhook::listed;
@@ -133,17 +135,15 @@ async fn into(
 fn code_host(settings: &Settings, clock: &Clock) -> Result<Forge, StartError> {
     match &settings.forge {
         // Its folder is not made: nothing is asked of it.
-        settings::Forge::Local { root } => Ok(Forge::Local(Local::new(root))),
-        settings::Forge::GitHub { .. } => {
-            forge(settings, clock).map_err(StartError::of("the forge"))
-        }
+        ForgeSettings::Local { root } => Ok(Forge::Local(Local::new(root))),
+        ForgeSettings::GitHub { .. } => forge(settings, clock).map_err(StartError::of("the forge")),
     }
 }
 
 /// Reads a repository beside a service that may be running.
 async fn past_of(
     settings: &Settings,
-    one: &Manifests,
+    one: &ManifestRepositorySettings,
     forge: &Forge,
     clock: &Clock,
 ) -> Result<Past, StartError> {
@@ -172,7 +172,7 @@ async fn past_of(
 /// What counts of a repository: what is of the targets that are its own now.
 fn take_in(
     settings: &Settings,
-    one: &Manifests,
+    one: &ManifestRepositorySettings,
     past: Past,
     now: Timestamp,
     (remembered, report): (&mut Remembered, &mut Report),

@@ -16,8 +16,10 @@ use crate::cli::deployment::colour;
 use crate::cli::diagnostics::{self, Sources};
 use crate::cli::error::{CliError, Outcome};
 use crate::cli::output::{self, BOLD, DIM, GOOD, NOTE};
+use crate::config::forge::ForgeSettings;
 use crate::config::secret;
-use crate::config::settings::{Forge, Settings, WebhookSecret};
+use crate::config::settings::Settings;
+use crate::config::webhook::WebhookSecret;
 use crate::git::reading::{PathChange, Touched};
 use crate::git::writer::ManifestRepository;
 use crate::model::deployment::State;
@@ -185,7 +187,7 @@ impl Story {
     }
 
     fn commit(&self, chapter: &Chapter) -> Result<CommitSha, CliError> {
-        let Forge::Local { root } = &self.settings.forge else {
+        let ForgeSettings::Local { root } = &self.settings.forge else {
             return Err(CliError::io("the demo needs the local forge"));
         };
         let path = root.join(format!("{REPOSITORY}.git"));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::settings::{self, SecretsLookup, Settings};
+use crate::config::credential;
+use crate::config::lookups::{RegistrySettings, SecretsLookup};
+use crate::config::settings::Settings;
 use crate::deployments::facts::index::Indexes;
 use crate::deployments::facts::{Gatherer, Inner, Secrets};
 use crate::facts::credential::Credential;
@@ -66,8 +68,8 @@ impl Gatherer {
     }
 }
 
-fn registry(one: &settings::Registry) -> (String, Registry) {
-    let settings::Registry { host, login, insecure } = one;
+fn registry(one: &RegistrySettings) -> (String, Registry) {
+    let RegistrySettings { host, login, insecure } = one;
     let login = login.as_ref().map(|(username, password)| Login {
         username: username.clone(),
         password: credential(password),
@@ -103,7 +105,7 @@ fn place(
     made.map_err(|SettingsError(why)| SettingsError(format!("lookups of {target}: {why}")))
 }
 
-fn credential(one: &settings::Credential) -> Credential {
-    let settings::Credential { secret, file } = one;
+fn credential(one: &credential::Credential) -> Credential {
+    let credential::Credential { secret, file } = one;
     file.clone().map_or_else(|| Credential::Fixed(secret.clone()), Credential::File)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::config::settings::webhooks::EventWebhook;
+use crate::config::event_webhooks::EventWebhookSettings;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::deployments::tell::not_delivered;
@@ -21,8 +21,11 @@ use crate::store::{Filter, Message, StoreError};
 const LONGEST_CALL: Duration = Duration::from_secs(10);
 
 /// Where events go. One client for all; it is to follow no redirects.
-pub(crate) fn receivers(webhooks: &[EventWebhook], client: &reqwest::Client) -> Arc<[Receiver]> {
-    let receiver = |one: &EventWebhook| Receiver {
+pub(crate) fn receivers(
+    webhooks: &[EventWebhookSettings],
+    client: &reqwest::Client,
+) -> Arc<[Receiver]> {
+    let receiver = |one: &EventWebhookSettings| Receiver {
         name: one.name.clone(),
         url: one.url.clone(),
         key: one.key.clone(),

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::config::settings;
+use crate::config::templates::TemplatesSettings;
 use crate::deployments::checks::Check;
 use crate::git::follow;
 use crate::model::event::Push;
@@ -65,13 +65,13 @@ impl InUse {
     /// When there is none that can be used: from a repository neither what is on its branch nor
     /// what was used before.
     pub(crate) async fn start(
-        settings: &settings::Templates,
+        settings: &TemplatesSettings,
         git: Option<follow::Settings>,
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, TemplatesError> {
         let (templates, trouble, repository) = match settings {
-            settings::Templates::Repository(settings) if let Some(git) = git => {
+            TemplatesSettings::Repository(settings) if let Some(git) = git => {
                 let repository = Repository::open(settings, git).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))

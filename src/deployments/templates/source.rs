@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::catalogue::repository::{Folders, Listed};
 use crate::catalogue::{self, APPS, COMPONENTS, CatalogueError, POLICIES};
-use crate::config::settings;
+use crate::config::templates::{TemplatesBranch, TemplatesSettings};
 use crate::git::follow::{FollowError, Followed, Settings};
 use crate::git::snapshot::{Content, Entry, Limits, Snapshot};
 use crate::model::event::Push;
@@ -57,10 +57,10 @@ pub(super) struct Repository {
 
 impl Repository {
     pub(super) async fn open(
-        settings: &settings::TemplatesRepository,
+        settings: &TemplatesBranch,
         git: Settings,
     ) -> Result<Self, TemplatesError> {
-        let settings::TemplatesRepository { url, branch, path, refresh, .. } = settings.clone();
+        let TemplatesBranch { url, branch, path, refresh, .. } = settings.clone();
         let followed = Followed::open(git).await;
         let followed = followed.map_err(|error| TemplatesError::Unusable(Box::new(error)))?;
         Ok(Self { followed, url, branch, path, refresh })
@@ -148,13 +148,13 @@ async fn compiled(sources: TemplateSources) -> Result<Templates, LoadError> {
 
 /// The set that is built in, or in a folder; it stays as it was at the start.
 pub(super) async fn of_this_machine(
-    settings: &settings::Templates,
+    settings: &TemplatesSettings,
 ) -> Result<Templates, TemplatesError> {
     let sources = match settings {
-        settings::Templates::Folder(folder) => {
+        TemplatesSettings::Folder(folder) => {
             catalogue::folder(folder).map_err(|error| TemplatesError::Unusable(Box::new(error)))?
         }
-        settings::Templates::BuiltIn | settings::Templates::Repository(_) => catalogue::built_in(),
+        TemplatesSettings::BuiltIn | TemplatesSettings::Repository(_) => catalogue::built_in(),
     };
     compiled(sources).await.map_err(|error| match error {
         LoadError::Broken(rejection) => TemplatesError::Broken(rejection),

@@ -16,18 +16,23 @@ pub(crate) mod report;
 mod request;
 mod update;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::git::push::direct::Direct;
 use crate::git::push::libgit2::Libgit2;
 pub(super) use crate::git::push::update::{Push, Update};
 use crate::git::remote::Remote;
 
-/// Who pushes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Who pushes to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum PushBy {
-    /// Our own client, which sends exactly what is new.
+    /// Our own client: one request with exactly the new objects.
     #[default]
     Direct,
-    /// libgit2, which asks the server for its branches first and walks trees to find what is new.
+    // It asks the server for its branches first and walks trees to find what is new.
+    /// libgit2, for a server that `direct` does not get on with; slower on large repositories.
     Libgit2,
 }
 

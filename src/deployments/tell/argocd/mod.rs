@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::config::settings::argocd::ArgoCdWebhook;
+use crate::config::argocd::ArgoCdWebhookSettings;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::{Delivered, NotDelivered, Problem, Remedy};
 use crate::deployments::tell::not_delivered;
@@ -34,10 +34,10 @@ pub(crate) type Hooks = Arc<BTreeMap<TargetName, Hook>>;
 
 /// One client for all; it is to follow no redirects.
 pub(crate) fn hooks(
-    webhooks: &BTreeMap<TargetName, ArgoCdWebhook>,
+    webhooks: &BTreeMap<TargetName, ArgoCdWebhookSettings>,
     client: &reqwest::Client,
 ) -> Hooks {
-    let hook = |(cluster, one): (&TargetName, &ArgoCdWebhook)| {
+    let hook = |(cluster, one): (&TargetName, &ArgoCdWebhookSettings)| {
         let hook = Hook {
             cluster: cluster.clone(),
             url: one.url.clone(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::config::settings;
+use crate::config::slack::SlackSettings;
 use crate::deployments::Deployments;
 use crate::deployments::outcome::Delivered;
 use crate::deployments::tell::slack::trouble::{Told, nothing, of_slack, of_store, soon};
@@ -48,8 +48,8 @@ const LONGEST_LOOK: Duration = Duration::from_secs(6);
 
 impl Line {
     /// As the settings say.
-    pub(crate) fn new(settings: &settings::slack::Slack, client: &reqwest::Client) -> Self {
-        let settings::slack::Slack { door, default_channel, people, direct_messages } = settings;
+    pub(crate) fn new(settings: &SlackSettings, client: &reqwest::Client) -> Self {
+        let SlackSettings { door, default_channel, people, direct_messages } = settings;
         let door = slack::Settings { door: door.clone(), timeout: CALL };
         let slack = Slack::new(door, client.clone());
         Self {

@@ -1,0 +1,247 @@
+//! As whom a git repository is reached.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::credential::{Credential, Secret};
+use crate::config::forge::{ForgeSettings, GitHubCredentials};
+use crate::config::resolver::Resolver;
+use crate::config::ssh::{Ssh, SshAccess};
+use crate::forge::github::address::repository_at;
+use crate::model::id::RepoName;
+use crate::model::ssh::SshAddress;
+
+/// As whom a git repository is reached that has no token of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RepositoryAuth {
+    /// As the GitHub App of `forge.github.app`, which must be installed there.
+    App,
+    /// As anybody.
+    None,
+}
+
+/// As whom we come to a git repository.
+#[derive(Debug, Clone)]
+pub enum GitAccess {
+    /// Without a token.
+    Anybody,
+    /// With a token of its own.
+    Token(Credential),
+    /// As the forge's GitHub App, which is installed on that repository.
+    App(RepoName),
+    /// Over ssh, with a key.
+    Ssh(SshAccess),
+}
+
+/// The GitHub App that repositories may be reached as.
+#[derive(Debug, Clone)]
+pub(super) enum RepositoryApp {
+    /// There is one, at that API.
+    At(String),
+    /// There is none.
+    None,
+    /// Whether there is one cannot be said: the forge's part has mistakes, which are told.
+    Unknown,
+}
+
+impl RepositoryApp {
+    pub(super) fn of(forge: Option<&ForgeSettings>) -> Self {
+        match forge {
+            None => Self::Unknown,
+            Some(ForgeSettings::GitHub {
+                api_url, credentials: GitHubCredentials::App(_), ..
+            }) => Self::At(api_url.clone()),
+            Some(
+                ForgeSettings::GitHub { credentials: GitHubCredentials::Token(_), .. }
+                | ForgeSettings::Local { .. },
+            ) => Self::None,
+        }
+    }
+}
+
+/// What a repository says of how to come in.
+pub(super) type Given = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
+
+impl Resolver<'_> {
+    /// A repository's own token, else the App where it may be: an App that is there is there to be
+    /// used, and without any token nothing could be pushed. Over ssh its own key, which is kept in
+    /// the folder `keys`.
+    pub(super) fn access(
+        &mut self,
+        path: &str,
+        url: &str,
+        (token, auth, ssh): Given,
+        app: &RepositoryApp,
+        keys: PathBuf,
+    ) -> GitAccess {
+        if SshAddress::is_meant(url) {
+            return self.over_ssh(path, url, (token, auth, ssh), keys);
+        }
+        if ssh.is_some() {
+            let message = "`ssh` is given, and the repository is not reached over ssh";
+            let help = "remove it, or write `url` like git@HOST:PATH.git";
+            self.report.error(&format!("{path}.ssh"), message, help);
+        }
+        match (token, auth) {
+            (Some(_), Some(_)) => {
+                let message = "`auth` and `token` are both given";
+                self.report.error(&format!("{path}.auth"), message, "remove one of them");
+                GitAccess::Anybody
+            }
+            (Some(token), None) => {
+                let token = self.credential(&format!("{path}.token"), token);
+                token.map_or(GitAccess::Anybody, GitAccess::Token)
+            }
+            (None, Some(RepositoryAuth::None)) => GitAccess::Anybody,
+            (None, Some(RepositoryAuth::App)) => self.as_app(&format!("{path}.auth"), url, app),
+            (None, None) => match app {
+                RepositoryApp::At(api) => {
+                    repository_at(api, url).map_or(GitAccess::Anybody, GitAccess::App)
+                }
+                RepositoryApp::None | RepositoryApp::Unknown => GitAccess::Anybody,
+            },
+        }
+    }
+
+    fn as_app(&mut self, path: &str, url: &str, app: &RepositoryApp) -> GitAccess {
+        match app {
+            RepositoryApp::Unknown => {}
+            RepositoryApp::None => {
+                let message = "there is no App to come as: `forge.github.app` is not set";
+                let help = "set it, or give a token under `token`";
+                self.report.error(path, message, help);
+            }
+            RepositoryApp::At(api) => match repository_at(api, url) {
+                Ok(repository) => return GitAccess::App(repository),
+                Err(why) => {
+                    let message = format!("the App cannot be used for this repository: {why}");
+                    let help = "correct `url`, or give a token under `token`";
+                    self.report.error(path, message, help);
+                }
+            },
+        }
+        GitAccess::Anybody
+    }
+
+    pub(super) fn branch(&mut self, path: &str, branch: &str) {
+        if !git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) {
+            self.report.error(path, "this is not a branch's name", "write it like main");
+        }
+    }
+
+    /// An address that we can speak to; `unusable` says what cannot be done with another one.
+    pub(super) fn remote(&mut self, path: &str, url: &str, unusable: &str) {
+        self.without_credentials(path, url);
+        if SshAddress::is_meant(url) {
+            if let Err(why) = SshAddress::parse(url) {
+                self.report.error(path, unusable, &why);
+            }
+            return;
+        }
+        let known = ["https://", "http://", "file://"];
+        let other = url.contains("://") && !known.iter().any(|scheme| url.starts_with(scheme));
+        if url.is_empty() || other {
+            let help = "write https://HOST/PATH.git with a token under `token`, git@HOST:PATH.git \
+                        with a key under `ssh`, or a path";
+            self.report.error(path, unusable, help);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::Settings;
+    use crate::config::templates::TemplatesSettings;
+    use crate::config::tests::{SECRETS, lines, sources};
+    use crate::model::violation::Rejection;
+
+    const KEY: &str = include_str!("../forge/github/auth/tests/app.pem");
+
+    fn with(forge: &str, repository: &str) -> Result<Settings, Rejection> {
+        let text = format!(
+            "forge: {{github: {{{forge}, webhook_secret: {{env: HOOK}}}}}}\n\
+             manifests: {{repositories: [{{name: m, {repository}}}]}}\n"
+        );
+        let secrets = [SECRETS[0], SECRETS[1], ("KEY", KEY)];
+        sources(Some(&text), &secrets).load().map(|loaded| loaded.settings)
+    }
+
+    const APP: &str = "app: {id: '12', private_key: {env: KEY}}";
+
+    fn access(forge: &str, repository: &str) -> GitAccess {
+        let settings = with(forge, repository).unwrap_or_else(|rejection| panic!("{rejection:#?}"));
+        settings.manifests[0].access.clone()
+    }
+
+    fn is_app(access: &GitAccess, name: &str) -> bool {
+        matches!(access, GitAccess::App(repository) if repository.as_str() == name)
+    }
+
+    #[test]
+    fn an_app_is_used_on_its_own_host_unless_something_else_is_said() {
+        let url = "url: 'https://github.com/acme/manifests.git'";
+        assert!(is_app(&access(APP, url), "acme/manifests"));
+        assert!(is_app(&access(APP, &format!("{url}, auth: app")), "acme/manifests"));
+        assert!(matches!(access(APP, &format!("{url}, auth: none")), GitAccess::Anybody));
+        let own = access(APP, &format!("{url}, token: {{env: TOKEN}}"));
+        assert!(matches!(own, GitAccess::Token(Credential { file: None, .. })));
+        // Elsewhere, and in the clear, it has no business.
+        for url in ["https://gitlab.com/acme/m.git", "http://github.com/acme/m.git", "/srv/m.git"] {
+            let found = access(APP, &format!("url: '{url}'"));
+            assert!(matches!(found, GitAccess::Anybody), "{url}: {found:?}");
+        }
+        // A token for the API is not meant for repositories.
+        assert!(matches!(access("token: {env: TOKEN}", url), GitAccess::Anybody));
+        let server = format!("api_url: https://git.acme.com/api/v3, {APP}");
+        assert!(is_app(&access(&server, "url: 'https://git.acme.com/a/m'"), "a/m"));
+    }
+
+    #[test]
+    fn templates_are_reached_in_the_same_way() {
+        let text = format!(
+            "forge: {{github: {{{APP}, webhook_secret: {{env: HOOK}}}}}}\n\
+             templates: {{repository: {{url: 'https://github.com/acme/templates'}}}}\n"
+        );
+        let secrets = [SECRETS[1], ("KEY", KEY)];
+        let settings = sources(Some(&text), &secrets).load().unwrap().settings;
+        let TemplatesSettings::Repository(one) = settings.templates else { panic!("repository") };
+        assert!(is_app(&one.access, "acme/templates"));
+    }
+
+    #[test]
+    fn what_keeps_the_app_from_a_repository_is_told_where_it_was_asked_for() {
+        let token = "token: {env: TOKEN}";
+        for (forge, repository, words) in [
+            (APP, "url: /srv/m.git, auth: app", "it is not on github.com"),
+            (APP, "url: 'https://gitlab.com/a/m', auth: app", "it is not on github.com"),
+            (APP, "url: 'http://github.com/a/m', auth: app", "it is not reached by https"),
+            (APP, "url: 'https://github.com/m.git', auth: app", "does not end in OWNER/NAME"),
+            (token, "url: 'https://github.com/a/m', auth: app", "`forge.github.app` is not set"),
+            (
+                APP,
+                "url: 'https://github.com/a/m', auth: app, token: {env: TOKEN}",
+                "`auth` and `token` are both given",
+            ),
+            (APP, "url: /srv/m.git, auth: ssh", "must be one of"),
+        ] {
+            let lines = lines(with(forge, repository));
+            assert!(lines.contains(words), "{words} in\n{lines}");
+            let before = "manifests: {repositories: [{name: m, ".len();
+            let place = before + repository.find("auth: ").unwrap() + "auth: ".len() + 1;
+            assert!(lines.starts_with(&format!("config.yaml:2:{place}: ")), "{lines}");
+            assert_eq!(lines.lines().count(), 1, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_forge_with_mistakes_of_its_own_brings_no_second_one() {
+        let forge = "app: {id: '12', private_key: {env: NOWHERE}}";
+        let lines = lines(with(forge, "url: 'https://github.com/a/m', auth: app"));
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        assert!(lines.contains("NOWHERE"), "{lines}");
+    }
+}

@@ -1,0 +1,158 @@
+//! How Argo CD sees a cluster, and how it is told of pushes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::config::clusters::Cluster;
+use crate::config::credential::{ONE_OF, Secret};
+use crate::config::mask::has_credentials;
+use crate::config::resolver::Resolver;
+use crate::model::id::{Namespace, TargetName};
+use crate::model::target;
+
+/// The one path that Argo CD takes events at, below whatever it is served under.
+const PATH: &str = "/api/webhook";
+
+/// How Argo CD sees a cluster.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ArgoCd {
+    /// The namespace that Argo CD itself runs in. Default: `argocd`.
+    #[schemars(extend("format" = "namespace"))]
+    namespace: Option<String>,
+    /// An AppProject of your own that the cluster's apps are in. Default: `the-deployer-CLUSTER`,
+    /// which is written into the manifest repository.
+    #[schemars(extend("format" = "object-name"))]
+    project: Option<String>,
+    /// Where Argo CD is told of each push for the cluster. Default: nowhere, it looks by itself.
+    pub(super) webhook: Option<ArgoCdWebhook>,
+}
+
+/// Where Argo CD takes events of pushes.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArgoCdWebhook {
+    /// `https://HOST/api/webhook`, without credentials; http only where Argo CD has
+    /// `server.insecure: "true"`.
+    #[schemars(extend("format" = "url"))]
+    url: String,
+    /// The text that Argo CD has as `webhook.github.secret` in its Secret `argocd-secret`.
+    secret: Secret,
+}
+
+/// Where one cluster's Argo CD takes events of pushes.
+#[derive(Debug, Clone)]
+pub struct ArgoCdWebhookSettings {
+    /// `https://HOST/api/webhook`
+    pub url: String,
+    /// What events are signed with.
+    pub secret: SecretString,
+}
+
+impl Resolver<'_> {
+    /// The webhook of each cluster that has one.
+    pub(super) fn argocd_webhooks(
+        &mut self,
+        clusters: &[Cluster],
+    ) -> BTreeMap<TargetName, ArgoCdWebhookSettings> {
+        let mut found = BTreeMap::new();
+        for (n, cluster) in clusters.iter().enumerate() {
+            let webhook = cluster.argocd.as_ref().and_then(|argocd| argocd.webhook.clone());
+            // That a name is none has been told.
+            let Ok(name) = TargetName::parse(cluster.name.as_str()) else { continue };
+            let Some(webhook) = webhook else { continue };
+            let path = format!("clusters[{n}].argocd.webhook");
+            found.extend(self.argocd_webhook(&path, webhook).map(|webhook| (name, webhook)));
+        }
+        found
+    }
+
+    fn argocd_webhook(
+        &mut self,
+        path: &str,
+        webhook: ArgoCdWebhook,
+    ) -> Option<ArgoCdWebhookSettings> {
+        let ArgoCdWebhook { url, secret } = webhook;
+        let at = format!("{path}.url");
+        if has_credentials(&url) {
+            let message = "an address with a name or a password in it ends in logs";
+            self.report.error(&at, message, "take it out: events are signed instead");
+        } else if !is_http(&url) {
+            let help = "write https://HOST/api/webhook";
+            self.report.error(&at, "this is not an http or https address", help);
+        } else if !url.split(['?', '#']).next().is_some_and(|url| url.ends_with(PATH)) {
+            // Elsewhere Argo CD answers 404, and at `/` 200 with its page.
+            let message = "Argo CD takes events at a path that ends with /api/webhook";
+            self.report.warning(&at, message, "write https://HOST/api/webhook");
+        }
+        let secret = self.secret(&format!("{path}.secret"), secret, ONE_OF)?;
+        Some(ArgoCdWebhookSettings { url, secret })
+    }
+}
+
+/// `None` where the namespace is no name; its form has been told.
+pub(super) fn argocd_of(argocd: ArgoCd) -> Option<target::ArgoCd> {
+    // Its webhook is no part of how manifests are made.
+    let ArgoCd { namespace, project, webhook: _ } = argocd;
+    let default = target::ArgoCd::default().namespace;
+    let namespace = namespace.map_or(Ok(default), Namespace::parse).ok()?;
+    Some(target::ArgoCd { namespace, project })
+}
+
+fn is_http(url: &str) -> bool {
+    let url = reqwest::Url::parse(url);
+    url.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{loaded, refused};
+
+    const ARGOCD: &str = "clusters:\n- name: prod-1\n  environment: production\n  domain: p.example.com\n  \
+                          argocd:\n    webhook: ";
+
+    #[test]
+    fn an_argo_cd_is_told_where_its_cluster_says_so() {
+        let settings = loaded(&format!(
+            "{ARGOCD}{{url: 'http://argocd-server.argocd.svc/api/webhook', secret: {{env: TOKEN}}}}\n\
+             - {{name: dev, environment: development, domain: d.example.com, server: 'https://10.0.0.1', \
+               argocd: {{project: x}}}}\n"
+        ));
+        assert_eq!(settings.warnings, []);
+        let argocd = settings.settings.argocd;
+        let [(cluster, one)] = &argocd.iter().collect::<Vec<_>>()[..] else { panic!("{argocd:?}") };
+        assert_eq!(cluster.as_str(), "prod-1");
+        assert_eq!(one.url, "http://argocd-server.argocd.svc/api/webhook");
+        assert!(!format!("{argocd:?}").contains("t0ken"), "a secret does not print");
+    }
+
+    #[test]
+    fn an_argo_cd_that_cannot_be_meant_is_told_at_its_place() {
+        for (webhook, wrong) in [
+            ("{url: 'ftp://a.example.com/api/webhook', secret: {env: TOKEN}}", "6:20"),
+            (
+                "{url: 'https://me:pw@a.example.com/api/webhook', secret: {env: TOKEN}}",
+                "ends in logs",
+            ),
+            ("{url: 'https://a.example.com/api/webhook', secret: {env: NONE}}", "NONE is not set"),
+            ("{url: 'https://a.example.com/api/webhook', secret: h00k}", "holds a secret itself"),
+            ("{url: 'https://a.example.com/api/webhook'}", "secret"),
+            ("{url: 'https://a.example.com/api/webhook', secret: {env: TOKEN}, sha: 1}", "sha"),
+        ] {
+            let text = refused(&format!("{ARGOCD}{webhook}\n"));
+            assert!(text.contains(wrong), "{wrong} is missing in\n{text}");
+            assert!(!text.contains("me:pw") && !text.contains("h00k"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_argo_cd_at_another_path_would_not_hear() {
+        let webhook = "{url: 'https://a.example.com/webhook', secret: {env: TOKEN}}";
+        let loaded = loaded(&format!("{ARGOCD}{webhook}\n"));
+        let [one] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+        assert!(one.message.contains("/api/webhook"), "{one:?}");
+    }
+}

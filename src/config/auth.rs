@@ -1,0 +1,328 @@
+//! Who may call the API, and see the pages.
+
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use crate::config::credential::Secret;
+use crate::config::forge::Forge;
+use crate::config::resolver::Resolver;
+use crate::model::id::TeamName;
+use crate::support::text::refuse_invisible;
+
+/// Who may call the API, and see the pages.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Auth {
+    /// Tokens for programs, and for people who look at the pages.
+    pub(super) tokens: Option<Vec<Token>>,
+    /// People with a GitHub token of their own, where `forge.github` is set: each may do with an app
+    /// what GitHub lets them do with its repository. `{}` is enough. Default: they may not come.
+    pub(super) github: Option<GitHubCallers>,
+    /// Who may see the pages: `token`, who has one of the tokens; `open`, everybody who can reach
+    /// the listener. Default: `token`.
+    pub(super) pages: Option<Pages>,
+}
+
+/// Who may see the pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pages {
+    /// Who gives one of the tokens as the password; everybody, where there are none.
+    #[default]
+    Token,
+    /// Everybody who can reach the listener.
+    Open,
+}
+
+/// People with a GitHub token of their own.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct GitHubCallers {
+    /// Teams, `ORGANIZATION/TEAM`, whose members may do everything. Default: none.
+    admins: Option<Vec<String>>,
+    /// Teams whose members may read everything. Default: none; others read of an app what they may
+    /// read of its repository.
+    readers: Option<Vec<String>>,
+}
+
+/// What may be done; each holds those before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// See what there is, and what would be.
+    Read,
+    /// Deploy, roll back, hold, lock and remove apps.
+    Deploy,
+    /// What concerns many apps: locks on targets, the audit log.
+    #[default]
+    Admin,
+}
+
+/// A token for the API: its name, where it is, and what it is good for. Exactly one of `sha256`,
+/// `file` and `env` says where; `the-deployer config token` makes one.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Token {
+    /// Whose it is, for the log.
+    #[schemars(extend("format" = "line"))]
+    name: String,
+    /// The SHA-256 of the token, in hexadecimal: as `the-deployer config token` prints it.
+    #[serde(default)]
+    sha256: Option<String>,
+    /// A file that holds the token.
+    #[serde(default)]
+    file: Option<String>,
+    /// An environment variable that holds the token.
+    #[serde(default)]
+    env: Option<String>,
+    /// What it is good for: `read`, `deploy` or `admin`. Default: `admin`.
+    #[serde(default)]
+    scope: Option<Scope>,
+    /// On which targets, as globs over their names. Default: all.
+    #[serde(default)]
+    targets: Option<Vec<String>>,
+    /// For which apps, as globs over `namespace/slug`. Default: all.
+    #[serde(default)]
+    apps: Option<Vec<String>>,
+}
+
+/// A token that may call the API, by its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiToken {
+    /// Whose it is.
+    pub name: String,
+    /// The SHA-256 of its text.
+    pub sha256: [u8; 32],
+    /// What it is good for.
+    pub scope: Scope,
+    /// On which targets, as globs that can be read; all where it is absent.
+    pub targets: Option<Vec<String>>,
+    /// For which apps, as globs over `namespace/slug`; all where it is absent.
+    pub apps: Option<Vec<String>>,
+}
+
+/// People with a GitHub token of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct People {
+    /// Their members may do everything.
+    pub admins: Vec<TeamName>,
+    /// Their members may read everything.
+    pub readers: Vec<TeamName>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn tokens(&mut self, tokens: Vec<Token>) -> Vec<ApiToken> {
+        let mut names = Vec::new();
+        let resolved = tokens.into_iter().enumerate().filter_map(|(n, token)| {
+            let path = format!("auth.tokens[{n}]");
+            let name = token.name.clone();
+            if names.contains(&name) {
+                let message = format!("there is a token called {name} already");
+                self.report.error(&format!("{path}.name"), message, "give it another name");
+            }
+            if let Err(message) = refuse_invisible("the name", &name) {
+                self.report.error(&format!("{path}.name"), message, "give it another name");
+            }
+            names.push(name);
+            self.token(&path, token)
+        });
+        resolved.collect()
+    }
+
+    fn token(&mut self, path: &str, token: Token) -> Option<ApiToken> {
+        let Token { name, sha256, file, env, scope, targets, apps } = token;
+        self.globs(&format!("{path}.targets"), targets.as_deref());
+        self.globs(&format!("{path}.apps"), apps.as_deref());
+        let scope = scope.unwrap_or_default();
+        let one_of = "give exactly one of `sha256`, `file` and `env`";
+        match (sha256, file.is_some() || env.is_some()) {
+            (Some(digits), false) => {
+                let mut sha256 = [0; 32];
+                if hex::decode_to_slice(&digits, &mut sha256).is_err() {
+                    let help = "make one with `the-deployer config token`, which prints both";
+                    let message = "this is not a SHA-256: 64 hexadecimal digits";
+                    self.report.error(&format!("{path}.sha256"), message, help);
+                }
+                Some(ApiToken { name, sha256, scope, targets, apps })
+            }
+            (Some(_), true) => {
+                self.report.error(path, "this token is given more than once", one_of);
+                None
+            }
+            (None, _) => {
+                let secret = self.secret(path, Secret { file, env }, one_of)?;
+                let sha256 = sha256_of(&secret);
+                Some(ApiToken { name, sha256, scope, targets, apps })
+            }
+        }
+    }
+
+    /// A list of nothing allows nothing, which nobody means.
+    fn globs(&mut self, path: &str, globs: Option<&[String]>) {
+        let Some(globs) = globs else { return };
+        if globs.is_empty() {
+            let message = "with nothing in it, the token is good for nothing";
+            self.report.error(path, message, "name some, or leave it out for all");
+        }
+        self.few(path, globs.len());
+        self.check_globs(path, globs);
+    }
+
+    /// The people who may come. At GitHub everybody can have an account and a repository: whose are
+    /// meant must be said.
+    pub(super) fn callers(&mut self, callers: GitHubCallers, forge: Option<&Forge>) -> People {
+        let GitHubCallers { admins, readers } = callers;
+        let forge_is_told = self.report.is_broken("forge");
+        match forge.and_then(|forge| forge.github.as_ref()) {
+            None if forge_is_told => {}
+            None => {
+                let message = "nobody can be asked who they are: `forge.github` is not set";
+                self.report.error("auth.github", message, "set it, or use `auth.tokens`");
+            }
+            Some(github) if github.repositories.is_none() && github.organizations.is_none() => {
+                let message = "everybody at GitHub could come, with a repository of their own";
+                let help = "set `forge.github.organizations` or `forge.github.repositories`";
+                self.report.error("auth.github", message, help);
+            }
+            Some(_) => {}
+        }
+        People {
+            admins: self.teams("auth.github.admins", &admins.unwrap_or_default()),
+            readers: self.teams("auth.github.readers", &readers.unwrap_or_default()),
+        }
+    }
+
+    /// The teams of these names; those that cannot be are told at their places.
+    pub(super) fn teams(&mut self, path: &str, names: &[String]) -> Vec<TeamName> {
+        self.few(path, names.len());
+        let mut teams = Vec::new();
+        for (n, name) in names.iter().enumerate() {
+            match TeamName::parse(name.as_str()) {
+                Ok(team) => teams.push(team),
+                Err(error) => {
+                    let help = "write it as in its address: `acme/platform`";
+                    self.report.error(&format!("{path}[{n}]"), error.to_string(), help);
+                }
+            }
+        }
+        teams
+    }
+}
+
+fn sha256_of(secret: &SecretString) -> [u8; 32] {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(secret.expose_secret()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{GITHUB, loaded, refused, sources};
+
+    const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+    #[test]
+    fn a_token_says_what_it_is_good_for_and_one_that_says_nothing_for_everything() {
+        let text = format!(
+            "auth:\n  tokens:\n  - {{name: old, env: TOKEN}}\n  \
+             - {{name: ci, sha256: {HASH}, scope: deploy, targets: ['dev-*'], apps: ['devx/*']}}\n"
+        );
+        let tokens = loaded(&text).settings.tokens;
+        assert_eq!(
+            (tokens[0].scope, &tokens[0].targets, &tokens[0].apps),
+            (Scope::Admin, &None, &None)
+        );
+        let [targets, apps] =
+            [["dev-*"], ["devx/*"]].map(|globs| Some(globs.map(str::to_owned).into()));
+        assert_eq!((tokens[1].scope, &tokens[1].targets), (Scope::Deploy, &targets));
+        assert_eq!(tokens[1].apps, apps);
+    }
+
+    #[test]
+    fn people_come_by_github_with_whose_they_are() {
+        let people = loaded(&format!("{GITHUB}auth: {{github: {{}}}}\n")).settings.people.unwrap();
+        assert!(people.admins.is_empty() && people.readers.is_empty());
+        let text = format!(
+            "{GITHUB}server: {{listen: '0.0.0.0:80'}}\n\
+             auth: {{github: {{admins: [acme/platform], readers: [acme/dev]}}}}\n"
+        );
+        let people = loaded(&text).settings.people.unwrap();
+        assert_eq!(people.admins[0].as_str(), "acme/platform");
+        assert_eq!((people.readers[0].organization(), people.readers[0].slug()), ("acme", "dev"));
+        assert_eq!(loaded(GITHUB).settings.people, None);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told_at_its_place() {
+        let lines = refused(
+            "server: {trusted_proxies: [10.0.0.0/33, proxy]}\n\
+             auth:\n  github: {admins: [platform]}\n  tokens:\n  \
+             - {name: a, env: TOKEN, targets: [], apps: ['[']}\n  \
+             - {name: b, env: TOKEN, scope: write}\n\
+             clusters:\n- {name: prod, environment: production, domain: a.b, policies: {deploy_teams: [x]}}\n",
+        );
+        for expected in [
+            "config.yaml:1:28: this is neither an address nor a network",
+            "config.yaml:1:41: this is neither an address nor a network",
+            "config.yaml:5:27: with nothing in it, the token is good for nothing",
+            "config.yaml:5:47: this glob cannot be read",
+            "`auth.tokens[1].scope` must be one of",
+            "config.yaml:8:80: \"x\" is not a legal team",
+        ] {
+            assert!(lines.contains(expected), "{expected} in\n{lines}");
+        }
+        let lines = refused("auth: {github: {admins: [platform]}}\n");
+        for expected in [
+            "config.yaml:1:8: nobody can be asked who they are: `forge.github` is not set",
+            "config.yaml:1:26: \"platform\" is not a legal team",
+        ] {
+            assert!(lines.contains(expected), "{expected} in\n{lines}");
+        }
+        let all = GITHUB.replace(", organizations: [acme]", "");
+        let lines = refused(&format!("{all}auth: {{github: {{}}}}\n"));
+        assert!(lines.contains("everybody at GitHub could come"), "{lines}");
+    }
+
+    #[test]
+    fn a_token_is_given_in_exactly_one_way() {
+        let lines = refused(
+            "auth:\n  tokens:\n  - {name: a}\n  - {name: b, sha256: xyz}\n  - {name: b, sha256: x, env: TOKEN}\n  \
+             - {name: d, env: NONE}\n",
+        );
+        for expected in [
+            "this secret is not given",
+            "config.yaml:4:23: this is not a SHA-256",
+            "config.yaml:5:12: there is a token called b already",
+            "this token is given more than once",
+            "config.yaml:6:20: the variable NONE is not set",
+        ] {
+            assert!(lines.contains(expected), "{expected} in\n{lines}");
+        }
+        let one = loaded("auth: {tokens: [{name: a, env: TOKEN}]}\nserver: {listen: 0.0.0.0:80}");
+        let sha256 = "88ea7d7a6a2cdfad3a64c6c8ae9dae0eb4ef5bf4b6cc3d1b0fa1ac6a58d3ba1a";
+        assert_eq!(hex::encode(one.settings.tokens[0].sha256).len(), sha256.len());
+    }
+
+    #[test]
+    fn a_token_where_its_name_and_place_belong_is_not_shown() {
+        for text in [
+            "auth: {tokens: [s3cret]}",
+            "auth: {tokens: s3cret}",
+            "auth:\n  tokens: [{name: a, token: s3cret}]",
+        ] {
+            let shown = format!("{}{:?}", refused(text), sources(Some(text), &[]).texts());
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+        let label =
+            "clusters: [{name: a, environment: production, domain: a.b, labels: {token: x}}]";
+        loaded(label);
+    }
+
+    #[test]
+    fn pages_are_behind_the_tokens_unless_they_are_opened() {
+        assert_eq!(loaded("{}").settings.pages, Pages::Token);
+        assert_eq!(loaded("auth: {pages: open}").settings.pages, Pages::Open);
+        assert!(refused("auth: {pages: public}").contains("public"));
+    }
+}

@@ -1,0 +1,342 @@
+//! The clusters that may be deployed to.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::config::argocd::{ArgoCd, argocd_of};
+use crate::config::lookups::Lookups;
+use crate::config::resolver::Resolver;
+use crate::model::id::{TargetName, is_rfc1123_label};
+use crate::model::kubernetes::KubernetesVersion;
+use crate::model::lock::Policies;
+use crate::model::namespaces;
+use crate::model::platform::{Platform, Problem};
+use crate::model::target::{Clusters, Environment, Target};
+
+/// The longest name that DNS takes.
+const DOMAIN_BYTES: usize = 253;
+
+/// One cluster that may be deployed to.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cluster {
+    /// Its name, as in `deploy` of a WAML and as environment on GitHub.
+    #[schemars(extend("format" = "target"))]
+    pub(super) name: String,
+    /// How careful one must be with it.
+    environment: Environment,
+    /// The domain under which apps are reached: `prod.example.com`.
+    domain: String,
+    /// The API server's address as Argo CD knows it. Default: the cluster that Argo CD runs in.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    server: Option<String>,
+    /// The version of Kubernetes that it has, from `1.25` to `1.37`: manifests are judged by what that version knows.
+    /// Default: the newest, 1.37.
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    version: Option<String>,
+    /// Free labels, for selecting.
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    /// What it has to offer, where that differs from the `platform` of all.
+    #[serde(default)]
+    #[schemars(with = "Option<Platform>")]
+    platform: Option<Json>,
+    /// What may be deployed there, and when.
+    #[serde(default)]
+    policies: Option<Policies>,
+    /// How Argo CD sees it.
+    #[serde(default)]
+    pub(super) argocd: Option<ArgoCd>,
+    /// Where to look things up that rules must know of the cluster.
+    #[serde(default)]
+    pub(super) lookups: Option<Lookups>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn clusters(&mut self, clusters: Vec<Cluster>, platform: Option<&Json>) -> Clusters {
+        if clusters.is_empty() {
+            return Clusters::Any(Box::new(self.platform("platform", platform, None)));
+        }
+        let mut known = BTreeMap::new();
+        let mut servers = Vec::new();
+        for (n, cluster) in clusters.into_iter().enumerate() {
+            let path = format!("clusters[{n}]");
+            let is_written = cluster.server.is_some();
+            let Some(target) = self.cluster(&path, cluster, platform) else { continue };
+            if known.contains_key(&target.name) {
+                let message = format!("there is a cluster called {} already", target.name);
+                self.report.error(&format!("{path}.name"), message, "give it another name");
+                continue;
+            }
+            let object = target.name.object_name();
+            let alike = |other: &&TargetName| other.object_name() == object;
+            if let Some(other) = known.keys().find(alike) {
+                let message = format!(
+                    "{other} and {} would both be called {object} in Kubernetes",
+                    target.name
+                );
+                let help = "give it a name that differs in more than case, `_` and `-`";
+                self.report.error(&format!("{path}.name"), message, help);
+                continue;
+            }
+            servers.push((n, is_written, target.clone()));
+            known.insert(target.name.clone(), target);
+        }
+        self.clusters_apart(&servers);
+        Clusters::Known(known)
+    }
+
+    /// Two targets of one API server would manage the same objects, each with the other's undone at once.
+    fn clusters_apart(&mut self, all: &[(usize, bool, Target)]) {
+        for (later, (n, is_written, target)) in all.iter().enumerate() {
+            let before = all.iter().take(later);
+            let mut same = before.filter(|(_, _, one)| is_same_server(&one.server, &target.server));
+            let Some((_, first_is_written, first)) =
+                same.find(|(_, _, one)| !are_apart(one, target))
+            else {
+                continue;
+            };
+            let (name, other, server) = (&target.name, &first.name, &target.server);
+            if *is_written || *first_is_written {
+                let message = format!(
+                    "{name} and {other} are one cluster, {server}: the same app on both would be the same objects"
+                );
+                let help = "give each the address of its own cluster; or keep their apps apart, with \
+                            `policies.namespaces.allow` of each that no namespace is in twice";
+                self.report.error(&format!("clusters[{n}].server"), message, help);
+            } else {
+                let message = format!(
+                    "{name} and {other} have no `server`: if one Argo CD serves both, the same app on both would be \
+                     the same objects"
+                );
+                let help = "write `server` for those that Argo CD does not run in; all is well if each has an \
+                            Argo CD of its own";
+                self.report.warning(&format!("clusters[{n}].name"), message, help);
+            }
+        }
+    }
+
+    fn cluster(&mut self, path: &str, cluster: Cluster, platform: Option<&Json>) -> Option<Target> {
+        let Cluster {
+            name,
+            environment,
+            domain,
+            server,
+            version,
+            labels,
+            platform: own,
+            policies,
+            argocd,
+            lookups: _,
+        } = cluster;
+        let legal = domain.len() <= DOMAIN_BYTES && domain.split('.').all(is_rfc1123_label);
+        if !legal {
+            let message = "this is not a domain";
+            let help = "write it like prod.example.com: lower-case letters, digits, `-` and `.`";
+            self.report.error(&format!("{path}.domain"), message, help);
+        }
+        let server = server.unwrap_or_else(|| Target::IN_CLUSTER.to_owned());
+        self.without_credentials(&format!("{path}.server"), &server);
+        let name = TargetName::parse(name).ok()?;
+        Some(Target {
+            name,
+            domain,
+            environment,
+            server,
+            version: version
+                .and_then(|text| self.kubernetes_version(&format!("{path}.version"), &text)),
+            labels: labels.unwrap_or_default(),
+            platform: self.platform(&format!("{path}.platform"), platform, own.as_ref()),
+            policies: self.policies(&format!("{path}.policies"), policies),
+            argocd: argocd_of(argocd.unwrap_or_default())?,
+        })
+    }
+
+    /// The version of Kubernetes that a cluster has.
+    fn kubernetes_version(&mut self, path: &str, text: &str) -> Option<KubernetesVersion> {
+        let (oldest, newest) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+        let Some(version) = KubernetesVersion::parse(text) else {
+            let help = format!("write it like \"{newest}\"; {oldest} to {newest} are known");
+            self.report.error(path, "this is not a version of Kubernetes", &help);
+            return None;
+        };
+        if !version.is_known() {
+            let message = format!(
+                "the fields of Kubernetes {version} are not known: those of {oldest} to {newest} are"
+            );
+            let nearest = version.nearest_known();
+            let what = if version < oldest { "the cluster" } else { "the-deployer" };
+            let help = format!("upgrade {what}; until then write \"{nearest}\", the nearest");
+            self.report.error(path, message, &help);
+        }
+        Some(version)
+    }
+
+    /// A cluster's own platform laid over that of all; what neither says has its default.
+    fn platform(&mut self, path: &str, all: Option<&Json>, own: Option<&Json>) -> Platform {
+        let mut merged = Json::Object(serde_json::Map::new());
+        for layer in [all, own].into_iter().flatten() {
+            lay_over(&mut merged, layer);
+        }
+        let platform: Platform = serde_json::from_value(merged).unwrap_or_else(|error| {
+            self.report.error(path, format!("this cannot be read: {error}"), "see `config schema`");
+            Platform::default()
+        });
+        for Problem { key, message, help } in platform.problems() {
+            self.report.error(&format!("{path}.{key}"), message, help);
+        }
+        platform
+    }
+}
+
+/// Whether two addresses are the same to Argo CD.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let normal = |url: &str| {
+        let url = url.trim_end_matches('/').to_ascii_lowercase();
+        url.strip_suffix(":443").map_or(url.clone(), str::to_owned)
+    };
+    normal(one) == normal(other)
+}
+
+/// Whether no namespace can have apps of both.
+fn are_apart(one: &Target, other: &Target) -> bool {
+    let [ours, theirs] = [one, other].map(|target| target.policies.namespaces.allow.as_deref());
+    let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
+    ours.iter().all(|ours| theirs.iter().all(|theirs| namespaces::are_disjoint(ours, theirs)))
+}
+
+/// Maps are merged deep; anything else is replaced.
+fn lay_over(base: &mut Json, layer: &Json) {
+    match (base, layer) {
+        (Json::Object(base), Json::Object(layer)) => {
+            for (key, value) in layer {
+                lay_over(base.entry(key.as_str()).or_insert(Json::Null), value);
+            }
+        }
+        (base, layer) => *base = layer.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{loaded, refused};
+    use crate::model::platform::network::IngressKind;
+
+    #[test]
+    fn a_clusters_platform_is_laid_over_that_of_all() {
+        let text = "
+platform: {ingress: {kind: gateway}, network_policy: {enabled: true}}
+clusters:
+- {name: a, environment: production, domain: a.io}
+- {name: b, environment: development, domain: b.io, platform: {ingress: {kind: kubernetes}}}
+";
+        let clusters = loaded(text).settings.clusters;
+        let of = |name: &str| clusters.find(&TargetName::parse(name).unwrap()).unwrap().platform;
+        assert_eq!(of("a").ingress.kind, IngressKind::Gateway);
+        assert_eq!(of("b").ingress.kind, IngressKind::Kubernetes);
+        assert!(of("a").network_policy.enabled && of("b").network_policy.enabled);
+        let said = refused("platform: {ingres: {kind: traefik}}");
+        assert!(said.contains("did you mean `ingress`"), "{said}");
+    }
+
+    #[test]
+    fn a_platform_whose_parts_do_not_go_together_is_refused() {
+        let said = refused("platform:\n  cloud: {database: cloudsql}");
+        assert!(said.contains("cloudsql is Google's") && said.contains(":2:"), "{said}");
+        let said = refused("platform: {secrets: {vault: {shared: [\"a/../b\"]}}}");
+        assert!(said.contains("not a path in Vault"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_promised_is_refused_at_its_place() {
+        let said = refused(
+            "platform:\n  monitoring:\n    slo:\n      classes:\n        all: {availability: 100}\n",
+        );
+        assert_eq!(
+            said,
+            "config.yaml:5:29: 100 percent cannot be promised [configuration]; write more than 0 and less than 100, as in 99.9\n"
+        );
+    }
+
+    #[test]
+    fn a_clusters_version_is_one_whose_fields_are_known() {
+        let clusters = |version: &str| {
+            format!(
+                "clusters:\n- name: a\n  environment: production\n  domain: a.example.com\n  version: {version}\n"
+            )
+        };
+        let version = |text: &str| {
+            let clusters = loaded(&clusters(text)).settings.clusters;
+            clusters.find(&"a".parse().unwrap()).unwrap().version.map(|version| version.to_string())
+        };
+        // Without quotes, too: 1.30 is not 1.3.
+        for (text, expected) in [("'1.29'", "1.29"), ("1.30", "1.30"), ("v1.37.2-gke.1", "1.37")] {
+            assert_eq!(version(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(version("null"), None);
+        let said = [
+            (
+                "latest",
+                "this is not a version of Kubernetes [configuration]; write it like \"1.37\"; 1.25 to 1.37 are known",
+            ),
+            (
+                "1.24",
+                "the fields of Kubernetes 1.24 are not known: those of 1.25 to 1.37 are [configuration]; upgrade the cluster; until then write \"1.25\", the nearest",
+            ),
+            (
+                "1.38",
+                "the fields of Kubernetes 1.38 are not known: those of 1.25 to 1.37 are [configuration]; upgrade the-deployer; until then write \"1.37\", the nearest",
+            ),
+        ];
+        for (text, expected) in said {
+            assert_eq!(refused(&clusters(text)), format!("config.yaml:5:12: {expected}\n"));
+        }
+        let about = crate::config::schema().to_value();
+        let about = &about["$defs"]["Cluster"]["properties"]["version"]["description"];
+        assert!(about.as_str().unwrap().contains("from `1.25` to `1.37`"), "{about}");
+    }
+
+    #[test]
+    fn two_targets_are_two_clusters_or_have_namespaces_of_their_own() {
+        let clusters = |one: &str, other: &str| {
+            format!(
+                "clusters:\n- {{name: a, environment: production, domain: a.example.com{one}}}\n\
+                 - {{name: b, environment: production, domain: b.example.com{other}}}\n"
+            )
+        };
+        let server = ", server: 'https://10.0.0.1:6443'";
+        let same = refused(&clusters(server, ", server: 'https://10.0.0.1:6443/'"));
+        assert!(
+            same.starts_with("config.yaml:3:69: b and a are one cluster, https://10.0.0.1:6443/"),
+            "{same}"
+        );
+        let allow =
+            |glob: &str| format!("{server}, policies: {{namespaces: {{allow: ['{glob}']}}}}");
+        assert!(loaded(&clusters(&allow("a-*"), &allow("b-*"))).warnings.is_empty());
+        assert!(!refused(&clusters(&allow("a-*"), &allow("a-b-*"))).is_empty());
+        assert!(loaded(&clusters(server, ", server: 'https://10.0.0.2:6443'")).warnings.is_empty());
+        // The default, written out.
+        let here = ", server: 'https://kubernetes.default.svc'";
+        assert!(refused(&clusters("", here)).contains("b and a are one cluster"));
+        let warned = loaded(&clusters("", "")).warnings;
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert!(warned[0].message.contains("b and a have no `server`"), "{warned:?}");
+    }
+
+    #[test]
+    fn two_clusters_that_kubernetes_would_call_alike_are_refused() {
+        let cluster =
+            |name| format!("- {{name: {name}, environment: development, domain: d.io}}\n");
+        let two = |other| refused(&format!("clusters:\n{}{}", cluster("prod-eu"), cluster(other)));
+        for other in ["Prod-EU", "prod_eu"] {
+            let told = format!("prod-eu and {other} would both be called prod-eu in Kubernetes");
+            assert!(two(other).contains(&told), "{}", two(other));
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! What is looked up outside: images in registries, and where each cluster's secrets are.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::credential::{Credential, Secret};
+use crate::config::resolver::Resolver;
+use crate::model::id::TargetName;
+use crate::model::platform::secrets::Delivery;
+use crate::model::target::{Clusters, Target};
+use crate::support::host::is_loopback_authority;
+
+/// Every other registry.
+const ANY_OTHER: &str = "*";
+
+/// A registry that is asked whether an image's tag exists.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Registry {
+    /// Its host as images name it: `ghcr.io`, `docker.io`, `registry.example.com:5000`; `*` for
+    /// every other one on the Internet, without a login.
+    #[schemars(extend("format" = "line"))]
+    host: String,
+    /// Who we are there. Default: anybody.
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    username: Option<String>,
+    /// The password, or a token that may pull.
+    #[serde(default)]
+    password: Option<Secret>,
+    /// Whether it is reached by http, where everybody on the way can listen. Default: no.
+    #[serde(default)]
+    insecure: Option<bool>,
+}
+
+/// Where to look things up that rules must know of a cluster.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Lookups {
+    /// Where to look whether secrets exist: `vault`, `kubernetes` or `none`. Default: `none`.
+    secrets: Option<SecretsIn>,
+    /// How to come into the Vault that `platform.secrets.vault` names.
+    vault: Option<VaultAccess>,
+    /// How to come to the cluster's API server.
+    kubernetes: Option<KubernetesAccess>,
+}
+
+/// Where to look whether secrets exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SecretsIn {
+    /// Nowhere: it is not checked.
+    None,
+    /// In Vault.
+    Vault,
+    /// In the cluster.
+    Kubernetes,
+}
+
+/// How to come into a Vault.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VaultAccess {
+    /// A token that may read `metadata/*` and `subkeys/*` of the engine, and no more. A file is
+    /// read anew for each question, so that an agent may renew it.
+    token: Secret,
+    /// The namespace (Vault Enterprise). Default: that of `platform.secrets.vault`.
+    #[serde(default)]
+    #[schemars(extend("format" = "line"))]
+    namespace: Option<String>,
+}
+
+/// How to come to a cluster's API server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KubernetesAccess {
+    /// The API server's address. Default: the cluster's `server`.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    server: Option<String>,
+    /// A token that may `get` secrets, externalsecrets and vaultstaticsecrets. A file is read
+    /// anew for each question, so that it may be renewed.
+    token: Secret,
+    /// A file with the certificates of who signed the server's, as PEM. Default: those that the
+    /// machine trusts.
+    #[serde(default)]
+    ca: Option<String>,
+}
+
+/// What is looked up outside, and how.
+#[derive(Debug, Clone, Default)]
+pub struct LookupSettings {
+    /// The registries that may be asked; no two of the same host.
+    pub registries: Vec<RegistrySettings>,
+    /// Where secrets are looked up, by cluster; nowhere where it is absent.
+    pub secrets: BTreeMap<TargetName, SecretsLookup>,
+}
+
+/// A registry that may be asked.
+#[derive(Debug, Clone)]
+pub struct RegistrySettings {
+    /// Its host as images name it, or `*`.
+    pub host: String,
+    /// Name and password.
+    pub login: Option<(String, Credential)>,
+    /// Whether it is reached by http.
+    pub insecure: bool,
+}
+
+/// Where a cluster's secrets are looked up.
+#[derive(Debug, Clone)]
+pub enum SecretsLookup {
+    /// In Vault.
+    Vault {
+        /// Its address.
+        address: String,
+        /// Where its key-value engine is mounted.
+        mount: String,
+        /// The namespace.
+        namespace: Option<String>,
+        /// May read metadata and the names of keys.
+        token: Credential,
+    },
+    /// In the cluster.
+    Kubernetes {
+        /// The API server's address.
+        server: String,
+        /// May get secrets.
+        token: Credential,
+        /// Who signed the server's certificate, as PEM.
+        ca: Option<Vec<u8>>,
+    },
+}
+
+impl Resolver<'_> {
+    pub(super) fn lookups(
+        &mut self,
+        registries: Vec<Registry>,
+        clusters: Vec<(String, Option<Lookups>)>,
+        known: &Clusters,
+    ) -> LookupSettings {
+        let mut lookups = LookupSettings::default();
+        for (n, registry) in registries.into_iter().enumerate() {
+            let path = format!("registries[{n}]");
+            let registry = self.registry(&path, registry);
+            if lookups.registries.iter().any(|one| one.host == registry.host) {
+                let message = format!("the registry {} is there already", registry.host);
+                self.report.error(&format!("{path}.host"), message, "remove one of the two");
+            }
+            lookups.registries.push(registry);
+        }
+        for (n, (name, asked)) in clusters.into_iter().enumerate() {
+            let path = format!("clusters[{n}].lookups");
+            let target = TargetName::parse(name).ok().and_then(|name| known.find(&name));
+            let (Some(asked), Some(target)) = (asked, target) else { continue };
+            if let Some(found) = self.secrets_of(&path, asked, &target) {
+                lookups.secrets.insert(target.name, found);
+            }
+        }
+        lookups
+    }
+
+    fn registry(&mut self, path: &str, registry: Registry) -> RegistrySettings {
+        let Registry { host, username, password, insecure } = registry;
+        let insecure = insecure.unwrap_or(false);
+        if !is_host(&host) {
+            let help =
+                "write it as images name it: ghcr.io, docker.io, registry.example.com:5000, or `*`";
+            self.report.error(&format!("{path}.host"), "this is not a registry's host", help);
+        }
+        if host == ANY_OTHER && (username.is_some() || password.is_some() || insecure) {
+            let message = "every other registry is asked by https and without a login";
+            self.report.error(path, message, "give a login to a registry with a name");
+        }
+        let login = match (username, password) {
+            (None, None) => None,
+            (Some(username), Some(password)) => {
+                let password = self.credential(&format!("{path}.password"), password);
+                password.map(|password| (username, password))
+            }
+            (Some(_), None) | (None, Some(_)) => {
+                let help = "give both `username` and `password`, or neither";
+                self.report.error(path, "a login is a name and a password", help);
+                None
+            }
+        };
+        if insecure && login.is_some() && !is_loopback_authority(&host) {
+            let message = "the password goes over the network in the clear";
+            self.report.warning(
+                &format!("{path}.insecure"),
+                message.to_owned(),
+                "let the registry speak https",
+            );
+        }
+        RegistrySettings { host, login, insecure }
+    }
+
+    fn secrets_of(
+        &mut self,
+        path: &str,
+        lookups: Lookups,
+        target: &Target,
+    ) -> Option<SecretsLookup> {
+        let Lookups { secrets, vault, kubernetes } = lookups;
+        match secrets.unwrap_or(SecretsIn::None) {
+            SecretsIn::None => None,
+            SecretsIn::Vault => self.vault(path, vault, target),
+            SecretsIn::Kubernetes => self.kubernetes(path, kubernetes, target),
+        }
+    }
+
+    fn vault(
+        &mut self,
+        path: &str,
+        access: Option<VaultAccess>,
+        target: &Target,
+    ) -> Option<SecretsLookup> {
+        let settings = &target.platform.secrets.vault;
+        let Some(address) = settings.address.clone() else {
+            let help = "add `secrets: {vault: {address: …}}` to the cluster's `platform`";
+            self.report.error(path, "there is no Vault to look secrets up in", help);
+            return None;
+        };
+        self.is_reachable(&format!("{path}.secrets"), &address, "platform.secrets.vault.address");
+        let Some(VaultAccess { token, namespace }) = access else {
+            let help = "add `vault: {token: {file: PATH}}` beside `secrets`";
+            self.report.error(path, "there is no token for Vault", help);
+            return None;
+        };
+        let token = self.credential(&format!("{path}.vault.token"), token)?;
+        let namespace = namespace.or_else(|| settings.namespace.clone());
+        Some(SecretsLookup::Vault { address, mount: settings.mount.clone(), namespace, token })
+    }
+
+    fn kubernetes(
+        &mut self,
+        path: &str,
+        access: Option<KubernetesAccess>,
+        target: &Target,
+    ) -> Option<SecretsLookup> {
+        if target.platform.secrets.delivery != Delivery::Kubernetes {
+            // A first deployment would be refused for want of what only it brings.
+            let message = "the secrets of this cluster come with the apps' own manifests";
+            let help = "look them up in Vault: `secrets: vault`; or nowhere: `secrets: none`";
+            self.report.error(&format!("{path}.secrets"), message, help);
+        }
+        let Some(KubernetesAccess { server, token, ca }) = access else {
+            let help = "add `kubernetes: {token: {file: PATH}}` beside `secrets`";
+            self.report.error(path, "there is no token for the API server", help);
+            return None;
+        };
+        let server = server.unwrap_or_else(|| target.server.clone());
+        self.is_reachable(&format!("{path}.kubernetes.server"), &server, "server");
+        let ca = ca.and_then(|file| self.certificates(&format!("{path}.kubernetes.ca"), &file));
+        let token = self.credential(&format!("{path}.kubernetes.token"), token)?;
+        Some(SecretsLookup::Kubernetes { server, token, ca })
+    }
+
+    /// A token goes there, so it is https, or this machine.
+    fn is_reachable(&mut self, path: &str, address: &str, name: &str) {
+        self.without_credentials(path, address);
+        let host = address.strip_prefix("http://").map(|rest| rest.split('/').next());
+        if host.flatten().is_some_and(|host| !is_loopback_authority(host)) {
+            let message = format!("our token would go to `{name}` in the clear");
+            self.report.error(path, message, "use an address that begins with https://");
+        } else if !address.starts_with("https://") && host.is_none() {
+            let message = format!("`{name}` is not an address");
+            self.report.error(path, message, "write it like https://vault.example.com");
+        }
+    }
+}
+
+/// As images name it, in lower case; Docker Hub by its one name.
+fn is_host(text: &str) -> bool {
+    let legal =
+        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-' | b':');
+    let other_name = matches!(text, "index.docker.io" | "registry-1.docker.io" | "hub.docker.com");
+    let is_one = text == "localhost" || text.contains(['.', ':']);
+    text == ANY_OTHER || (is_one && !other_name && text.bytes().all(legal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{SECRETS, loaded, refused, sources};
+
+    #[test]
+    fn a_cluster_is_asked_at_its_own_address_unless_another_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ca, token) = (folder.path().join("ca.crt"), folder.path().join("token"));
+        std::fs::write(&ca, "-----BEGIN CERTIFICATE-----\n").unwrap();
+        std::fs::write(&token, "t0ken").unwrap();
+        let text = format!(
+            "clusters:\n\
+             - name: a\n  environment: production\n  domain: a.io\n  server: https://10.0.0.1:6443\n  \
+               lookups: {{secrets: kubernetes, kubernetes: {{token: {{file: {}}}, ca: {}}}}}\n\
+             - name: b\n  environment: production\n  domain: b.io\n  \
+               lookups: {{secrets: kubernetes, kubernetes: {{server: 'https://b:6443', token: {{env: TOKEN}}}}}}\n\
+             - {{name: c, environment: production, domain: c.io, lookups: {{secrets: none}}}}\n",
+            token.display(),
+            ca.display(),
+        );
+        let found = loaded(&text).settings.lookups.secrets;
+        let of = |name: &str| match &found[&TargetName::parse(name).unwrap()] {
+            SecretsLookup::Kubernetes { server, token, ca } => {
+                (server.clone(), token.file.clone(), ca.is_some())
+            }
+            SecretsLookup::Vault { .. } => panic!("not Vault"),
+        };
+        assert_eq!(of("a"), ("https://10.0.0.1:6443".to_owned(), Some(token), true));
+        assert_eq!(of("b"), ("https://b:6443".to_owned(), None, false));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_vault_is_asked_in_the_namespace_that_it_has_for_apps_unless_another_is_given() {
+        let cluster = |name: &str, lookups: &str| {
+            format!(
+                "- name: {name}\n  environment: production\n  domain: {name}.io\n  platform: {{secrets: {{vault: \
+                 {{address: 'https://v', namespace: team}}}}}}\n  lookups: {{secrets: vault, vault: {{token: {{env: TOKEN}}{lookups}}}}}\n"
+            )
+        };
+        let text = format!("clusters:\n{}{}", cluster("a", ""), cluster("b", ", namespace: other"));
+        let found = loaded(&text).settings.lookups.secrets;
+        for (name, wanted) in [("a", "team"), ("b", "other")] {
+            let SecretsLookup::Vault { namespace, .. } = &found[&TargetName::parse(name).unwrap()]
+            else {
+                panic!("Vault is asked");
+            };
+            assert_eq!(namespace.as_deref(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_up_is_told_at_its_place() {
+        let lines = refused(
+            "registries:\n\
+             - {host: 'https://ghcr.io'}\n\
+             - {host: ghcr.io, username: me}\n\
+             - {host: ghcr.io, password: {env: NONE}, username: me}\n\
+             - {host: '*', insecure: true}\n\
+             - {host: index.docker.io}\n\
+             clusters:\n\
+             - {name: a, environment: production, domain: a.io, lookups: {secrets: vault}}\n\
+             - name: b\n  environment: production\n  domain: b.io\n  \
+               platform: {secrets: {vault: {address: 'http://vault.example.com'}}}\n  \
+               lookups: {secrets: vault}\n\
+             - {name: c, environment: production, domain: c.io, lookups: {secrets: kubernetes}}\n\
+             - name: d\n  environment: production\n  domain: d.io\n  \
+               platform: {secrets: {delivery: external-secrets}}\n  \
+               lookups: {secrets: kubernetes, kubernetes: {token: {env: TOKEN}, server: nowhere, ca: /none}}\n\
+             limits: {lookups: 5m}\n",
+        );
+        for expected in [
+            "config.yaml:2:10: this is not a registry's host",
+            "config.yaml:3:3: a login is a name and a password",
+            "config.yaml:4:10: the registry ghcr.io is there already",
+            "config.yaml:4:35: the variable NONE is not set",
+            "config.yaml:5:3: every other registry is asked by https and without a login",
+            "config.yaml:6:10: this is not a registry's host",
+            "config.yaml:8:52: there is no Vault to look secrets up in",
+            "config.yaml:13:22: our token would go to `platform.secrets.vault.address` in the clear",
+            "config.yaml:13:3: there is no token for Vault",
+            "config.yaml:14:52: there is no token for the API server",
+            "`clusters[3].lookups.kubernetes.server` must be",
+            "/none cannot be read",
+            "config.yaml:19:22: the secrets of this cluster come with the apps' own manifests",
+            "config.yaml:20:19: looking things up takes a second and no more than a minute",
+        ] {
+            assert!(lines.contains(expected), "{expected} in\n{lines}");
+        }
+    }
+
+    #[test]
+    fn a_secret_in_the_file_itself_is_refused_and_not_shown() {
+        for text in [
+            "registries:\n- {host: ghcr.io, username: me, password: s3cret}\n",
+            "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
+             lookups: {secrets: kubernetes, kubernetes: {token: s3cret}}\n",
+            "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
+             lookups: {secrets: vault, vault: {token: s3cret}}\n",
+            "templates: {repository: {url: 'https://example.com/t.git', token: s3cret}}\n",
+        ] {
+            let shown = format!("{}{:?}", refused(text), sources(Some(text), &SECRETS).texts());
+            assert!(
+                shown.contains("holds a secret itself") && !shown.contains("s3cret"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_clear_is_doubtful() {
+        let text = |host: &str| {
+            format!(
+                "registries: [{{host: '{host}', username: me, password: {{env: TOKEN}}, insecure: true}}]"
+            )
+        };
+        assert_eq!(loaded(&text("127.0.0.1:5000")).warnings, []);
+        let warnings = loaded(&text("registry.example.com")).warnings;
+        assert!(warnings[0].message.contains("in the clear"), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_the_apps_bring_themselves_is_not_looked_for_in_the_cluster() {
+        for delivery in ["external-secrets", "vault-secrets-operator", "vault-agent"] {
+            let text = format!(
+                "clusters:\n- name: a\n  environment: production\n  domain: a.io\n  \
+                 server: https://10.0.0.1\n  platform: {{secrets: {{delivery: {delivery}}}}}\n  \
+                 lookups: {{secrets: kubernetes, kubernetes: {{token: {{env: TOKEN}}}}}}\n"
+            );
+            let lines = refused(&text);
+            let expected =
+                "config.yaml:7:22: the secrets of this cluster come with the apps' own manifests";
+            assert!(lines.contains(expected), "{lines}");
+        }
+    }
+}

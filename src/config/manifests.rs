@@ -1,0 +1,277 @@
+//! The repositories that manifests are pushed to, and how.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::access::{GitAccess, RepositoryApp, RepositoryAuth};
+use crate::config::credential::Secret;
+use crate::config::resolver::Resolver;
+use crate::config::signing::Signing;
+use crate::config::ssh::Ssh;
+use crate::git::signing::SigningKey;
+use crate::git::writer::{self, CommitIdentity, PushBy};
+use crate::model::id::TargetName;
+use crate::model::target::Clusters;
+use crate::support::globs::Globs;
+
+/// The repositories that manifests are pushed to.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Manifests {
+    /// For each target the first whose globs match it. Default: a local one in the storage folder.
+    pub(super) repositories: Option<Vec<ManifestRepository>>,
+}
+
+/// One repository that manifests are pushed to.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ManifestRepository {
+    /// What it is called in logs; also the name of its clone.
+    #[schemars(extend("format" = "slug"))]
+    name: String,
+    /// An http or https address without credentials, `git@HOST:PATH` or `ssh://USER@HOST:PORT/PATH`,
+    /// or a path.
+    url: String,
+    /// The branch that Argo CD follows. Default: `main`.
+    #[serde(default)]
+    branch: Option<String>,
+    /// Globs over target names. Default: all.
+    #[serde(default)]
+    targets: Option<Vec<String>>,
+    /// A token that may push. A file is read anew for each exchange, so that it may be renewed.
+    #[serde(default)]
+    token: Option<Secret>,
+    /// As whom to come without a token. Default: `app` where `forge.github.app` is set and the
+    /// repository is on its host; otherwise `none`.
+    #[serde(default)]
+    auth: Option<RepositoryAuth>,
+    /// How to come in over ssh; needed where `url` is ssh's, and only there.
+    #[serde(default)]
+    ssh: Option<Ssh>,
+    /// Who commits.
+    #[serde(default)]
+    identity: Option<Identity>,
+    /// The key that commits are signed with. Default: they are not.
+    #[serde(default)]
+    pub(super) signing: Option<Signing>,
+    /// How often the repository may be pushed to. Default: on github.com what GitHub advises, 3 at
+    /// once and 6 a minute; elsewhere 100 at once and 1,200 a minute.
+    #[serde(default)]
+    push_budget: Option<PushBudget>,
+    /// Who pushes. Default: `direct`.
+    #[serde(default)]
+    push: Option<PushBy>,
+}
+
+/// How often a repository may be pushed to. What waits for a push goes into it together, a commit
+/// for each deployment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PushBudget {
+    /// The most pushes of any minute.
+    #[schemars(range(min = 1, max = 100_000))]
+    per_minute: u32,
+    /// How many of them may follow one another at once. Default: half of a minute's.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 100_000))]
+    burst: Option<u32>,
+}
+
+/// The committer of the commits. Their author is the person who asked.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Identity {
+    /// A name. Default: `the-deployer`.
+    #[schemars(extend("format" = "line"))]
+    name: Option<String>,
+    /// An e-mail address. Default: `the-deployer@localhost`.
+    #[schemars(extend("format" = "email"))]
+    email: Option<String>,
+}
+
+/// One repository that manifests are pushed to.
+#[derive(Debug, Clone)]
+pub struct ManifestRepositorySettings {
+    /// What it is called.
+    pub name: String,
+    /// An http or https address without credentials, ssh's, or a path.
+    pub url: String,
+    /// The branch that Argo CD follows.
+    pub branch: String,
+    /// Which targets' manifests it has.
+    pub targets: Globs,
+    /// Must be allowed to push.
+    pub access: GitAccess,
+    /// Who commits: name and e-mail address.
+    pub identity: CommitIdentity,
+    /// How commits are signed, if they are.
+    pub signing: Option<SigningKey>,
+    /// Where its clone is kept, if it needs one.
+    pub clone_dir: PathBuf,
+    /// Whether it is the local one that the program makes itself when it is not there.
+    pub embedded: bool,
+    /// How often it may be pushed to.
+    pub budget: writer::PushBudget,
+    /// Who pushes.
+    pub push: PushBy,
+}
+
+impl Resolver<'_> {
+    pub(super) fn manifests(
+        &mut self,
+        repositories: Vec<ManifestRepository>,
+        clusters: &Clusters,
+        folder: &Path,
+        app: &RepositoryApp,
+    ) -> Vec<ManifestRepositorySettings> {
+        if repositories.is_empty() {
+            return vec![embedded(folder)];
+        }
+        let mut all: Vec<ManifestRepositorySettings> = Vec::new();
+        for (n, repository) in repositories.into_iter().enumerate() {
+            let path = format!("manifests.repositories[{n}]");
+            if all.iter().any(|one| one.name == repository.name) {
+                let message = format!("there is a repository called {} already", repository.name);
+                self.report.error(&format!("{path}.name"), message, "give it another name");
+            }
+            let one = self.repository(&path, repository, folder, app);
+            all.push(one);
+        }
+        if !self.report.is_broken("manifests") {
+            self.every_cluster_has_one(clusters, &all);
+        }
+        all
+    }
+
+    fn repository(
+        &mut self,
+        path: &str,
+        repository: ManifestRepository,
+        folder: &Path,
+        app: &RepositoryApp,
+    ) -> ManifestRepositorySettings {
+        let ManifestRepository {
+            name,
+            url,
+            branch,
+            targets,
+            token,
+            auth,
+            ssh,
+            identity,
+            signing,
+            push_budget,
+            push,
+        } = repository;
+        let unusable = "manifests cannot be pushed to such an address";
+        self.remote(&format!("{path}.url"), &url, unusable);
+        let branch = branch.unwrap_or_else(|| "main".to_owned());
+        self.branch(&format!("{path}.branch"), &branch);
+        let keys = folder.join("ssh").join(format!("manifests-{name}"));
+        let access = self.access(path, &url, (token, auth, ssh), app, keys);
+        let home = folder.join("gnupg").join(&name);
+        let signing = signing.and_then(|it| self.signing(&format!("{path}.signing"), it, home));
+        ManifestRepositorySettings {
+            targets: self.targets(&format!("{path}.targets"), targets),
+            clone_dir: folder.join("clones").join(format!("{name}.git")),
+            identity: identity_of(identity.unwrap_or_default()),
+            embedded: false,
+            signing,
+            budget: budget_of(push_budget, &url),
+            push: push.unwrap_or_default(),
+            name,
+            url,
+            branch,
+            access,
+        }
+    }
+
+    fn targets(&mut self, path: &str, globs: Option<Vec<String>>) -> Globs {
+        let Some(globs) = globs else { return Globs::default() };
+        if globs.is_empty() {
+            let message = "this repository is for no target";
+            self.report.error(path, message, "write [\"*\"], or leave it out");
+        }
+        self.check_globs(path, &globs);
+        // What it would have matched is not known: no cluster is said to have no repository.
+        Globs::parse(&globs).unwrap_or_else(|error| {
+            self.bad_globs(path, &globs, &error);
+            Globs::default()
+        })
+    }
+
+    fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[ManifestRepositorySettings]) {
+        let homeless = |name: &&TargetName| !all.iter().any(|m| m.targets.is_match(name.as_str()));
+        let names: Vec<_> = clusters.names().into_iter().filter(homeless).cloned().collect();
+        for name in names {
+            let message = format!("no repository is for the cluster {name}");
+            let help = "add its name, or a glob that matches it, to the `targets` of one";
+            self.report.error("manifests.repositories", message, help);
+        }
+    }
+}
+
+/// The repository that is made when none is configured.
+fn embedded(folder: &Path) -> ManifestRepositorySettings {
+    let path = folder.join("manifests.git");
+    ManifestRepositorySettings {
+        name: "manifests".to_owned(),
+        url: path.display().to_string(),
+        branch: "main".to_owned(),
+        targets: Globs::default(),
+        access: GitAccess::Anybody,
+        identity: identity_of(Identity::default()),
+        signing: None,
+        clone_dir: path,
+        embedded: true,
+        budget: writer::PushBudget::GENEROUS,
+        push: PushBy::Direct,
+    }
+}
+
+/// Half of a minute's pushes may go at once, unless it says how many.
+fn budget_of(budget: Option<PushBudget>, url: &str) -> writer::PushBudget {
+    let Some(PushBudget { per_minute, burst }) = budget else {
+        return writer::PushBudget::of_address(url);
+    };
+    writer::PushBudget { per_minute, burst: burst.unwrap_or(per_minute.div_ceil(2)) }
+}
+
+fn identity_of(identity: Identity) -> CommitIdentity {
+    let Identity { name, email } = identity;
+    CommitIdentity {
+        name: name.unwrap_or_else(|| "the-deployer".to_owned()),
+        email: email.unwrap_or_else(|| "the-deployer@localhost".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{WHOLE, loaded, refused};
+
+    #[test]
+    fn a_target_goes_to_the_first_repository_that_matches_it() {
+        let settings = loaded(WHOLE).settings;
+        let name = |target: &str| {
+            settings.manifests_of(&TargetName::parse(target).unwrap()).map(|one| one.name.as_str())
+        };
+        assert_eq!((name("prod-1"), name("dev")), (Some("production"), Some("rest")));
+    }
+
+    #[test]
+    fn every_cluster_needs_a_repository_for_its_manifests() {
+        let lines = refused(
+            "manifests: {repositories: [{name: a, url: /srv/a.git, targets: [dev]}]}\nclusters:\n\
+             - {name: dev, environment: development, domain: dev.example.com}\n\
+             - {name: prod, environment: production, domain: prod.example.com, server: 'https://10.0.0.1'}\n",
+        );
+        assert!(
+            lines.starts_with("config.yaml:1:13: no repository is for the cluster prod"),
+            "{lines}"
+        );
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+    }
+}

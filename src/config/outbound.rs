@@ -1,0 +1,227 @@
+//! How everything outside is reached by HTTP.
+
+use std::net::IpAddr;
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::credential::{ONE_OF, Secret};
+use crate::config::resolver::Resolver;
+use crate::config::server::Network;
+use crate::support::http::{self, Proxy, host_of};
+
+/// The standard variables that name proxies.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// How everything outside is reached by HTTP: GitHub, Slack, git repositories, registries, Vault,
+/// clusters.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Outbound {
+    /// A file with certificates of authorities that are trusted beside those that the machine
+    /// trusts, as PEM.
+    ca: Option<String>,
+    /// The proxy: `http://HOST:PORT` or `https://HOST:PORT`. Default: what `HTTPS_PROXY` and
+    /// `HTTP_PROXY` say.
+    #[schemars(extend("format" = "url"))]
+    proxy: Option<String>,
+    /// Who we are to the proxy. Default: anybody.
+    #[schemars(extend("format" = "line"))]
+    proxy_username: Option<String>,
+    /// The password to that name.
+    proxy_password: Option<Secret>,
+    /// What is reached without the proxy: hosts, which stand for those below them too, addresses
+    /// and networks such as `10.0.0.0/8`. Default: what `NO_PROXY` says.
+    no_proxy: Option<Vec<String>>,
+    /// Networks of yours, such as `10.1.0.0/16`, that hosts which others name may lead to: registries that only `*`
+    /// stands for, and where registries send the service on. Default: none, only public addresses.
+    private_networks: Option<Vec<String>>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn outbound(&mut self, outbound: Outbound) -> http::Outbound {
+        let Outbound { ca, proxy, proxy_username, proxy_password, no_proxy, private_networks } =
+            outbound;
+        let authorities = ca.and_then(|file| {
+            let pem = self.certificates("outbound.ca", &file)?;
+            self.authorities(&file, &pem)
+        });
+        if proxy.is_none() {
+            self.without_a_proxy(&[
+                ("no_proxy", no_proxy.is_some()),
+                ("proxy_username", proxy_username.is_some()),
+                ("proxy_password", proxy_password.is_some()),
+            ]);
+        }
+        let login = self.login(proxy_username, proxy_password);
+        let proxy = proxy.map(|url| {
+            self.proxy_url(&url);
+            Proxy { url, login, except: no_proxy.map(|all| all.join(",")) }
+        });
+        http::Outbound {
+            authorities: authorities.unwrap_or_default(),
+            proxy,
+            proxies_of_variables: self.proxies_of_variables(),
+            private_networks: self.private_networks(&private_networks.unwrap_or_default()),
+        }
+    }
+
+    fn proxies_of_variables(&self) -> Vec<String> {
+        let values = PROXY_VARIABLES.iter().filter_map(|name| self.variables.get(*name));
+        values.filter_map(|value| host_of(value)).collect()
+    }
+
+    fn private_networks(&mut self, texts: &[String]) -> Vec<(IpAddr, u8)> {
+        let mut networks = Vec::new();
+        for (n, text) in texts.iter().enumerate() {
+            if let Some(Network { address, bits }) = Network::parse(text) {
+                networks.push((address, bits));
+            } else {
+                let help = "write it like 10.1.0.0/16 or fd00:1::/32";
+                let path = format!("outbound.private_networks[{n}]");
+                self.report.error(&path, "this is not a network", help);
+            }
+        }
+        networks
+    }
+
+    pub(super) fn certificates(&mut self, path: &str, file: &str) -> Option<Vec<u8>> {
+        match std::fs::read(file) {
+            Ok(pem) if String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") => {
+                Some(pem)
+            }
+            Ok(_) => {
+                let help = "name a file with certificates as PEM";
+                self.report.error(path, format!("{file} holds no certificate"), help);
+                None
+            }
+            Err(error) => {
+                let message = format!("{file} cannot be read: {error}");
+                self.report.error(path, message, "name a file with certificates as PEM");
+                None
+            }
+        }
+    }
+
+    /// Each certificate, if it is one that can sign.
+    fn authorities(&mut self, file: &str, pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let mut store = RootCertStore::empty();
+        let certificates = CertificateDer::pem_slice_iter(pem).map(|one| {
+            let one = one.ok()?;
+            store.add(one.clone()).ok()?;
+            Some(one.to_vec())
+        });
+        let found: Option<Vec<Vec<u8>>> = certificates.collect();
+        if found.is_none() {
+            let message = format!("{file} holds a certificate that cannot be read");
+            let help = "name a file with whole certificates as PEM";
+            self.report.error("outbound.ca", message, help);
+        }
+        found
+    }
+
+    fn proxy_url(&mut self, url: &str) {
+        if crate::config::mask::has_credentials(url) {
+            let message = "an address with a name or a password in it ends in logs";
+            let help = "take it out, and give `proxy_username` and `proxy_password`";
+            self.report.error("outbound.proxy", message, help);
+        } else if !(url.starts_with("http://") || url.starts_with("https://"))
+            || reqwest::Proxy::all(url).is_err()
+        {
+            let message = "this is not an address of a proxy";
+            self.report.error("outbound.proxy", message, "write it like http://proxy.example:3128");
+        }
+    }
+
+    fn without_a_proxy(&mut self, given: &[(&str, bool)]) {
+        for (key, _) in given.iter().filter(|(_, given)| *given) {
+            let message = format!("`{key}` is of no use without `proxy`");
+            let help = "add `proxy`; beside HTTPS_PROXY the variable NO_PROXY counts";
+            self.report.error(&format!("outbound.{key}"), message, help);
+        }
+    }
+
+    fn login(
+        &mut self,
+        username: Option<String>,
+        password: Option<Secret>,
+    ) -> Option<(String, secrecy::SecretString)> {
+        match (username, password) {
+            (None, None) => None,
+            (Some(username), Some(password)) => {
+                let password = self.secret("outbound.proxy_password", password, ONE_OF)?;
+                Some((username, password))
+            }
+            (Some(_), None) | (None, Some(_)) => {
+                let help = "give both `proxy_username` and `proxy_password`, or neither";
+                self.report.error("outbound", "a login is a name and a password", help);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{loaded, refused};
+
+    const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/facts/tls/ca.pem");
+
+    #[test]
+    fn an_authority_of_ones_own_is_read_and_a_damaged_one_is_not() {
+        let text = format!("outbound: {{ca: '{CA}'}}");
+        assert_eq!(loaded(&text).settings.outbound.authorities.len(), 1);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let whole = std::fs::read_to_string(CA).unwrap();
+        let lines: Vec<&str> = whole.lines().collect();
+        let cut = [&lines[..3], &lines[lines.len() - 1..]].concat().join("\n");
+        for (content, expected) in [
+            (cut.as_str(), "holds a certificate that cannot be read"),
+            ("x", "holds no certificate"),
+        ] {
+            std::fs::write(&file, content).unwrap();
+            let said = refused(&format!("outbound:\n  ca: '{}'\n", file.display()));
+            assert!(said.contains("config.yaml:2:7: ") && said.contains(expected), "{said}");
+        }
+        let said = refused("outbound: {ca: /none}");
+        assert!(said.contains("/none cannot be read"), "{said}");
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_one_is_told_at_its_place() {
+        let said = refused("outbound: {proxy: 'http://me:pw@proxy:3128', proxy_username: me}");
+        assert!(said.contains("config.yaml:1:19: an address with a name or a password"), "{said}");
+        assert!(said.contains("config.yaml:1:1: a login is a name and a password"), "{said}");
+        let said = refused("outbound: {proxy: 'socks5://proxy:1080'}");
+        assert!(
+            said.contains("config.yaml:1:19: `outbound.proxy` must be an http or https address"),
+            "{said}"
+        );
+        let said = refused("outbound:\n  no_proxy: [a]\n");
+        assert!(
+            said.contains("config.yaml:2:3: `no_proxy` is of no use without `proxy`"),
+            "{said}"
+        );
+        let said =
+            refused("outbound: {proxy: 'http://p:1', proxy_username: a, proxy_password: pw}");
+        assert!(said.contains("`outbound.proxy_password` holds a secret itself"), "{said}");
+    }
+
+    #[test]
+    fn a_network_that_is_none_is_told_and_no_token_has_a_name_that_deceives() {
+        let lines = refused("outbound: {private_networks: [10.1.0.0/16, 10.0.0.0/33]}\n");
+        assert!(
+            lines.contains("config.yaml:1:") && lines.contains("this is not a network"),
+            "{lines}"
+        );
+        let digits = "9f".repeat(32);
+        let lines =
+            refused(&format!("auth: {{tokens: [{{name: \"ops\\u202Ex\", sha256: {digits}}}]}}\n"));
+        assert!(lines.contains("invisible character (U+202E)"), "{lines}");
+    }
+}

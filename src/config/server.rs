@@ -1,0 +1,121 @@
+//! Where the server listens, and under which address people reach it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::resolver::Resolver;
+
+/// Where the server listens, and under which address people reach it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Server {
+    /// Address and port: 127.0.0.1:8080. Another than loopback needs `auth.tokens` or `auth.github`.
+    listen: Option<String>,
+    /// The address that people use; links to our pages begin with it. Default: `http://` and `listen`.
+    #[schemars(extend("format" = "url"))]
+    external_url: Option<String>,
+    /// How long open work may take to end when the process is told to stop: `25s`.
+    shutdown_grace: Option<String>,
+    /// Proxies whose `X-Forwarded-For` is believed, as addresses or networks: `10.0.0.0/8`.
+    /// Default: none.
+    trusted_proxies: Option<Vec<String>>,
+}
+
+/// Where the server listens, and under which address people reach it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// Begins every link to our pages; without a slash at the end.
+    pub external_url: String,
+    /// How long open work may take to end.
+    pub shutdown_grace: Duration,
+    /// Proxies that are believed where a request comes from.
+    pub trusted_proxies: Vec<Network>,
+}
+
+/// A network of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// An address in it.
+    pub address: IpAddr,
+    /// How many leading bits all its addresses share.
+    pub bits: u8,
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, or one address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let digits = |bits: &str| bits.bytes().all(|b| b.is_ascii_digit());
+        let bits = match bits {
+            Some(bits) => bits.parse().ok().filter(|_| digits(bits))?,
+            None => most,
+        };
+        (bits <= most).then_some(Self { address, bits })
+    }
+}
+
+impl Resolver<'_> {
+    pub(super) fn server(&mut self, server: Server, open: bool) -> Option<ServerSettings> {
+        let Server { listen, external_url, shutdown_grace, trusted_proxies } = server;
+        let trusted_proxies = self.trusted_proxies(&trusted_proxies.unwrap_or_default());
+        let listen = listen.as_deref().unwrap_or("127.0.0.1:8080");
+        let grace = self.duration("server.shutdown_grace", shutdown_grace, 25);
+        let Ok(listen) = listen.parse::<SocketAddr>() else {
+            let help = "write it like 127.0.0.1:8080 or [::1]:8080";
+            self.report.error("server.listen", "this is not an address and a port", help);
+            return None;
+        };
+        if open && !listen.ip().to_canonical().is_loopback() {
+            let message = format!("{listen} can be reached from other machines without a token");
+            let help = "add a token under `auth.tokens`, set `auth.github`, or listen on 127.0.0.1";
+            self.report.error("server.listen", message, help);
+        }
+        let external_url = external_url.unwrap_or_else(|| format!("http://{listen}"));
+        let external_url = external_url.trim_end_matches('/').to_owned();
+        Some(ServerSettings { listen, external_url, shutdown_grace: grace, trusted_proxies })
+    }
+
+    pub(super) fn trusted_proxies(&mut self, texts: &[String]) -> Vec<Network> {
+        let path = "server.trusted_proxies";
+        self.few(path, texts.len());
+        let mut networks = Vec::new();
+        for (n, text) in texts.iter().enumerate() {
+            if let Some(network) = Network::parse(text) {
+                networks.push(network);
+            } else {
+                let message = "this is neither an address nor a network";
+                let help = "write it like 10.1.2.3 or 10.0.0.0/8";
+                self.report.error(&format!("{path}[{n}]"), message, help);
+            }
+        }
+        networks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{GITHUB, loaded};
+
+    #[test]
+    fn proxies_and_teams_and_the_pace_are_read() {
+        let text = format!(
+            "{GITHUB}server: {{trusted_proxies: [10.0.0.0/8, '::1']}}\nlimits: {{requests_per_minute: 7}}\n\
+             clusters:\n- {{name: prod, environment: production, domain: a.b, policies: {{deploy_teams: [acme/sre]}}}}\n"
+        );
+        let settings = loaded(&text).settings;
+        let proxies = settings.server.trusted_proxies;
+        assert_eq!(proxies.iter().map(|one| one.bits).collect::<Vec<_>>(), [8, 128]);
+        assert_eq!(settings.limits.requests_per_minute, 7);
+        assert_eq!(loaded("").settings.limits.requests_per_minute, 1200);
+    }
+}
