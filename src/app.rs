@@ -1,7 +1,7 @@
-//! Builds everything of the settings, and runs it: the only file, with its folder, that names
-//! concrete adapters.
+//! Builds everything of the settings, and runs it: the only file, with its folder, that
+//! builds adapters.
 
-mod admission; // who may call, and see the pages
+mod admission; // what is asked of callers, and how much is taken
 mod audience; // who is told, and how fast
 mod access; // as whom we come to git repositories
 pub mod backup; // the embedded database, copied and put back
@@ -48,6 +48,7 @@ use crate::deployments::{Deployments, Manifests, facts, removal, tell};
 use crate::forge::Forge;
 use crate::git::writer::ManifestRepository;
 use crate::model::violation::Rejection;
+use crate::server::auth::Tokens;
 use crate::server::connections::{ConnectionMetrics, Connections};
 use crate::server::deliveries::DeliveryCounter;
 use crate::server::{self, State};
@@ -74,6 +75,15 @@ pub struct App {
     retention_days: Option<u32>,
     /// The manifest repositories by name, for who wants to look into them.
     pub manifests: BTreeMap<String, ManifestRepository>,
+}
+
+/// Bounds that no configuration has.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// On requests.
+    pub requests: server::Limits,
+    /// After how long an attempt at a deployment is ended, whatever it is at; absent: the usual time.
+    pub attempt: Option<Duration>,
 }
 
 /// Why the program cannot start, in one sentence with what to do.
@@ -130,18 +140,18 @@ impl App {
     /// # Errors
     /// The first part that cannot be built.
     pub async fn build(settings: Settings, clock: Clock) -> Result<Self, StartError> {
-        let limits = admission::limits(&settings);
-        Self::build_within(settings, clock, limits).await
+        let requests = admission::limits(&settings);
+        Self::build_within(settings, clock, Bounds { requests, attempt: None }).await
     }
 
-    /// The same, with bounds on requests of the caller's choice: nobody waits for the usual ones.
+    /// The same, with bounds of the caller's choice: nobody waits for the usual ones.
     ///
     /// # Errors
     /// As [`App::build`].
     pub async fn build_within(
         settings: Settings,
         clock: Clock,
-        limits: server::Limits,
+        bounds: Bounds,
     ) -> Result<Self, StartError> {
         // A second call finds the provider in place, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -195,7 +205,11 @@ impl App {
         };
         let index = registry.register(facts::IndexMetrics::new);
         let previews = previews::of(&settings, &instance, &deployments, &registry);
-        let controller = Controller::new(deployments.clone(), loops(&settings, &instance), metrics);
+        let controller = Controller::new(
+            deployments.clone(),
+            loops(&settings, &instance, bounds.attempt),
+            metrics,
+        );
         let sweeps = sweeps::of(&settings, &instance, &deployments, &registry);
         let connections = Connections::new(
             admission::connections(&settings, open_files),
@@ -207,10 +221,10 @@ impl App {
             deliveries: registry.register(DeliveryCounter::new),
             metrics: registry,
             webhook,
-            tokens: admission::tokens(&settings)?,
-            pages: admission::pages(&settings),
+            tokens: Tokens(settings.tokens.clone()),
+            pages: settings.pages,
             admission: admission::others(&settings)?,
-            limits,
+            limits: bounds.requests,
             closing: closing.clone(),
             instance,
         });
@@ -349,14 +363,16 @@ fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
     })
 }
 
-fn loops(settings: &Settings, instance: &str) -> controller::Settings {
+fn loops(settings: &Settings, instance: &str, attempt: Option<Duration>) -> controller::Settings {
+    let usual = controller::Settings::default();
     controller::Settings {
+        longest_job: attempt.unwrap_or(usual.longest_job),
         name: instance.to_owned(),
         workers: settings.limits.workers,
         lease: settings.limits.lease,
         act: removal::HOLD,
         grace: settings.server.shutdown_grace,
         rates: audience::rates(settings),
-        ..controller::Settings::default()
+        ..usual
     }
 }

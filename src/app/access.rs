@@ -9,7 +9,6 @@ use secrecy::SecretString;
 use crate::config::access::GitAccess;
 use crate::config::credential::Credential;
 use crate::config::secret::{self, SecretError, Source};
-use crate::config::ssh::SshAccess;
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
 use crate::forge::github::auth::owned::TokenSource;
@@ -48,11 +47,11 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
             let help = format!("put a token that may {may} there into {}", file.display());
             of_file(file, secret, &help)
         }
-        GitAccess::Ssh(SshAccess { key: Credential { secret, file: None }, .. }) => Tokens::fixed(
+        GitAccess::Ssh { key: Credential { secret, file: None }, .. } => Tokens::fixed(
             secret.clone(),
             &format!("add the public half of its `ssh.key` there, so that it may {may}"),
         ),
-        GitAccess::Ssh(SshAccess { key: Credential { secret, file: Some(file) }, .. }) => {
+        GitAccess::Ssh { key: Credential { secret, file: Some(file) }, .. } => {
             let file_name = file.display();
             let help = format!("add the public half of {file_name} there, so that it may {may}");
             of_file(file, secret, &help)
@@ -63,9 +62,7 @@ pub(super) fn tokens(access: &GitAccess, wanted: Access, forge: &Forge) -> Token
 /// How to come in over ssh; `None` where it is not reached so. The key is asked of [`tokens`].
 pub(super) fn ssh(access: &GitAccess) -> Option<ssh::Access> {
     match access {
-        GitAccess::Ssh(SshAccess { key: _, known_hosts, folder }) => {
-            Some(ssh::Access { known_hosts: known_hosts.clone(), folder: folder.clone() })
-        }
+        GitAccess::Ssh { key: _, access } => Some(access.clone()),
         GitAccess::Anybody | GitAccess::Token(_) | GitAccess::App(_) => None,
     }
 }

@@ -129,6 +129,17 @@ impl Hands {
         Ok(reports)
     }
 
+    /// Looks for lost events where hints lead, and nowhere else; what the run did.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn follow_hints(&self) -> Result<Option<Report>, StoreError> {
+        match &self.sweeps {
+            Some(sweeps) => sweeps.follow_hints().await,
+            None => Ok(None),
+        }
+    }
+
     /// When something that waits can be done, if something waits that time alone brings on.
     ///
     /// # Errors

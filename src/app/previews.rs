@@ -7,7 +7,7 @@ use crate::controller::previews::{self, Previews};
 use crate::deployments::Deployments;
 use crate::telemetry;
 
-/// The loop of previews, where the settings want them.
+/// The loop of previews; it is there also while they are off, and does not run then.
 pub(super) fn of(
     settings: &Settings,
     instance: &str,

@@ -157,9 +157,8 @@ fn not_locked(error: NotLocked) -> CliError {
         NotLocked::TooLong => {
             CliError::usage("--for is too long; a lock without it stays until `unlock`")
         }
-        NotLocked::TooMany | NotLocked::Fault(_) => {
-            CliError::io(format!("cannot place another lock: {error}"))
-        }
+        NotLocked::TooMany => CliError::io(format!("cannot place another lock: {error}")),
+        NotLocked::Fault(fault) => unusable(&fault),
     }
 }
 

@@ -10,7 +10,7 @@ use super::output::{self, Format, GOOD};
 use super::table::{Column, table};
 use super::times::{TimeHeader, Times};
 use crate::clock::Clock;
-use crate::deployments::ledger::Ledger;
+use crate::deployments::ledger::{Ledger, check_target};
 use crate::model::id::{AppKey, Namespace, RepoName, Slug, TargetName};
 use crate::model::target::Clusters;
 use crate::store::{Owned, StoreError};
@@ -106,17 +106,16 @@ pub(super) async fn open_for(
     source: &Source,
     target: Option<&TargetName>,
 ) -> Result<Ledger, CliError> {
-    let (storage, clusters) = if target.is_some() {
-        let settings = source.load_for_record(Format::Text)?.settings;
-        (settings.storage, settings.clusters)
-    } else {
-        (source.load_storage(Format::Text)?, Clusters::any())
+    let (storage, clusters) = match target {
+        None => (source.load_storage(Format::Text)?, Clusters::any()),
+        Some(target) => {
+            let settings = source.load_for_record(Format::Text)?.settings;
+            check_target(&settings.clusters, target)
+                .map_err(|(unknown, hint)| CliError::usage(unknown).hint(hint))?;
+            (settings.storage, settings.clusters)
+        }
     };
-    let ledger = Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(failed)?;
-    if let Some(Err((unknown, hint))) = target.map(|target| ledger.check_target(target)) {
-        return Err(CliError::usage(unknown).hint(hint));
-    }
-    Ok(ledger)
+    Ledger::open(&storage.url, Clock::system(), clusters).await.map_err(failed)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "taken by map_err")]

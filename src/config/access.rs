@@ -8,8 +8,9 @@ use serde::Deserialize;
 use crate::config::credential::{Credential, Secret};
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::resolver::Resolver;
-use crate::config::ssh::{Ssh, SshAccess};
+use crate::config::ssh::Ssh;
 use crate::forge::github::address::repository_at;
+use crate::git::ssh;
 use crate::model::id::RepoName;
 use crate::model::ssh::SshAddress;
 
@@ -33,7 +34,12 @@ pub enum GitAccess {
     /// As the forge's GitHub App, which is installed on that repository.
     App(RepoName),
     /// Over ssh, with a key.
-    Ssh(SshAccess),
+    Ssh {
+        /// The private key.
+        key: Credential,
+        /// Who is believed to be the host, and the folder that ssh runs in, of this repository alone.
+        access: ssh::Access,
+    },
 }
 
 /// The GitHub App that repositories may be reached as.
@@ -63,7 +69,7 @@ impl RepositoryApp {
 }
 
 /// What a repository says of how to come in.
-pub(super) type Given = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
+type Given = (Option<Secret>, Option<RepositoryAuth>, Option<Ssh>);
 
 impl Resolver<'_> {
     /// A repository's own token, else the App where it may be: an App that is there is there to be
@@ -78,7 +84,17 @@ impl Resolver<'_> {
         keys: PathBuf,
     ) -> GitAccess {
         if SshAddress::is_meant(url) {
-            return self.over_ssh(path, url, (token, auth, ssh), keys);
+            for (key, given) in [("token", token.is_some()), ("auth", auth.is_some())] {
+                if given {
+                    let message =
+                        format!("`{key}` is given, and the repository is reached over ssh");
+                    let help = "give a key under `ssh`, or write an https:// address";
+                    self.report.error(&format!("{path}.{key}"), message, help);
+                }
+            }
+            let access = self.over_ssh(path, url, ssh, keys);
+            return access
+                .map_or(GitAccess::Anybody, |(key, access)| GitAccess::Ssh { key, access });
         }
         if ssh.is_some() {
             let message = "`ssh` is given, and the repository is not reached over ssh";

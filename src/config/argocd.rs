@@ -1,16 +1,13 @@
 //! How Argo CD sees a cluster, and how it is told of pushes.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::config::clusters::Cluster;
 use crate::config::credential::{ONE_OF, Secret};
 use crate::config::mask::has_credentials;
 use crate::config::resolver::Resolver;
-use crate::model::id::{Namespace, TargetName};
+use crate::model::id::Namespace;
 use crate::model::target;
 
 /// The one path that Argo CD takes events at, below whatever it is served under.
@@ -53,24 +50,7 @@ pub struct ArgoCdWebhookSettings {
 }
 
 impl Resolver<'_> {
-    /// The webhook of each cluster that has one.
-    pub(super) fn argocd_webhooks(
-        &mut self,
-        clusters: &[Cluster],
-    ) -> BTreeMap<TargetName, ArgoCdWebhookSettings> {
-        let mut found = BTreeMap::new();
-        for (n, cluster) in clusters.iter().enumerate() {
-            let webhook = cluster.argocd.as_ref().and_then(|argocd| argocd.webhook.clone());
-            // That a name is none has been told.
-            let Ok(name) = TargetName::parse(cluster.name.as_str()) else { continue };
-            let Some(webhook) = webhook else { continue };
-            let path = format!("clusters[{n}].argocd.webhook");
-            found.extend(self.argocd_webhook(&path, webhook).map(|webhook| (name, webhook)));
-        }
-        found
-    }
-
-    fn argocd_webhook(
+    pub(super) fn argocd_webhook(
         &mut self,
         path: &str,
         webhook: ArgoCdWebhook,

@@ -1,5 +1,7 @@
 //! Who may call the API, and see the pages.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -7,7 +9,9 @@ use serde::Deserialize;
 use crate::config::credential::Secret;
 use crate::config::forge::Forge;
 use crate::config::resolver::Resolver;
+use crate::model::callers::{ApiToken, GitHubTeams, Pages, Rights, Scope};
 use crate::model::id::TeamName;
+use crate::support::globs::Globs;
 use crate::support::text::refuse_invisible;
 
 /// Who may call the API, and see the pages.
@@ -24,17 +28,6 @@ pub(super) struct Auth {
     pub(super) pages: Option<Pages>,
 }
 
-/// Who may see the pages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Pages {
-    /// Who gives one of the tokens as the password; everybody, where there are none.
-    #[default]
-    Token,
-    /// Everybody who can reach the listener.
-    Open,
-}
-
 /// People with a GitHub token of their own.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -44,19 +37,6 @@ pub(super) struct GitHubCallers {
     /// Teams whose members may read everything. Default: none; others read of an app what they may
     /// read of its repository.
     readers: Option<Vec<String>>,
-}
-
-/// What may be done; each holds those before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// See what there is, and what would be.
-    Read,
-    /// Deploy, roll back, hold, lock and remove apps.
-    Deploy,
-    /// What concerns many apps: locks on targets, the audit log.
-    #[default]
-    Admin,
 }
 
 /// A token for the API: its name, where it is, and what it is good for. Exactly one of `sha256`,
@@ -87,30 +67,6 @@ pub(super) struct Token {
     apps: Option<Vec<String>>,
 }
 
-/// A token that may call the API, by its hash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiToken {
-    /// Whose it is.
-    pub name: String,
-    /// The SHA-256 of its text.
-    pub sha256: [u8; 32],
-    /// What it is good for.
-    pub scope: Scope,
-    /// On which targets, as globs that can be read; all where it is absent.
-    pub targets: Option<Vec<String>>,
-    /// For which apps, as globs over `namespace/slug`; all where it is absent.
-    pub apps: Option<Vec<String>>,
-}
-
-/// People with a GitHub token of their own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct People {
-    /// Their members may do everything.
-    pub admins: Vec<TeamName>,
-    /// Their members may read everything.
-    pub readers: Vec<TeamName>,
-}
-
 impl Resolver<'_> {
     pub(super) fn tokens(&mut self, tokens: Vec<Token>) -> Vec<ApiToken> {
         let mut names = Vec::new();
@@ -132,9 +88,9 @@ impl Resolver<'_> {
 
     fn token(&mut self, path: &str, token: Token) -> Option<ApiToken> {
         let Token { name, sha256, file, env, scope, targets, apps } = token;
-        self.globs(&format!("{path}.targets"), targets.as_deref());
-        self.globs(&format!("{path}.apps"), apps.as_deref());
-        let scope = scope.unwrap_or_default();
+        let targets = self.globs(&format!("{path}.targets"), targets);
+        let apps = self.globs(&format!("{path}.apps"), apps);
+        let rights = Arc::new(Rights { scope: scope.unwrap_or_default(), targets, apps });
         let one_of = "give exactly one of `sha256`, `file` and `env`";
         match (sha256, file.is_some() || env.is_some()) {
             (Some(digits), false) => {
@@ -144,7 +100,7 @@ impl Resolver<'_> {
                     let message = "this is not a SHA-256: 64 hexadecimal digits";
                     self.report.error(&format!("{path}.sha256"), message, help);
                 }
-                Some(ApiToken { name, sha256, scope, targets, apps })
+                Some(ApiToken { name, sha256, rights })
             }
             (Some(_), true) => {
                 self.report.error(path, "this token is given more than once", one_of);
@@ -153,25 +109,25 @@ impl Resolver<'_> {
             (None, _) => {
                 let secret = self.secret(path, Secret { file, env }, one_of)?;
                 let sha256 = sha256_of(&secret);
-                Some(ApiToken { name, sha256, scope, targets, apps })
+                Some(ApiToken { name, sha256, rights })
             }
         }
     }
 
-    /// A list of nothing allows nothing, which nobody means.
-    fn globs(&mut self, path: &str, globs: Option<&[String]>) {
-        let Some(globs) = globs else { return };
+    /// All where there are none; a list of nothing allows nothing, which nobody means.
+    fn globs(&mut self, path: &str, globs: Option<Vec<String>>) -> Globs {
+        let Some(globs) = globs else { return Globs::default() };
         if globs.is_empty() {
             let message = "with nothing in it, the token is good for nothing";
             self.report.error(path, message, "name some, or leave it out for all");
         }
         self.few(path, globs.len());
-        self.check_globs(path, globs);
+        self.parse_globs(path, &globs)
     }
 
     /// The people who may come. At GitHub everybody can have an account and a repository: whose are
     /// meant must be said.
-    pub(super) fn callers(&mut self, callers: GitHubCallers, forge: Option<&Forge>) -> People {
+    pub(super) fn callers(&mut self, callers: GitHubCallers, forge: Option<&Forge>) -> GitHubTeams {
         let GitHubCallers { admins, readers } = callers;
         let forge_is_told = self.report.is_broken("forge");
         match forge.and_then(|forge| forge.github.as_ref()) {
@@ -187,7 +143,7 @@ impl Resolver<'_> {
             }
             Some(_) => {}
         }
-        People {
+        GitHubTeams {
             admins: self.teams("auth.github.admins", &admins.unwrap_or_default()),
             readers: self.teams("auth.github.readers", &readers.unwrap_or_default()),
         }
@@ -229,14 +185,28 @@ mod tests {
              - {{name: ci, sha256: {HASH}, scope: deploy, targets: ['dev-*'], apps: ['devx/*']}}\n"
         );
         let tokens = loaded(&text).settings.tokens;
+        let tokens: Vec<_> = tokens.iter().map(|token| token.rights.clone()).collect();
         assert_eq!(
-            (tokens[0].scope, &tokens[0].targets, &tokens[0].apps),
-            (Scope::Admin, &None, &None)
+            (tokens[0].scope, tokens[0].targets.match_all(), tokens[0].apps.match_all()),
+            (Scope::Admin, true, true)
         );
-        let [targets, apps] =
-            [["dev-*"], ["devx/*"]].map(|globs| Some(globs.map(str::to_owned).into()));
-        assert_eq!((tokens[1].scope, &tokens[1].targets), (Scope::Deploy, &targets));
-        assert_eq!(tokens[1].apps, apps);
+        assert_eq!(
+            (tokens[1].scope, tokens[1].targets.texts()),
+            (Scope::Deploy, &["dev-*".to_owned()][..])
+        );
+        assert_eq!(tokens[1].apps.texts(), ["devx/*"]);
+        assert!(!tokens[1].targets.match_all() && !tokens[1].apps.match_all());
+    }
+
+    #[test]
+    fn globs_of_a_token_that_can_be_read_and_not_compiled_are_told_at_their_place() {
+        let glob = format!("a{}b", "?".repeat(200_000));
+        let lines =
+            refused(&format!("auth: {{tokens: [{{name: a, env: TOKEN, apps: ['{glob}']}}]}}"));
+        assert_eq!(
+            lines,
+            "config.yaml:1:46: this glob cannot be read: error building NFA [configuration]; use `*`, `?`, `[a-z]` and `{one,two}`\n"
+        );
     }
 
     #[test]

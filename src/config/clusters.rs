@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::config::argocd::{ArgoCd, argocd_of};
+use crate::config::argocd::{ArgoCd, ArgoCdWebhookSettings, argocd_of};
 use crate::config::lookups::Lookups;
 use crate::config::resolver::Resolver;
 use crate::model::id::{TargetName, is_rfc1123_label};
@@ -119,6 +119,23 @@ impl Resolver<'_> {
                 self.report.warning(&format!("clusters[{n}].name"), message, help);
             }
         }
+    }
+
+    /// The webhook of each cluster that has one.
+    pub(super) fn argocd_webhooks(
+        &mut self,
+        clusters: &[Cluster],
+    ) -> BTreeMap<TargetName, ArgoCdWebhookSettings> {
+        let mut found = BTreeMap::new();
+        for (n, cluster) in clusters.iter().enumerate() {
+            let webhook = cluster.argocd.as_ref().and_then(|argocd| argocd.webhook.clone());
+            // That a name is none has been told.
+            let Ok(name) = TargetName::parse(cluster.name.as_str()) else { continue };
+            let Some(webhook) = webhook else { continue };
+            let path = format!("clusters[{n}].argocd.webhook");
+            found.extend(self.argocd_webhook(&path, webhook).map(|webhook| (name, webhook)));
+        }
+        found
     }
 
     fn cluster(&mut self, path: &str, cluster: Cluster, platform: Option<&Json>) -> Option<Target> {

@@ -7,8 +7,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::config::credential::{Credential, ONE_OF, Secret};
-use crate::config::offline::Purpose;
-use crate::config::resolver::Resolver;
+use crate::config::resolver::{Purpose, Resolver};
 use crate::config::webhook::{Previews, WebhookSecret, WebhookSettings};
 use crate::forge::github::auth::key::{AppKey, KeyError};
 use crate::forge::github::client::GITHUB_API;

@@ -194,12 +194,8 @@ impl Resolver<'_> {
             let message = "this repository is for no target";
             self.report.error(path, message, "write [\"*\"], or leave it out");
         }
-        self.check_globs(path, &globs);
-        // What it would have matched is not known: no cluster is said to have no repository.
-        Globs::parse(&globs).unwrap_or_else(|error| {
-            self.bad_globs(path, &globs, &error);
-            Globs::default()
-        })
+        // After a mistake it is all targets: no cluster is said to have no repository.
+        self.parse_globs(path, &globs)
     }
 
     fn every_cluster_has_one(&mut self, clusters: &Clusters, all: &[ManifestRepositorySettings]) {

@@ -48,9 +48,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::config::offline::Purpose;
 use crate::config::report::Report;
-use crate::config::resolver::Resolver;
+use crate::config::resolver::{Purpose, Resolver};
 use crate::config::settings::{File, Settings};
 use crate::config::storage::StorageSettings;
 use crate::model::violation::{Position, Rejection, Severity, Violation, sort};

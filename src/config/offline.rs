@@ -4,18 +4,8 @@
 use crate::config::clusters::Cluster;
 use crate::config::forge::Forge;
 use crate::config::manifests::Manifests;
+use crate::config::resolver::Purpose;
 use crate::config::settings::File;
-
-/// What the settings are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// The service.
-    Serve,
-    /// Acts on the database: where it is, and which clusters there are.
-    Record,
-    /// Making the database again of what the manifest repositories and the code host know.
-    Rebuild,
-}
 
 impl Purpose {
     /// The file without what is not needed for it.

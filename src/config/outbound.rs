@@ -1,7 +1,5 @@
 //! How everything outside is reached by HTTP.
 
-use std::net::IpAddr;
-
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -10,7 +8,7 @@ use serde::Deserialize;
 
 use crate::config::credential::{ONE_OF, Secret};
 use crate::config::resolver::Resolver;
-use crate::config::server::Network;
+use crate::support::http::public::{Network, parse_network};
 use crate::support::http::{self, Proxy, host_of};
 
 /// The standard variables that name proxies.
@@ -75,11 +73,11 @@ impl Resolver<'_> {
         values.filter_map(|value| host_of(value)).collect()
     }
 
-    fn private_networks(&mut self, texts: &[String]) -> Vec<(IpAddr, u8)> {
+    fn private_networks(&mut self, texts: &[String]) -> Vec<Network> {
         let mut networks = Vec::new();
         for (n, text) in texts.iter().enumerate() {
-            if let Some(Network { address, bits }) = Network::parse(text) {
-                networks.push((address, bits));
+            if let Some(network) = parse_network(text) {
+                networks.push(network);
             } else {
                 let help = "write it like 10.1.0.0/16 or fd00:1::/32";
                 let path = format!("outbound.private_networks[{n}]");

@@ -6,15 +6,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::mask::has_credentials;
-use crate::config::offline::Purpose;
 use crate::config::report::Report;
-use crate::support::globs::{GlobError, check_glob};
+use crate::support::globs::{GlobError, Globs, check_glob};
 
 /// The longest time that may be set; a longer one is a mistake.
 pub(super) const LONGEST: Duration = Duration::from_hours(24);
 
 /// Each is looked at for every deployment.
 const MOST: usize = 100;
+
+/// What the settings are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The service.
+    Serve,
+    /// Acts on the database: where it is, and which clusters there are.
+    Record,
+    /// Making the database again of what the manifest repositories and the code host know.
+    Rebuild,
+}
 
 /// What settings are made with.
 pub(super) struct Resolver<'a> {
@@ -66,6 +76,15 @@ impl Resolver<'_> {
                 self.bad_glob(&format!("{path}[{n}]"), &error);
             }
         }
+    }
+
+    /// The globs, compiled; of those that cannot be, which is told, what they would match is not known.
+    pub(super) fn parse_globs(&mut self, path: &str, globs: &[String]) -> Globs {
+        self.check_globs(path, globs);
+        Globs::parse(globs).unwrap_or_else(|error| {
+            self.bad_globs(path, globs, &error);
+            Globs::default()
+        })
     }
 
     /// Globs that can be compiled one by one may be too many together.

@@ -1,12 +1,13 @@
 //! Where the server listens, and under which address people reach it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::resolver::Resolver;
+use crate::support::http::public::{Network, parse_network};
 
 /// Where the server listens, and under which address people reach it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -37,33 +38,6 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Network>,
 }
 
-/// A network of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    /// An address in it.
-    pub address: IpAddr,
-    /// How many leading bits all its addresses share.
-    pub bits: u8,
-}
-
-impl Network {
-    /// Reads `10.0.0.0/8`, or one address.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let digits = |bits: &str| bits.bytes().all(|b| b.is_ascii_digit());
-        let bits = match bits {
-            Some(bits) => bits.parse().ok().filter(|_| digits(bits))?,
-            None => most,
-        };
-        (bits <= most).then_some(Self { address, bits })
-    }
-}
-
 impl Resolver<'_> {
     pub(super) fn server(&mut self, server: Server, open: bool) -> Option<ServerSettings> {
         let Server { listen, external_url, shutdown_grace, trusted_proxies } = server;
@@ -90,7 +64,7 @@ impl Resolver<'_> {
         self.few(path, texts.len());
         let mut networks = Vec::new();
         for (n, text) in texts.iter().enumerate() {
-            if let Some(network) = Network::parse(text) {
+            if let Some(network) = parse_network(text) {
                 networks.push(network);
             } else {
                 let message = "this is neither an address nor a network";
@@ -114,7 +88,7 @@ mod tests {
         );
         let settings = loaded(&text).settings;
         let proxies = settings.server.trusted_proxies;
-        assert_eq!(proxies.iter().map(|one| one.bits).collect::<Vec<_>>(), [8, 128]);
+        assert_eq!(proxies.iter().map(|(_, bits)| *bits).collect::<Vec<_>>(), [8, 128]);
         assert_eq!(settings.limits.requests_per_minute, 7);
         assert_eq!(loaded("").settings.limits.requests_per_minute, 1200);
     }

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::config::access::RepositoryApp;
 use crate::config::argocd::ArgoCdWebhookSettings;
-use crate::config::auth::{ApiToken, Auth, Pages, People};
+use crate::config::auth::Auth;
 use crate::config::clusters::Cluster;
 use crate::config::event_webhooks::{EventWebhook, EventWebhookSettings};
 use crate::config::forge::{Forge, ForgeSettings};
@@ -25,6 +25,7 @@ use crate::config::storage::{Storage, StorageSettings};
 use crate::config::templates::{Templates, TemplatesSettings};
 use crate::config::waml::{Waml, WamlSettings};
 use crate::config::webhook::WebhookSettings;
+use crate::model::callers::{ApiToken, GitHubTeams, Pages};
 use crate::model::id::TargetName;
 use crate::model::platform::Platform;
 use crate::model::target::Clusters;
@@ -111,7 +112,7 @@ pub struct Settings {
     /// on loopback.
     pub tokens: Vec<ApiToken>,
     /// The people who may call it with a GitHub token of their own, if they may.
-    pub people: Option<People>,
+    pub people: Option<GitHubTeams>,
     /// Who may see the pages.
     pub pages: Pages,
     /// Bounds.

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
-use crate::config::access::{GitAccess, Given};
 use crate::config::credential::{Credential, Secret};
 use crate::config::resolver::Resolver;
+use crate::git::ssh;
 use crate::model::ssh::SshAddress;
 
 /// How to come in over ssh.
@@ -23,46 +23,28 @@ pub(super) struct Ssh {
     known_hosts: String,
 }
 
-/// How we come to a git repository over ssh.
-#[derive(Debug, Clone)]
-pub struct SshAccess {
-    /// The private key.
-    pub key: Credential,
-    /// The file with the host keys that are believed.
-    pub known_hosts: PathBuf,
-    /// The folder that ssh runs in, of this repository alone.
-    pub folder: PathBuf,
-}
-
 impl Resolver<'_> {
     /// Over ssh there is a key and no token; without host keys anybody on the way could be the host.
     pub(super) fn over_ssh(
         &mut self,
         path: &str,
         url: &str,
-        (token, auth, ssh): Given,
+        ssh: Option<Ssh>,
         folder: PathBuf,
-    ) -> GitAccess {
-        for (key, given) in [("token", token.is_some()), ("auth", auth.is_some())] {
-            if given {
-                let message = format!("`{key}` is given, and the repository is reached over ssh");
-                let help = "give a key under `ssh`, or write an https:// address";
-                self.report.error(&format!("{path}.{key}"), message, help);
-            }
-        }
+    ) -> Option<(Credential, ssh::Access)> {
         let Some(Ssh { key, known_hosts }) = ssh else {
             let help = "add `ssh: {key: {file: PATH}, known_hosts: PATH}` beside `url`";
             self.report.error(&format!("{path}.url"), "there is no key to come in with", help);
-            return GitAccess::Anybody;
+            return None;
         };
         let known_hosts = PathBuf::from(known_hosts);
         self.known_hosts(&format!("{path}.ssh.known_hosts"), &known_hosts, url);
         let key_path = format!("{path}.ssh.key");
-        let Some(key) = self.credential(&key_path, key) else { return GitAccess::Anybody };
+        let key = self.credential(&key_path, key)?;
         if let Some((message, help)) = problem_of_key(key.secret.expose_secret()) {
             self.report.error(&key_path, message, help);
         }
-        GitAccess::Ssh(SshAccess { key, known_hosts, folder })
+        Some((key, ssh::Access { known_hosts, folder }))
     }
 
     fn known_hosts(&mut self, path: &str, file: &Path, url: &str) {
@@ -125,6 +107,7 @@ fn may_name(text: &str, host: &str) -> bool {
 mod tests {
     use super::*;
     use crate::config::Loaded;
+    use crate::config::access::GitAccess;
     use crate::config::templates::TemplatesSettings;
     use crate::config::tests::{SECRETS, lines, sources};
     use crate::model::violation::Rejection;
@@ -155,7 +138,8 @@ mod tests {
             let loaded = with(&format!("url: '{url}', {KEY}")).unwrap();
             assert_eq!(loaded.warnings, [], "{url}");
             let one = &loaded.settings.manifests[0];
-            let GitAccess::Ssh(SshAccess { key, known_hosts, folder }) = &one.access else {
+            let GitAccess::Ssh { key, access: ssh::Access { known_hosts, folder } } = &one.access
+            else {
                 panic!("{one:?}")
             };
             assert_eq!(key.secret.expose_secret(), OPEN.trim_end());
@@ -177,7 +161,7 @@ mod tests {
         let TemplatesSettings::Repository(one) = loaded.settings.templates else {
             panic!("repository")
         };
-        let GitAccess::Ssh(access) = one.access else { panic!("{one:?}") };
+        let GitAccess::Ssh { access, .. } = one.access else { panic!("{one:?}") };
         assert_eq!(access.folder, Path::new(".the-deployer/ssh/templates"));
         assert_eq!(loaded.warnings, []);
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use crate::config::access::GitAccess;
-use crate::config::auth::Pages;
 use crate::config::forge::{ForgeSettings, GitHubCredentials};
 use crate::config::lookups::SecretsLookup;
 use crate::config::settings::Settings;
 use crate::config::templates::TemplatesSettings;
 use crate::config::webhook::WebhookSecret;
 use crate::config::{Loaded, Sources, schema};
+use crate::model::callers::Pages;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::target::{Clusters, Environment};
 use crate::model::violation::{Rejection, Violation};

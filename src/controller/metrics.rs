@@ -91,8 +91,7 @@ impl Metrics {
         new
     }
 
-    /// Metrics that nobody asks for.
-    pub fn unregistered() -> Self {
+    fn unregistered() -> Self {
         Self {
             stages: StageDurations::default(),
             attempts: Family::default(),

@@ -9,11 +9,9 @@ use jiff::Timestamp;
 use crate::deployments::outcome::{Problem, Remedy, object_taken, route_taken};
 use crate::git::writer::Written;
 use crate::model::deployment::{Deployment, ForgeState, Pushed};
-use crate::model::facts::ObjectName;
-use crate::model::id::{AppKey, ImageTag};
+use crate::model::id::ImageTag;
 use crate::model::revision::{Digest, Revision};
 use crate::model::rollback::Rollback;
-use crate::model::route::Route;
 use crate::model::status::{ForgeStatus, one_line};
 use crate::model::violation::{Rejection, Violation, Violations};
 use crate::store::{ClaimConflict, End, Ending, Findings, MOST_DEATHS};
@@ -33,7 +31,7 @@ const LONGEST_SUMMARY: usize = 2000;
 pub enum Trouble {
     /// The WAML breaks rules.
     Rejected(Rejection),
-    /// The world has a problem.
+    /// Something went wrong outside.
     Problem(Problem),
     /// Attempts at it have died, as often as is allowed.
     DiedTooOften,

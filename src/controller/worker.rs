@@ -115,11 +115,6 @@ impl Controller {
             first(tokio::time::sleep(TIMES_LOOKED_AT), stop.cancelled()).await;
         }
     }
-
-    /// Brings the gauges up to date.
-    pub async fn measure(&self) -> Result<(), StoreError> {
-        self.0.measure().await
-    }
 }
 
 impl Parts {
@@ -179,10 +174,10 @@ impl Parts {
 
     /// Tells one family until `stop`, and then what is left to tell.
     async fn send(&self, sender: &Sender, stop: &CancellationToken) {
-        let mut bell = self.deployments.wake.messages();
+        let mut messages = self.deployments.wake.messages();
         while !stop.is_cancelled() {
             match self.send_to(sender).await {
-                Ok(0) => self.wait_for(sender, &mut bell, stop).await,
+                Ok(0) => self.wait_for(sender, &mut messages, stop).await,
                 Ok(_) => {}
                 Err(error) => {
                     let family = sender.name();
@@ -196,11 +191,11 @@ impl Parts {
         let _elapsed = tokio::time::timeout(self.settings.grace, last).await;
     }
 
-    /// Until its bell rings or the timer does; a door that opens sooner is waited for.
+    /// Until there may be a message or the timer ends; a door that opens sooner is waited for.
     async fn wait_for(
         &self,
         sender: &Sender,
-        bell: &mut watch::Receiver<()>,
+        messages: &mut watch::Receiver<()>,
         stop: &CancellationToken,
     ) {
         let now = self.clock.now();
@@ -208,11 +203,11 @@ impl Parts {
         let pause =
             if opens.is_zero() { self.settings.poll } else { opens.min(self.settings.poll) };
         let pause = first(tokio::time::sleep(pause), stop.cancelled());
-        let rings = async {
-            // It rings as long as there are use cases.
-            let _closed = bell.changed().await;
+        let changed = async {
+            // The signal lives as long as the use cases do.
+            let _closed = messages.changed().await;
         };
-        first(rings, pause).await;
+        first(changed, pause).await;
     }
 
     async fn measure_now_and_then(&self, stop: &CancellationToken) {

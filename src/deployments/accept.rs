@@ -9,7 +9,7 @@ use crate::store::{Accepted as Stored, NewRollback, PendingAnswer, RollbackTurn,
 
 /// What became of a deployment that was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Accepted {
+pub enum Acceptance {
     /// It is stored now.
     New(DeployId),
     /// It was stored before, as this deployment.
@@ -38,7 +38,7 @@ impl Deployments {
         &self,
         delivery: &DeliveryId,
         event: &Event,
-    ) -> Result<Option<Accepted>, StoreError> {
+    ) -> Result<Option<Acceptance>, StoreError> {
         match event {
             Event::Ping | Event::Push(_) | Event::Rerun(_) | Event::Refused(_) => Ok(None),
             // The loop of previews looks for itself.
@@ -60,7 +60,7 @@ impl Deployments {
         &self,
         delivery: &DeliveryId,
         request: &DeploymentRequest,
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<Acceptance, StoreError> {
         self.record(delivery, request, None).await
     }
 
@@ -72,7 +72,7 @@ impl Deployments {
         request: &DeploymentRequest,
         act: AuditContext<'_>,
         answer: &(dyn Fn(&DeployId) -> Option<PendingAnswer> + Sync),
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<Acceptance, StoreError> {
         self.record(delivery, request, Some((act, answer))).await
     }
 
@@ -81,7 +81,7 @@ impl Deployments {
         delivery: &DeliveryId,
         request: &DeploymentRequest,
         by: Option<DirectRequest<'_>>,
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<Acceptance, StoreError> {
         let (id, accepted) = self.store_new(delivery, request, by).await?;
         match accepted {
             Stored::New => {
@@ -91,11 +91,11 @@ impl Deployments {
                     target = %request.target, tag = %request.release.tag, actor = request.actor,
                     "deployment accepted"
                 );
-                Ok(Accepted::New(id))
+                Ok(Acceptance::New(id))
             }
             Stored::Duplicate(first) => {
                 tracing::info!(deployment = %first, %delivery, "event seen before, nothing to do");
-                Ok(Accepted::Duplicate(first))
+                Ok(Acceptance::Duplicate(first))
             }
         }
     }

@@ -7,7 +7,6 @@ use crate::facts::NotKnown;
 use crate::model::id::{AppKey, DeployId, ImageTag, TargetName};
 use crate::model::lock::{Lock, LockId, LockScope};
 use crate::model::placed::{Listed, Missing, Placed, Spot};
-use crate::model::target::Clusters;
 use crate::store::StoreError;
 
 /// Which apps to list; what is absent does not restrict.
@@ -96,11 +95,6 @@ pub struct AppsPage {
 }
 
 impl Deployments {
-    /// The clusters of the configuration.
-    pub(crate) fn clusters(&self) -> &Clusters {
-        &self.clusters
-    }
-
     /// One page of apps, as the manifest repositories have them. The error's text is for callers.
     pub(crate) async fn apps(&self, query: &AppsQuery) -> Result<AppsPage, String> {
         let AppsQuery { target, app, owner, state, after, limit } = query;

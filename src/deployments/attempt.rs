@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::outcome::{Earlier, NotPlanned, Planned, Problem, Remedy, Restored, Wrote};
+use crate::deployments::outcome::{
+    Earlier, NotPlanned, Planned, Problem, Ready, Remedy, Restored, Wrote,
+};
 use crate::deployments::planning::{self};
 use crate::deployments::stages::Stages;
 use crate::deployments::{Deployments, Manifests, problem, rollback};
 use crate::forge::Forge;
 use crate::git::layout;
-use crate::git::writer::OnItsWay;
 use crate::git::writer::Written;
 use crate::model::claim::{self, Claims, ObjectClaim};
 use crate::model::deployment::{Contact, Deployment, Pushed, Stage};
@@ -33,12 +34,6 @@ use crate::waml::Waml;
 
 /// A manifest host that takes longer to say that it is there is left to the push.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-
-/// A change that was planned, and which its repository awaits.
-pub(super) struct Ready {
-    change: Change,
-    on_its_way: OnItsWay,
-}
 
 impl Deployments {
     pub(super) fn manifests_of(&self, target: &TargetName) -> Result<&Manifests, Problem> {

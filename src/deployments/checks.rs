@@ -22,16 +22,16 @@ const LONGEST_CHECK: Duration = Duration::from_secs(5);
 impl Deployments {
     /// All checks, made now; each bounds itself.
     pub(crate) async fn checks(&self) -> Vec<Check> {
-        let (health, deployments) = (&self.health, self);
-        let database = check("database", health.database(&self.store, deployments));
-        let disk = check("disk", health.disk(deployments));
-        let repositories = deployments.manifests.iter().map(|one| {
-            check(format!("manifest repository {}", one.name), Health::repository(one, deployments))
+        let Self { health, clock, .. } = self;
+        let database = check("database", health.database(&self.store, clock));
+        let disk = check("disk", health.disk(clock));
+        let repositories = self.manifests.iter().map(|one| {
+            check(format!("manifest repository {}", one.name), Health::repository(one, clock))
         });
         let repositories = futures::future::join_all(repositories);
         let (database, disk, repositories) = tokio::join!(database, disk, repositories);
         let templates = self.templates.check();
-        let forge = self.remark().await.map(|remark| Check {
+        let forge = self.remark().map(|remark| Check {
             name: "code host".to_owned(),
             // Events are taken and deployed all the same, so traffic makes sense.
             waiting_for: None,
@@ -43,7 +43,7 @@ impl Deployments {
 
     /// What whoever looks at deployments should know: the code host limits us, so that what it shows
     /// comes late. Shown to anybody.
-    pub(crate) async fn remark(&self) -> Option<String> {
+    pub(crate) fn remark(&self) -> Option<String> {
         // Nothing is asked here: everybody may ask how the service is, as often as they like.
         let hour = self.forge_hour.used_up_until(self.clock.now());
         limits::sentence(self.forge.limited(), hour)

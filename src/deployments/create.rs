@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::clock;
-use crate::deployments::accept::{Accepted, AuditContext};
+use crate::deployments::accept::{Acceptance, AuditContext};
 use crate::deployments::{Deployments, Fault};
 use crate::forge::Forge;
 use crate::forge::error::ForgeError;
@@ -74,11 +74,6 @@ pub enum NotAsked {
 const DRAWS: usize = 3;
 
 impl Deployments {
-    /// Which one it is.
-    pub(crate) fn code_host(&self) -> CodeHost {
-        self.code_host.clone()
-    }
-
     /// Asks for a deployment where the code host has none, and notes who did.
     pub(crate) async fn create_deployment(
         &self,
@@ -128,7 +123,7 @@ impl Deployments {
                 )
                 .await;
             let received = received.map_err(Fault::new)?;
-            if let Accepted::New(id) = received {
+            if let Acceptance::New(id) = received {
                 return Ok(CreatedDeployment { id, forge_id });
             }
         }

@@ -60,7 +60,7 @@ pub struct Plan {
 
 /// Why nobody can tell what would come of a deployment.
 #[derive(Debug, thiserror::Error)]
-pub enum NotPlanned {
+pub enum DryRunError {
     /// As many as may be are being made.
     #[error("as many plans as may be are being made: ask again in a moment")]
     Busy,
@@ -88,7 +88,7 @@ impl Deployments {
         &self,
         request: PlanRequest,
         seen: impl Fn(&AppKey) -> bool + Send + Sync,
-    ) -> Result<Plan, NotPlanned> {
+    ) -> Result<Plan, DryRunError> {
         plan(self, request, seen).await
     }
 }
@@ -97,8 +97,8 @@ async fn plan(
     deployments: &Deployments,
     request: PlanRequest,
     seen: impl Fn(&AppKey) -> bool + Send + Sync,
-) -> Result<Plan, NotPlanned> {
-    let planners = deployments.planners.for_dry_run().ok_or(NotPlanned::Busy)?;
+) -> Result<Plan, DryRunError> {
+    let planners = deployments.planners.for_dry_run().ok_or(DryRunError::Busy)?;
     let commit = commit(deployments, &request).await?;
     let bytes = waml(deployments, &request, commit.as_ref()).await?;
     let (this, target) = (deployments.clone(), request.target.clone());
@@ -107,7 +107,7 @@ async fn plan(
         waml.map_err(|rejection| this.all_violations(rejection, &bytes, Some(&target)))
     };
     match planners.beside(parse).await? {
-        Ok(waml) if !seen(&waml.app) => Err(NotPlanned::Hidden(waml.app)),
+        Ok(waml) if !seen(&waml.app) => Err(DryRunError::Hidden(waml.app)),
         Ok(waml) => {
             let (request, names) = under_present_name(deployments, request, &waml.app).await?;
             let waml = Arc::new(waml);
@@ -125,7 +125,7 @@ async fn plan(
 async fn commit(
     deployments: &Deployments,
     request: &PlanRequest,
-) -> Result<Option<CommitSha>, NotPlanned> {
+) -> Result<Option<CommitSha>, DryRunError> {
     match &request.at {
         None => Ok(None),
         Some(At::Commit(commit)) => Ok(Some(commit.clone())),
@@ -133,7 +133,7 @@ async fn commit(
             match deployments.forge.commit_of(&request.repository, git_ref).await {
                 Ok(commit) => Ok(Some(commit)),
                 Err(error @ ForgeError::NoRef { .. }) => {
-                    Err(NotPlanned::Missing(error.to_string()))
+                    Err(DryRunError::Missing(error.to_string()))
                 }
                 Err(error) => Err(problem::of_forge(&error).into()),
             }
@@ -146,11 +146,11 @@ async fn waml(
     deployments: &Deployments,
     request: &PlanRequest,
     commit: Option<&CommitSha>,
-) -> Result<Vec<u8>, NotPlanned> {
+) -> Result<Vec<u8>, DryRunError> {
     if let Some(text) = &request.waml {
         return Ok(text.clone().into_bytes());
     }
-    let nothing = || NotPlanned::Unmeant("say `commit`, `ref` or `waml`".to_owned());
+    let nothing = || DryRunError::Unmeant("say `commit`, `ref` or `waml`".to_owned());
     let commit = commit.ok_or_else(nothing)?;
     let (path, limit) = (&deployments.waml.path, deployments.waml.max_bytes);
     let read = deployments.forge.file(&request.repository, commit, path, limit).await;
@@ -172,7 +172,7 @@ async fn under_present_name(
     deployments: &Deployments,
     request: PlanRequest,
     app: &AppKey,
-) -> Result<(PlanRequest, OtherNames), NotPlanned> {
+) -> Result<(PlanRequest, OtherNames), DryRunError> {
     let owner = deployments.store.ownership(&request.target, app).await.map_err(Fault::new)?.app;
     // Mostly it is the owner's, and nobody has to be asked.
     let Some(owner) = owner.filter(|owner| !owner.is_same(&request.repository)) else {
@@ -215,7 +215,7 @@ struct DryRunRequest<'a> {
 }
 
 impl DryRunRequest<'_> {
-    async fn planned(self) -> Result<Plan, NotPlanned> {
+    async fn planned(self) -> Result<Plan, DryRunError> {
         let (ours, live) = self.live().await?;
         let tag = self.tag(&live).await?;
         let notes = self.notes(&live, ours).await?;
@@ -224,7 +224,7 @@ impl DryRunRequest<'_> {
             // The rule could not know, and nobody may look into another repository's app.
             let said = "whose app this is cannot be found out: ask again in a moment; if something of it \
                         was put there by hand, its next deployment makes it known";
-            return Err(NotPlanned::Unavailable(said.to_owned()));
+            return Err(DryRunError::Unavailable(said.to_owned()));
         }
         let pods = (!run.restarts.is_empty())
             .then(|| format!("pods would be replaced: {}", run.restarts.join(", ")));
@@ -236,7 +236,7 @@ impl DryRunRequest<'_> {
     /// Whether the app is nobody else's, as a WAML may have any name in it, and then what is live of
     /// it. What is live and has no owner on record may be anybody's. Where there is no such target, a
     /// rule says so.
-    async fn live(&self) -> Result<(bool, Vec<ManifestFile>), NotPlanned> {
+    async fn live(&self) -> Result<(bool, Vec<ManifestFile>), DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let owner = self.deployments.store.ownership(target, app).await.map_err(Fault::new)?.app;
         let ours = owner.as_ref().map(|theirs| self.is_us(theirs));
@@ -267,7 +267,7 @@ impl DryRunRequest<'_> {
     }
 
     /// The tag that was named, or the live one.
-    async fn tag(&self, live: &[ManifestFile]) -> Result<ImageTag, NotPlanned> {
+    async fn tag(&self, live: &[ManifestFile]) -> Result<ImageTag, DryRunError> {
         if let Some(tag) = &self.request.tag {
             return Ok(tag.clone());
         }
@@ -275,7 +275,7 @@ impl DryRunRequest<'_> {
         let succeeded = self.deployments.succeeded(app, target).await?;
         let (_, tag) = live::release(live, &succeeded, &self.release(live::no_tag()));
         tag.ok_or_else(|| {
-            NotPlanned::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
+            DryRunError::Unmeant(format!("nothing of {app} is live on {target}: say a `tag`"))
         })
     }
 
@@ -285,7 +285,7 @@ impl DryRunRequest<'_> {
         Release { repository: self.request.repository.clone(), commit, tag }
     }
 
-    async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, NotPlanned> {
+    async fn run(&self, tag: ImageTag, live: Vec<ManifestFile>) -> Result<DryRun, DryRunError> {
         let (planners, clusters) = (&self.planners, self.deployments.clusters.clone());
         let input = Input {
             waml: Arc::clone(&self.waml),
@@ -317,7 +317,7 @@ impl DryRunRequest<'_> {
         Ok(run)
     }
 
-    async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, NotPlanned> {
+    async fn notes(&self, live: &[ManifestFile], ours: bool) -> Result<Vec<String>, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let mut notes = Vec::new();
         if let Some(name) = &self.names.renamed {
@@ -354,7 +354,7 @@ impl DryRunRequest<'_> {
         Ok(notes)
     }
 
-    async fn edited(&self) -> Result<bool, NotPlanned> {
+    async fn edited(&self) -> Result<bool, DryRunError> {
         let (app, target) = (&self.waml.app, &self.request.target);
         let repository = &self.deployments.manifests_of(target)?.repository;
         let history = repository.history(target, app).await;
@@ -377,7 +377,7 @@ fn hold_note(Hold { by, reason, .. }: &Hold, holds: Holds) -> Option<String> {
     }
 }
 
-impl From<Problem> for NotPlanned {
+impl From<Problem> for DryRunError {
     fn from(Problem { remedy, message }: Problem) -> Self {
         match remedy {
             Remedy::Late { .. } => Self::Missing(message),

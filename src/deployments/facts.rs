@@ -1,4 +1,4 @@
-//! GATHERING: all that the rules must know of the world, asked at once.
+//! GATHERING: all that the rules must know beside the WAML, asked at once.
 //!
 //! Never fails and never lasts longer than the configured time: what could not be had is
 //! `Missing` with why, and what nobody needs is not asked. Whether a missing fact matters is the
@@ -42,7 +42,7 @@ const SECRETS_AT_ONCE: usize = 8;
 /// A WAML's limits allow for more secrets than anybody has; nobody waits for those.
 const MOST_SECRETS: usize = 200;
 
-/// Asks the world. Clones share its connections and what they remember.
+/// Asks registries, secret stores, repositories and the store. Clones share its connections and what they remember.
 #[derive(Clone)]
 pub struct Gatherer(Arc<Inner>);
 

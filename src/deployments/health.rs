@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::clock::Clock;
+use crate::deployments::Manifests;
 use crate::deployments::readiness::{Answer, NotReady, Readiness};
-use crate::deployments::{Deployments, Manifests};
 use crate::git::error::WriteError;
 use crate::store::Store;
 use crate::support::disk;
@@ -27,20 +28,19 @@ impl Health {
     }
 
     /// Whether events and their progress can be stored.
-    pub(crate) async fn database(&self, store: &Store, deployments: &Deployments) -> Answer {
-        let (store, replica, clock) =
-            (store.clone(), self.replica.clone(), deployments.clock.clone());
+    pub(crate) async fn database(&self, store: &Store, clock: &Clock) -> Answer {
+        let (store, replica, now) = (store.clone(), self.replica.clone(), clock.now());
         let ask = async move {
-            store.ready(&replica, clock.now()).await.map_err(|error| NotReady {
+            store.ready(&replica, now).await.map_err(|error| NotReady {
                 waiting_for: error.ailment().to_string(),
                 cause: error.to_string(),
             })
         };
-        self.database.or("database", deployments.clock.clone(), ask).await
+        self.database.or("database", clock.clone(), ask).await
     }
 
     /// Whether clones and what is embedded can be written.
-    pub(crate) async fn disk(&self, deployments: &Deployments) -> Answer {
+    pub(crate) async fn disk(&self, clock: &Clock) -> Answer {
         let folder = self.folder.clone();
         let ask = async move {
             let tried = tokio::task::spawn_blocking(move || disk::try_write(&folder)).await;
@@ -52,14 +52,14 @@ impl Health {
                 Err(fault) => Err(NotReady::said(fault.to_string())),
             }
         };
-        self.disk.or("disk", deployments.clock.clone(), ask).await
+        self.disk.or("disk", clock.clone(), ask).await
     }
 
     /// Whether a change could be pushed.
-    pub(crate) async fn repository(one: &Manifests, deployments: &Deployments) -> Answer {
+    pub(crate) async fn repository(one: &Manifests, clock: &Clock) -> Answer {
         let repository = one.repository.clone();
         let ask = async move { repository.ready().await.map_err(|error| not_ready(&error)) };
-        one.readiness.or(&one.name, deployments.clock.clone(), ask).await
+        one.readiness.or(&one.name, clock.clone(), ask).await
     }
 }
 

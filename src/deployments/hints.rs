@@ -11,6 +11,7 @@ use crate::model::id::RepoName;
 use crate::store::{Noted, StoreError};
 use crate::support::sync::lock;
 
+/// So many repositories are looked at out of turn; what is more is found in the round.
 const MOST_HINTS: usize = 64;
 
 /// Where to look soon. Hints are not kept: the round comes to every repository.

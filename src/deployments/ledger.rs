@@ -73,14 +73,8 @@ impl Ledger {
         self.store.audited(search).await
     }
 
-    /// What is known of a target that the configuration does not have, in a sentence and a hint.
-    pub fn check_target(&self, target: &TargetName) -> Result<(), (String, String)> {
-        if self.clusters.find(target).is_some() {
-            return Ok(());
-        }
-        let known = self.clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
-        let hint = suggest::hint(target.as_str(), known);
-        Err((format!("the configuration has no cluster `{target}`"), hint))
+    pub(super) fn check_target(&self, target: &TargetName) -> Result<(), (String, String)> {
+        check_target(&self.clusters, target)
     }
 
     /// What the audit log gets of an act; what it is about comes with what it is done to.
@@ -89,4 +83,17 @@ impl Ledger {
         let (subject, outcome) = (String::new(), "done".to_owned());
         Entry { id, at, by, act, target: None, app: None, subject, reason, outcome }
     }
+}
+
+/// Whether the configuration has a target: an act on a mistyped one would do nothing, and look as if it did.
+///
+/// # Errors
+/// That it has none of that name, and a hint at those that it has.
+pub fn check_target(clusters: &Clusters, target: &TargetName) -> Result<(), (String, String)> {
+    if clusters.find(target).is_some() {
+        return Ok(());
+    }
+    let known = clusters.names().iter().map(|name| name.as_str()).collect::<Vec<_>>();
+    let hint = suggest::hint(target.as_str(), known);
+    Err((format!("the configuration has no cluster `{target}`"), hint))
 }

@@ -234,7 +234,10 @@ mod tests {
             now + SignedDuration::from_secs(1)
         );
         for past in [Ends::At(now), Ends::At(Timestamp::UNIX_EPOCH), hours(0), hours(-2)] {
-            assert!(end(past, now, LONGEST).unwrap_err().to_string().contains("before it begins"), "{past:?}");
+            assert!(
+                end(past, now, LONGEST).unwrap_err().to_string().contains("before it begins"),
+                "{past:?}"
+            );
         }
         assert!(end(hours(366 * 24), now, LONGEST).is_ok());
         let days = |n: i64| Ends::After(SignedDuration::from_hours(24 * n));

@@ -2,9 +2,10 @@
 //! repositories and the pipeline.
 //!
 //! ```text
-//! routes ─┐                       ┌─ store
-//! loops  ─┼─► Deployments ────────┼─ forge, git, facts, templates
-//! bart   ─┘   one file a use case └─ pipeline (pure)
+//! routes ───┐                       ┌─ store
+//! loops  ───┴─► Deployments ────────┼─ forge, git, facts, templates
+//!               one file a use case └─ pipeline (pure)
+//! operator ───► Ledger ─── store
 //! ```
 //!
 //! Knows neither HTTP nor the loops: they call it by name.

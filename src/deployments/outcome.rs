@@ -1,19 +1,20 @@
-//! What the steps of an attempt come to, and what is to be done about it. Pure.
+//! What the steps of an attempt come to, and what is to be done about it. Plain values.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::deployments::attempt::Ready;
+use crate::git::writer::OnItsWay;
 use crate::git::writer::Written;
 use crate::model::claim::Claims;
-use crate::model::facts::ObjectName;
-use crate::model::route::Route;
 use crate::model::deployment::{Contact, Pushed};
+use crate::model::facts::ObjectName;
 use crate::model::hand_edit::HandEdit;
 use crate::model::id::{AppKey, CommitSha};
 use crate::model::revision::Revision;
+use crate::model::route::Route;
 use crate::model::violation::{Rejection, Violation};
+use crate::pipeline::push::Change;
 
 /// How telling ended well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,12 @@ pub struct NotDelivered {
     /// Whether it may have arrived nevertheless: it was sent, and no answer came. What an earlier
     /// attempt left open stays so in any case.
     pub unsure: bool,
+}
+
+/// A change that was planned, and which its repository awaits.
+pub(super) struct Ready {
+    pub(super) change: Change,
+    pub(super) on_its_way: OnItsWay,
 }
 
 /// What is to be written.
@@ -124,7 +131,7 @@ pub struct Restored {
     pub hand_edit: Option<Box<HandEdit>>,
 }
 
-/// Something in the world went wrong.
+/// Something went wrong outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// What is to be done about it.

@@ -1,5 +1,5 @@
 //! What a pull request would change: everything a preview asks, of the forge, the manifest repositories,
-//! the store and the world; what is made of it is pure.
+//! the store and the facts; what is made of it is pure.
 
 use std::sync::Arc;
 

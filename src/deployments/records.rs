@@ -1,13 +1,11 @@
 //! What happened, read from the store.
 
-use crate::dashboard::Places;
-use crate::dashboard::deployment::Log;
 use crate::deployments::{Deployments, Fault, history};
 use crate::git::revisions::Around;
 use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::pipeline::diff::Change;
-use crate::store::Told;
+use crate::store::{StoreError, Told};
 
 impl Deployments {
     /// One deployment with its statuses, oldest first.
@@ -44,12 +42,12 @@ impl Deployments {
     }
 
     /// One deployment with everything that anybody was or will be told of it.
-    pub(crate) async fn log(&self, id: &DeployId) -> Result<Option<Log>, Fault> {
-        let Some(deployment) = self.store.deployment(id).await.map_err(Fault::new)? else {
-            return Ok(None);
-        };
-        let told = self.store.messages(id).await.map_err(Fault::new)?;
-        let places = Places { forge: self.forge_url.clone(), waml: self.waml.path.clone() };
-        Ok(Some(Log { deployment, told, places }))
+    pub(crate) async fn log(
+        &self,
+        id: &DeployId,
+    ) -> Result<Option<(Deployment, Vec<Told>)>, StoreError> {
+        let Some(deployment) = self.store.deployment(id).await? else { return Ok(None) };
+        let told = self.store.messages(id).await?;
+        Ok(Some((deployment, told)))
     }
 }

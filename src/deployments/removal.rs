@@ -17,7 +17,7 @@ use crate::model::facts::LiveObject;
 use crate::model::id::{AppKey, CommitSha, DeployId, TargetName};
 use crate::model::removal::{Ended, Removal, RemovalRequest};
 use crate::pipeline::removal;
-use crate::store::{ActTurn, KeyLease, Reply, Store, StoreError};
+use crate::store::{ActTurn, KeyLease, Reply, StoreError};
 use crate::support::lease::Lease;
 use crate::support::retry::Disposition;
 
@@ -84,8 +84,7 @@ impl Deployments {
     ) -> Result<Gone, NotRemoved> {
         let this = self.clone();
         // On its own: a caller who stops waiting must not leave it half recorded.
-        let removing =
-            tokio::spawn(async move { remove(&this, &this.store, request, reply).await });
+        let removing = tokio::spawn(async move { remove(&this, request, reply).await });
         removing.await.unwrap_or_else(|fault| Err(Fault::new(fault).into()))
     }
 }
@@ -93,12 +92,11 @@ impl Deployments {
 /// Removes an app, or says why not.
 async fn remove(
     deployments: &Deployments,
-    store: &Store,
     request: RemovalRequest,
     reply: Reply<Gone>,
 ) -> Result<Gone, NotRemoved> {
     if let Some(act) = reply.lease().and_then(KeyLease::act)
-        && let Some(gone) = begun_before(deployments, store, act).await?
+        && let Some(gone) = begun_before(deployments, act).await?
     {
         return Ok(gone);
     }
@@ -106,36 +104,38 @@ async fn remove(
         .manifests_of(&request.target)
         .map_err(|problem| NotRemoved::Unknown(problem.message))?;
     // Asked once more when it is recorded; here, so that nobody waits for a push that is under way.
-    if let Some(by) = store.deploying(&request.target, &request.app).await.map_err(Fault::new)? {
+    if let Some(by) =
+        deployments.store.deploying(&request.target, &request.app).await.map_err(Fault::new)?
+    {
         return Err(busy(&by, &request.app, &request.target));
     }
-    let before = store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
+    let before =
+        deployments.store.removals(&request.target, &request.app).await.map_err(Fault::new)?;
     let now = deployments.clock.now();
     for abandoned in before.iter().filter(|one| one.ended.is_none()) {
-        settle_if_abandoned(deployments, store, abandoned, now).await?;
+        settle_if_abandoned(deployments, abandoned, now).await?;
     }
     let found = manifests.repository.footprint(&request.target, &request.app).await;
     let found = found.map_err(not_written)?;
     if found.is_empty() {
-        return gone_before(store, &request).await;
+        return gone_before(deployments, &request).await;
     }
     let removal = judged(deployments, &request, &found)?;
     if request.dry_run {
         return Ok(Gone { removal, outcome: Outcome::Would });
     }
-    carry_out(deployments, store, manifests, (removal, &request.by, &reply), found).await
+    carry_out(deployments, manifests, (removal, &request.by, &reply), found).await
 }
 
 /// What became of a removal that was begun under the same key, by a process that died; `None` where
 /// it did nothing.
 async fn begun_before(
     deployments: &Deployments,
-    store: &Store,
     act: &DeployId,
 ) -> Result<Option<Gone>, NotRemoved> {
-    let read = async || store.removal(act).await.map_err(Fault::new);
+    let read = async || deployments.store.removal(act).await.map_err(Fault::new);
     if let Some(open) = read().await?.filter(|removal| removal.ended.is_none()) {
-        settle_if_abandoned(deployments, store, &open, deployments.clock.now()).await?;
+        settle_if_abandoned(deployments, &open, deployments.clock.now()).await?;
     }
     let Some(removal) = read().await? else { return Ok(None) };
     match &removal.ended {
@@ -146,9 +146,12 @@ async fn begun_before(
 }
 
 /// What the repository says of the past where it has nothing of the app.
-async fn gone_before(store: &Store, request: &RemovalRequest) -> Result<Gone, NotRemoved> {
+async fn gone_before(
+    deployments: &Deployments,
+    request: &RemovalRequest,
+) -> Result<Gone, NotRemoved> {
     let RemovalRequest { target, app, .. } = request;
-    let before = store.removals(target, app).await.map_err(Fault::new)?;
+    let before = deployments.store.removals(target, app).await.map_err(Fault::new)?;
     if let Some(open) = before.iter().find(|one| one.ended.is_none()) {
         return Err(NotRemoved::Busy(format!("removal {} of {app} is under way", open.id)));
     }
@@ -181,14 +184,16 @@ fn judged(
 
 async fn carry_out(
     deployments: &Deployments,
-    store: &Store,
     manifests: &Manifests,
     (removal, by, reply): (Removal, &By, &Reply<Gone>),
     found: Footprint,
 ) -> Result<Gone, NotRemoved> {
     let Removal { id, app, target, .. } = &removal;
     let (asked_at, key_lease) = (deployments.clock.moment(), reply.lease());
-    let turn = store.begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD).await;
+    let turn = deployments
+        .store
+        .begin_removal_idempotent((&removal, by), key_lease, asked_at.wall, HOLD)
+        .await;
     match turn.map_err(Fault::new)? {
         ActTurn::Yes => {}
         ActTurn::Deploying(by) => return Err(busy(&by, app, target)),
@@ -204,14 +209,14 @@ async fn carry_out(
             tracing::info!(removal = %id, commit = commit.short(), "removal pushed");
             deployments.facts.pushed();
             let summary = format!("{app} is removed from {target}, commit {}", commit.short());
-            end(deployments, store, removal, (Some(commit), summary), reply).await
+            end(deployments, removal, (Some(commit), summary), reply).await
         }
         Ok(Written::Unchanged { .. }) => {
             let summary = "somebody else took it away at the same moment".to_owned();
-            end(deployments, store, removal, (None, summary), reply).await
+            end(deployments, removal, (None, summary), reply).await
         }
         Err(error) => {
-            give_up(deployments, store, &removal, &error).await?;
+            give_up(deployments, &removal, &error).await?;
             Err(not_written(error))
         }
     }
@@ -237,7 +242,6 @@ fn amendment(removal: &Removal, found: Footprint) -> Amendment {
 
 async fn end(
     deployments: &Deployments,
-    store: &Store,
     removal: Removal,
     (commit, summary): (Option<CommitSha>, String),
     reply: &Reply<Gone>,
@@ -246,10 +250,10 @@ async fn end(
     let outcome = if ended.commit.is_some() { Outcome::Now } else { Outcome::Before };
     let gone = Gone { removal: Removal { ended: Some(ended.clone()), ..removal }, outcome };
     let (id, kept) = (&gone.removal.id, reply.answer(&gone));
-    let recorded = store.end_removal_idempotent(id, &ended, kept.as_ref()).await;
+    let recorded = deployments.store.end_removal_idempotent(id, &ended, kept.as_ref()).await;
     if let Err(error) = recorded {
         // A repeat need not wait until the record is due: whoever comes next finds out how it ended.
-        if let Err(error) = store.abandon_removal(id, deployments.clock.now()).await {
+        if let Err(error) = deployments.store.abandon_removal(id, deployments.clock.now()).await {
             tracing::warn!(removal = %id, %error, "cannot be given up either");
         }
         return Err(Fault::new(error).into());
@@ -262,17 +266,16 @@ async fn end(
 /// the next time.
 async fn give_up(
     deployments: &Deployments,
-    store: &Store,
     removal: &Removal,
     error: &WriteError,
 ) -> Result<(), NotRemoved> {
     tracing::warn!(removal = %removal.id, %error, "removal not done");
     let at = deployments.clock.now();
     match error.disposition() {
-        Disposition::Retry { .. } => store.abandon_removal(&removal.id, at).await,
+        Disposition::Retry { .. } => deployments.store.abandon_removal(&removal.id, at).await,
         Disposition::Doubt | Disposition::Stop => {
             let summary = format!("not done: {error}");
-            store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
+            deployments.store.end_removal(&removal.id, &Ended { at, commit: None, summary }).await
         }
     }
     .map_err(|error| Fault::new(error).into())
@@ -300,10 +303,9 @@ pub(crate) async fn keep_records(deployments: Deployments, stop: CancellationTok
 
 /// Looks once; how many removals have their end now.
 pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize, StoreError> {
-    let store = &deployments.store;
     let mut settled = 0;
-    for removal in &store.abandoned_removals(deployments.clock.now()).await? {
-        match settle(deployments, store, removal).await {
+    for removal in &deployments.store.abandoned_removals(deployments.clock.now()).await? {
+        match settle(deployments, removal).await {
             Ok(()) => settled += 1,
             Err(error) => {
                 tracing::warn!(removal = %removal.id, %error, "cannot tell how it ended yet");
@@ -315,23 +317,18 @@ pub(crate) async fn keep_records_once(deployments: &Deployments) -> Result<usize
 
 async fn settle_if_abandoned(
     deployments: &Deployments,
-    store: &Store,
     removal: &Removal,
     now: jiff::Timestamp,
 ) -> Result<(), NotRemoved> {
-    let abandoned = store.abandoned_removals(now).await.map_err(Fault::new)?;
+    let abandoned = deployments.store.abandoned_removals(now).await.map_err(Fault::new)?;
     if abandoned.iter().any(|one| one.id == removal.id) {
-        return settle(deployments, store, removal).await;
+        return settle(deployments, removal).await;
     }
     Ok(())
 }
 
 /// Records how a removal ended that nobody is at any more.
-async fn settle(
-    deployments: &Deployments,
-    store: &Store,
-    removal: &Removal,
-) -> Result<(), NotRemoved> {
+async fn settle(deployments: &Deployments, removal: &Removal) -> Result<(), NotRemoved> {
     let manifests = deployments.manifests_of(&removal.target);
     let ended = match manifests {
         Err(_) => {
@@ -342,7 +339,11 @@ async fn settle(
     let (commit, summary) = ended;
     tracing::info!(removal = %removal.id, summary, "removal recorded, its process had died");
     let ended = Ended { at: deployments.clock.now(), commit, summary };
-    store.end_removal(&removal.id, &ended).await.map_err(|error| Fault::new(error).into())
+    deployments
+        .store
+        .end_removal(&removal.id, &ended)
+        .await
+        .map_err(|error| Fault::new(error).into())
 }
 
 async fn found_out(

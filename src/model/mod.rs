@@ -21,6 +21,7 @@ pub mod stateful; // kinds of objects that keep data
 pub mod route; // where apps are reached, and when two are in each other's way
 pub mod facts; // what rules must know of the world
 pub mod claim; // what a deployment takes when it begins to push
+pub mod callers; // who may call the API, and see the pages
 pub mod person; // who somebody is at the forge, and what they may there
 pub mod event; // what can come in from a forge
 pub mod hand_edit; // what somebody changed beside us

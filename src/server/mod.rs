@@ -1,7 +1,7 @@
 //! HTTP: events in, answers out.
 //!
 //! ```text
-//! POST /webhooks/github           signature ─▶ event ─▶ Deployments::receive ─▶ 202
+//! POST /webhooks/github           signature ─▶ event ─▶ Deployments::accept ─▶ 202
 //! GET  / /deployments/{id}        pages                  (a token as password)
 //! GET  /api/v1/deployments[/{id}] what happened          (bearer token, if one is configured)
 //! GET  /api/v1/apps[/…]           what is where          (the same)
@@ -10,8 +10,8 @@
 //! GET  /healthz /readyz /metrics  alive? ready? numbers
 //! ```
 //!
-//! Decides nothing: every route reads what it was asked, calls a use case of
-//! [`Deployments`](crate::deployments::Deployments), and writes the answer. Every error is an `application/problem+json`; no log line carries a body or a secret.
+//! Decides who may: beyond that a route reads what it was asked, calls a use case of
+//! [`Deployments`](crate::deployments::Deployments) or reads its store, and writes the answer. Every error is an `application/problem+json`; no log line carries a body or a secret.
 
 pub mod auth; // who may call the API
 pub mod problem; // errors as callers see them

@@ -17,12 +17,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use crate::dashboard::{self, NoPage, deployment, list, problem};
+use crate::dashboard::deployment::Log;
+use crate::dashboard::{self, NoPage, Places, deployment, list, problem};
+use crate::deployments::Deployments;
+use crate::model::deployment::Deployment;
 use crate::model::id::DeployId;
 use crate::server::Shared;
 use crate::server::api::{deployments, query};
 use crate::server::auth::{Caller, Door, Pages, admitted};
 use crate::server::problem::{Kind, Problem, Shown};
+use crate::store::Told;
 
 /// What a browser asks a person for.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"the-deployer\"");
@@ -53,13 +57,13 @@ async fn newest(
     pairs: Pairs,
 ) -> Result<Response, Problem> {
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
-    let query::Query { filter, before, limit } = query::read(&pairs).map_err(bad)?;
+    let query::DeploymentsQuery { filter, before, limit } = query::read(&pairs).map_err(bad)?;
     let store = &shared.state.deployments.store;
     let page = store.deployments(&filter, before.as_ref(), limit).await;
     let page = page.map_err(|error| unread(&error))?;
     let deployments = shared.seen_deployments(&caller, page.deployments).await?;
     let older = page.next.map(|next| query::from(&pairs, &next));
-    let remark = shared.state.deployments.remark().await;
+    let remark = shared.state.deployments.remark();
     html(StatusCode::OK, list::page(deployments, older, remark))
 }
 
@@ -73,13 +77,20 @@ async fn log(
     let Path(id) = id.map_err(|_| bad("the path cannot be read"))?;
     let id = DeployId::parse(id).map_err(|error| bad(error.to_string()))?;
     let found = shared.state.deployments.log(&id).await.map_err(|error| unread(&error))?;
-    let log = found
+    let found = found
         .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no deployment {id}")))?;
+    let log = record(&shared, found);
     shared.may_see(&caller, &log.deployment).await?;
     let Query(pairs) = pairs.map_err(|_| bad("the query string cannot be read"))?;
     let still = pairs.iter().any(|(name, value)| name == "refresh" && value == "off");
-    let remark = shared.state.deployments.remark().await;
+    let remark = shared.state.deployments.remark();
     html(StatusCode::OK, deployment::page(log, still, remark))
+}
+
+/// What a deployment's log is made of.
+pub(super) fn record(shared: &Shared, (deployment, told): (Deployment, Vec<Told>)) -> Log {
+    let Deployments { forge_url, waml, .. } = &shared.state.deployments;
+    Log { deployment, told, places: Places { forge: forge_url.clone(), waml: waml.path.clone() } }
 }
 
 async fn entered(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::deployments::accept::Accepted;
+use crate::deployments::accept::Acceptance;
 use crate::forge::github::webhook::{ContentType, Malformed, is_read, naming, parse};
 use crate::model::event::{
     CheckRerun, DeploymentRequest, Event, PullRequest, Push, Refusal, Unused,
@@ -142,8 +142,8 @@ async fn accept(
         Problem::new(Kind::Unavailable, "the deployment could not be stored; deliver it again")
     })?;
     let (id, duplicate) = match accepted {
-        Accepted::New(id) => (id, false),
-        Accepted::Duplicate(id) => (id, true),
+        Acceptance::New(id) => (id, false),
+        Acceptance::Duplicate(id) => (id, true),
     };
     shared.count(if duplicate { Delivery::Duplicate } else { Delivery::Accepted });
     tracing::debug!(deployment = %id, %delivery, %repository, %target, duplicate, "webhook accepted");

@@ -42,7 +42,6 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "store",
             "facts",
             "config",
-            "dashboard",
             "clock",
             "telemetry",
         ],

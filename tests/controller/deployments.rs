@@ -254,3 +254,21 @@ async fn a_fault_in_the_planner_fails_that_deployment_and_no_other() {
     assert_eq!(pushes(&deployer).await, [other]);
     deployer.settled().await;
 }
+
+#[tokio::test]
+async fn an_attempt_that_never_ends_is_stopped_and_made_again() {
+    let mut deployer = Deployer::prepared().await;
+    deployer.end_attempts_after(Duration::from_millis(300));
+    deployer.starts().await;
+    let shop = app(&deployer, "shop");
+    let id = shop.deploys(TARGET, "v1").await;
+    deployer.github.fails(1, "GET contents", Fault::Held);
+    assert!(deployer.hands().step().await.unwrap());
+    let stopped = deployer.deployment(id).await;
+    assert_eq!(stopped.state, State::Queued);
+    assert!(stopped.summary.contains("and was stopped"), "{}", stopped.summary);
+    deployer.github.lets_go();
+    deployer.settle().await;
+    assert_eq!(deployer.deployment(id).await.state, State::Succeeded);
+    deployer.settled().await;
+}

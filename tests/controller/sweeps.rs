@@ -51,6 +51,31 @@ async fn what_arrived_although_the_forge_thinks_not_is_not_asked_for() {
     deployer.settled().await;
 }
 
+/// Whoever asked for it sees why at once: nobody waits for the round, and no other repository is asked about.
+#[tokio::test]
+async fn a_refused_event_is_a_hint_that_is_followed_by_itself() {
+    let deployer = swept_once().await;
+    let shop = app(&deployer, "shop");
+    let before = deployer.github.seen().len();
+    let wrong = shop.deploys("Prod EU", "v1").await;
+    assert_eq!(deployer.github.answers(), [400]);
+    wait(&deployer, 60);
+    let report = deployer.hands().follow_hints().await.unwrap().expect("nobody else is at it");
+    assert_eq!((report.healed, report.refused), (0, 1));
+    assert_eq!(deployer.github.told(wrong), ["error"]);
+    let of_first = || {
+        let seen = deployer.github.seen();
+        seen[before..].iter().filter(|one| one.line.contains("/first/")).count()
+    };
+    assert_eq!(of_first(), 0, "the other repository waits for its turn");
+    wait(&deployer, 60);
+    let again = deployer.hands().follow_hints().await.unwrap().expect("nobody else is at it");
+    assert_eq!((again.healed, again.refused), (0, 0), "a hint is followed once");
+    sweep(&deployer).await;
+    assert!(of_first() > 0, "its turn has come");
+    deployer.settled().await;
+}
+
 #[tokio::test]
 async fn what_cannot_be_read_is_looked_at_once_and_stops_nothing() {
     let deployer = swept_once().await;

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use sqlx::Connection as _;
 use tempfile::TempDir;
 use the_deployer::app::hands::Hands;
-use the_deployer::app::{App, StartError};
+use the_deployer::app::{App, Bounds, StartError};
 use the_deployer::clock::Clock;
 use the_deployer::config::Sources;
 use the_deployer::config::settings::Settings;
@@ -41,7 +41,7 @@ pub(crate) struct Deployer {
     folder: TempDir,
     config: String,
     variables: BTreeMap<String, String>,
-    limits: Option<Limits>,
+    bounds: Option<Bounds>,
     hands: Option<Hands>,
     /// Where its manifests are, unless they are embedded.
     host: Option<(GitHost, Bare)>,
@@ -116,7 +116,7 @@ impl Deployer {
         let variables =
             variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let folder = TempDir::new().unwrap();
-        Self { github, clock, folder, config, variables, limits: None, hands: None, host: None }
+        Self { github, clock, folder, config, variables, bounds: None, hands: None, host: None }
     }
 
     /// Running, as an App.
@@ -144,7 +144,7 @@ impl Deployer {
 
     /// Bounds on requests that a test can wait for.
     pub(crate) fn limit(&mut self, limits: Limits) {
-        self.limits = Some(limits);
+        self.bounds = Some(Bounds { requests: limits, attempt: None });
     }
 
     /// Its manifests are on a git host of its own, which has hooks and can refuse.
@@ -198,6 +198,11 @@ impl Deployer {
         let stop = CancellationToken::new();
         let life = tokio::spawn(app.run(stop.clone()));
         Running { store: Store::open(&database).await.unwrap(), stop, address, life }
+    }
+
+    /// After how long an attempt is ended, whatever it is at.
+    pub(crate) fn end_attempts_after(&mut self, time: Duration) {
+        self.bounds = Some(Bounds { requests: Limits::default(), attempt: Some(time) });
     }
 
     /// Where it listens: `http://HOST:PORT`.
@@ -452,8 +457,8 @@ impl Deployer {
     async fn built(&self, settings: Settings) -> App {
         for _ in 0..UNTIL_IT_IS_ITSELF {
             let (settings, clock) = (settings.clone(), self.clock.clone());
-            let app = match self.limits {
-                Some(limits) => App::build_within(settings, clock, limits).await,
+            let app = match self.bounds {
+                Some(bounds) => App::build_within(settings, clock, bounds).await,
                 None => App::build(settings, clock).await,
             };
             match app {

@@ -3,7 +3,7 @@
 //! down or slow holds up no other.
 //!
 //! ```text
-//! store ─ take ─▶ overtaken? ─▶ door open? ─▶ Outside::tell ─▶ answer ─▶ store
+//! store ─ take ─▶ overtaken? ─▶ door open? ─▶ Deployments::tell ─▶ answer ─▶ store
 //!                  skipped       given back                     └─▶ door: closed, or open
 //! ```
 //!

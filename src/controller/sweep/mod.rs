@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! deliveries   the App's failed deliveries ─▶ webhook::parse ──┐
-//! deployments  a repository's newest deployments ─▶ listed ────┴▶ inbox, as a webhook would
+//! deployments  a repository's newest deployments ─▶ listed ────┴▶ taken in, as by a webhook
 //! ```
 //!
 //! A run is short: it goes on where the last one stopped, spends a small part of what the forge
@@ -118,7 +118,6 @@ const POLL: Duration = Duration::from_secs(30);
 const HINT_PAUSE: Duration = Duration::from_mins(1);
 /// GitHub bears 80 writes a minute, of everybody together.
 const MOST_REFUSED: u64 = 20;
-/// So many repositories are looked at out of turn; what is more is found in the round.
 /// So many repositories are remembered as logged.
 const MOST_TROUBLED: usize = 1000;
 

@@ -2,7 +2,7 @@
 
 use crate::controller::sweep::decide::{self, Standing};
 use crate::controller::sweep::{Parts, Progress};
-use crate::deployments::accept::Accepted;
+use crate::deployments::accept::Acceptance;
 use crate::deployments::outcome::Problem;
 use crate::model::event::{Event, Refusal};
 use crate::model::id::{DeliveryId, RepoName};
@@ -51,12 +51,12 @@ impl Parts {
         progress: &mut Progress,
     ) -> Result<Taken, StoreError> {
         Ok(Taken::Settled(match self.deployments.receive(delivery, event).await? {
-            Some(Accepted::New(deployment)) => {
+            Some(Acceptance::New(deployment)) => {
                 progress.healed += 1;
                 tracing::info!(%deployment, %delivery, "its event was lost, and is taken in now");
                 "healed"
             }
-            Some(Accepted::Duplicate(_)) => "known",
+            Some(Acceptance::Duplicate(_)) => "known",
             None => "handed_on",
         }))
     }

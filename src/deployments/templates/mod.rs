@@ -70,13 +70,16 @@ impl InUse {
         clock: Clock,
         registry: &telemetry::Metrics,
     ) -> Result<Self, TemplatesError> {
-        let (templates, trouble, repository) = match settings {
-            TemplatesSettings::Repository(settings) if let Some(git) = git => {
+        let (templates, trouble, repository) = match (settings, git) {
+            (TemplatesSettings::Repository(settings), Some(git)) => {
                 let repository = Repository::open(settings, git).await?;
                 let (templates, trouble) = first(&repository).await?;
                 (templates, trouble, Some(repository))
             }
-            of_this_machine => (source::of_this_machine(of_this_machine).await?, None, None),
+            (TemplatesSettings::Repository(_), None) => {
+                return Err(TemplatesError::Unusable("nothing leads to their repository".into()));
+            }
+            (of_this_machine, _) => (source::of_this_machine(of_this_machine).await?, None, None),
         };
         let metrics = registry.register(|registry| Metrics::new(registry, repository.is_some()));
         metrics.in_use(&templates.origin, templates.commit.as_ref());

@@ -7,11 +7,11 @@ use axum::{Extension, Json};
 
 use crate::api::deployments::{DeploymentDetail, DeploymentLog, DeploymentPage, LogLine};
 use crate::dashboard::story::{self, Line};
-use crate::server::Shared;
 use crate::server::api::path::{self, InPath, InQuery};
 use crate::server::api::query;
 use crate::server::auth::Caller;
 use crate::server::openapi::Operation;
+use crate::server::{Shared, pages};
 
 use crate::server::problem::{Kind, Problem};
 
@@ -29,7 +29,7 @@ pub(super) async fn list(
     pairs: InQuery,
 ) -> Result<Json<DeploymentPage>, Problem> {
     let query = query::read(&path::pairs(pairs)?).map_err(path::bad)?;
-    let query::Query { filter, before, limit } = query;
+    let query::DeploymentsQuery { filter, before, limit } = query;
     let store = &shared.state.deployments.store;
     let page = store.deployments(&filter, before.as_ref(), limit).await;
     let mut page = page.map_err(|error| path::unavailable(&error))?;
@@ -75,7 +75,7 @@ pub(super) async fn log(
     let id = path::deployment(id)?;
     let found =
         shared.state.deployments.log(&id).await.map_err(|error| path::unavailable(&error))?;
-    let log = found.ok_or_else(|| path::no_deployment(&id))?;
+    let log = pages::record(&shared, found.ok_or_else(|| path::no_deployment(&id))?);
     shared.may_see(&caller, &log.deployment).await?;
     let line = |Line { at, text }| LogLine { at, text };
     Ok(Json(DeploymentLog { lines: story::lines(&log).into_iter().map(line).collect() }))

@@ -41,7 +41,7 @@ pub(super) fn create_operation() -> Operation {
 
 /// Says where service repositories are, and how one logs in there: nothing that is secret.
 pub(super) async fn forge(State(shared): State<Arc<Shared>>) -> Json<CodeHostAnswer> {
-    Json(match shared.state.deployments.code_host() {
+    Json(match shared.state.deployments.code_host.clone() {
         CodeHost::Local => {
             let kind = "local".to_owned();
             CodeHostAnswer { kind, api_url: None, web_url: None, login: None }

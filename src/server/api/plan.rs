@@ -7,7 +7,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::{Extension, Json};
 
 use crate::api::plans::{self, PlanAnswer, PlanOutcome};
-use crate::deployments::dry_run::{At, NotPlanned, Plan, PlanRequest};
+use crate::deployments::dry_run::{At, DryRunError, Plan, PlanRequest};
 use crate::model::id::{AppKey, CommitSha, IdError, ImageTag, RepoName, TargetName};
 use crate::pipeline::dry_run::{DryRun, Outcome};
 use crate::server::Shared;
@@ -44,9 +44,9 @@ pub(super) async fn plan(
     };
     match shared.state.deployments.dry_run(request, seen).await {
         Ok(plan) => Ok(Json(view(plan))),
-        Err(NotPlanned::Hidden(app)) => {
+        Err(DryRunError::Hidden(app)) => {
             shared.may(&caller, Scope::Read, &Subject::App(target.clone(), app.clone())).await?;
-            Err(refused(NotPlanned::Hidden(app)))
+            Err(refused(DryRunError::Hidden(app)))
         }
         Err(error) => Err(refused(error)),
     }
@@ -107,14 +107,14 @@ fn view(plan: Plan) -> PlanAnswer {
     }
 }
 
-fn refused(error: NotPlanned) -> Problem {
+fn refused(error: DryRunError) -> Problem {
     match error {
-        NotPlanned::Busy => Problem::new(Kind::Overloaded, error.to_string()),
-        NotPlanned::Hidden(_) => Problem::new(Kind::Forbidden, error.to_string()),
-        NotPlanned::Missing(detail) => Problem::new(Kind::NotFound, detail),
-        NotPlanned::Unmeant(detail) => Problem::new(Kind::Unprocessable, detail),
-        NotPlanned::Unavailable(detail) => Problem::new(Kind::Unavailable, detail),
-        NotPlanned::Fault(error) => {
+        DryRunError::Busy => Problem::new(Kind::Overloaded, error.to_string()),
+        DryRunError::Hidden(_) => Problem::new(Kind::Forbidden, error.to_string()),
+        DryRunError::Missing(detail) => Problem::new(Kind::NotFound, detail),
+        DryRunError::Unmeant(detail) => Problem::new(Kind::Unprocessable, detail),
+        DryRunError::Unavailable(detail) => Problem::new(Kind::Unavailable, detail),
+        DryRunError::Fault(error) => {
             tracing::error!(%error, "a dry run failed");
             Problem::new(Kind::Unavailable, "it cannot be planned now; come again")
         }

@@ -55,7 +55,7 @@ pub(super) const DEPLOYMENTS: &[Parameter] = &[
 
 /// One page of a list of deployments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::server) struct Query {
+pub(in crate::server) struct DeploymentsQuery {
     /// Which ones.
     pub(in crate::server) filter: Filter,
     /// Older than this one.
@@ -65,9 +65,9 @@ pub(in crate::server) struct Query {
 }
 
 /// Reads the parameters, each at most once; the message says which one is wrong.
-pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<Query, String> {
+pub(in crate::server) fn read(pairs: &[(String, String)]) -> Result<DeploymentsQuery, String> {
     once(pairs)?;
-    let mut query = Query { limit: DEFAULT_LIMIT, ..Query::default() };
+    let mut query = DeploymentsQuery { limit: DEFAULT_LIMIT, ..DeploymentsQuery::default() };
     let filter = &mut query.filter;
     for (name, value) in pairs {
         match name.as_str() {
@@ -175,14 +175,14 @@ pub(crate) fn fuzz(data: &[u8]) {
     let cursor = DeployId::parse("20261121-054812123-3f9a2c").expect("an id");
     let next = pairs(&from(&first, &cursor)).expect("the next page's parameters are a query");
     let next = read(&next).expect("the next page's parameters are read");
-    assert_eq!(next, Query { before: Some(cursor), ..query });
+    assert_eq!(next, DeploymentsQuery { before: Some(cursor), ..query });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pairs(text: &[(&str, &str)]) -> Result<Query, String> {
+    fn pairs(text: &[(&str, &str)]) -> Result<DeploymentsQuery, String> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         read(&text.iter().map(own).collect::<Vec<_>>())
     }

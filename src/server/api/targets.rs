@@ -28,7 +28,7 @@ pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<TargetList> {
-    Json(view(shared.state.deployments.clusters(), caller.rights()))
+    Json(view(&shared.state.deployments.clusters, caller.rights()))
 }
 
 /// Whose targets are told.
@@ -56,7 +56,7 @@ pub(super) async fn platform(
     let repository = read(&path::pairs(pairs)?).map_err(path::bad)?;
     let deployments = &shared.state.deployments;
     // Without a time, so that the answer keeps its ETag while nothing has changed.
-    let mut snapshot = ClusterSnapshot::new(deployments.clusters());
+    let mut snapshot = ClusterSnapshot::new(&deployments.clusters);
     if snapshot.any.is_some() {
         shared.may(&caller, Scope::Read, &Subject::Repository(repository, None)).await?;
         return Ok(Json(snapshot));

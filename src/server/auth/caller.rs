@@ -5,8 +5,8 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use crate::model::audit::{By, Via};
+use crate::model::callers::{Rights, Scope};
 use crate::model::id::{AppKey, RepoName, TargetName};
-use crate::server::auth::rights::Rights;
 
 /// Who calls.
 #[derive(Debug, Clone)]
@@ -31,18 +31,6 @@ pub(in crate::server) enum Standing {
     Token(Arc<Rights>),
     /// GitHub, asked with this token.
     Person(SecretString),
-}
-
-/// What somebody wants to do; each holds those before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// See it.
-    Read,
-    /// Deploy it, roll it back, lock it.
-    Deploy,
-    /// What concerns many apps: locks on targets, the audit log.
-    #[default]
-    Admin,
 }
 
 /// What it is to be done to.

@@ -7,8 +7,9 @@ use crate::model::deployment::Deployment;
 use crate::model::id::{RepoName, TargetName};
 use crate::model::person::{NotKnown, OnRepository};
 use crate::server::Shared;
-use crate::server::auth::caller::{Caller, Scope, Standing, Subject};
-use crate::server::auth::rights::{Place, Rights};
+use crate::server::auth::caller::{Caller, Standing, Subject};
+use crate::server::auth::rights::Place;
+use crate::server::auth::{Rights, Scope};
 use crate::server::problem::{Kind, Problem};
 use crate::store::StoreError;
 

@@ -25,30 +25,18 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+pub use crate::model::callers::{ApiToken, GitHubTeams, Pages, Rights, Scope};
 use crate::model::id::{TargetName, TeamName};
 pub(super) use crate::server::auth::admit::{Door, Gate, admitted};
-pub use crate::server::auth::caller::Scope;
 pub(super) use crate::server::auth::caller::{Caller, Subject};
 pub use crate::server::auth::kept::PrintKey;
 pub(super) use crate::server::auth::open::{Open, Opened};
 pub(super) use crate::server::auth::people::People;
-pub use crate::server::auth::rights::Rights;
 pub use crate::server::auth::site::Site;
 pub use crate::server::auth::whence::Proxies;
 pub(super) use crate::server::auth::whence::{peer, subscriber};
 
-/// A token that may call the API, known by its hash only.
-#[derive(Debug, Clone)]
-pub struct Token {
-    /// Whose it is, for the log and for what they do.
-    pub name: String,
-    /// The SHA-256 of its text.
-    pub sha256: [u8; 32],
-    /// What it is good for.
-    pub rights: Arc<Rights>,
-}
-
-impl Token {
+impl ApiToken {
     /// The token of that text, good for everything.
     pub fn of_text(name: impl Into<String>, text: &str) -> Self {
         let sha256 = Sha256::digest(text).into();
@@ -58,23 +46,13 @@ impl Token {
 
 /// All tokens that may call the API.
 #[derive(Debug, Clone, Default)]
-pub struct Tokens(pub Vec<Token>);
-
-/// Who may see the pages, which only show.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pages {
-    /// Who gives a token as the password; everybody, where there are none.
-    #[default]
-    Token,
-    /// Everybody who can reach the listener.
-    Open,
-}
+pub struct Tokens(pub Vec<ApiToken>);
 
 /// What else is asked of callers than a token of ours.
 #[derive(Debug)]
 pub struct Admission {
     /// The people who may come with a GitHub token, if they may.
-    pub github: Option<GitHubCallers>,
+    pub github: Option<GitHubTeams>,
     /// The targets whose deployers must be in one of these teams.
     pub deploy_teams: BTreeMap<TargetName, Vec<TeamName>>,
     /// Proxies that are believed where a request comes from.
@@ -85,15 +63,6 @@ pub struct Admission {
     pub requests_per_minute: u32,
     /// What GitHub tokens are known by in memory.
     pub key: PrintKey,
-}
-
-/// People with a GitHub token of their own.
-#[derive(Debug, Clone, Default)]
-pub struct GitHubCallers {
-    /// Their members may do everything.
-    pub admins: Vec<TeamName>,
-    /// Their members may read everything.
-    pub readers: Vec<TeamName>,
 }
 
 impl Admission {
@@ -107,7 +76,7 @@ impl Admission {
 
 impl Tokens {
     /// Compares with every token, whichever matches, so that time tells nothing.
-    fn holder(&self, text: &str) -> Option<&Token> {
+    fn holder(&self, text: &str) -> Option<&ApiToken> {
         let hash: [u8; 32] = Sha256::digest(text).into();
         self.0.iter().fold(
             None,
@@ -129,7 +98,7 @@ mod tests {
     use super::*;
 
     fn tokens() -> Tokens {
-        Tokens(vec![Token::of_text("ci", "one"), Token::of_text("bart", "two")])
+        Tokens(vec![ApiToken::of_text("ci", "one"), ApiToken::of_text("bart", "two")])
     }
 
     #[test]

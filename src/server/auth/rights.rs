@@ -1,19 +1,8 @@
 //! What a token of the configuration is good for. Pure.
 
+use crate::model::callers::{Rights, Scope};
 use crate::model::id::{AppKey, TargetName};
-use crate::server::auth::caller::{Scope, Subject};
-use crate::support::globs::Globs;
-
-/// What may be done, on which targets, to which apps.
-#[derive(Debug, Clone, Default)]
-pub struct Rights {
-    /// How much.
-    pub scope: Scope,
-    /// Over target names.
-    pub targets: Globs,
-    /// Over `namespace/slug`.
-    pub apps: Globs,
-}
+use crate::server::auth::caller::Subject;
 
 /// An app where it is.
 pub(in crate::server) type Place = (TargetName, AppKey);
@@ -78,6 +67,7 @@ impl Rights {
 mod tests {
     use super::*;
     use crate::model::id::{Namespace, RepoName, Slug};
+    use crate::support::globs::Globs;
 
     fn target(name: &str) -> TargetName {
         TargetName::parse(name).unwrap()

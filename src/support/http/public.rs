@@ -13,6 +13,22 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 /// A network: an address in it, and how many leading bits all its addresses share.
 pub type Network = (IpAddr, u8);
 
+/// Reads `10.0.0.0/8`, or one address.
+pub fn parse_network(text: &str) -> Option<Network> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let digits = |bits: &str| bits.bytes().all(|b| b.is_ascii_digit());
+    let bits = match bits {
+        Some(bits) => bits.parse().ok().filter(|_| digits(bits))?,
+        None => most,
+    };
+    (bits <= most).then_some((address, bits))
+}
+
 /// Suffixes of names that mean something in one network only (RFC 6761, 6762 and 8375, ICANN's `internal`, what
 /// Kubernetes and companies are used to).
 const PRIVATE_SUFFIXES: [&str; 11] = [
