@@ -119,6 +119,17 @@ impl Deployer {
         Self { github, clock, folder, config, variables, bounds: None, hands: None, host: None }
     }
 
+    /// One on SQLite, and one on PostgreSQL where that is installed.
+    pub(crate) async fn prepared_on_both() -> Vec<Self> {
+        let mut both = vec![Self::prepared().await];
+        if let Some(url) = postgres::fresh_database().await {
+            let mut other = Self::prepared().await;
+            other.variable(STORAGE, &url);
+            both.push(other);
+        }
+        both
+    }
+
     /// Running, as an App.
     pub(crate) async fn start_as_app() -> Self {
         let mut deployer = Self::prepared().await;
@@ -170,6 +181,9 @@ impl Deployer {
     /// Its database is where other processes can have it too: a start takes nothing over before its
     /// lease has ended.
     pub(crate) fn shares_database(&mut self) {
+        if self.postgresql().is_some() {
+            return;
+        }
         let path = self.folder.path().join("shared.db");
         self.variable(STORAGE, &format!("sqlite:{}", path.display()));
     }
